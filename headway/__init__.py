@@ -1,0 +1,1 @@
+"""Headway: resource planning for Apache Spark from a latency target."""

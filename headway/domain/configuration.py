@@ -1,0 +1,84 @@
+"""What a user can set, and what arrives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """The settings of one streaming query that Headway predicts for and plans.
+
+    Parameters
+    ----------
+    executors : int, >= 1
+        Executors; local mode counts as one.
+    cores_per_executor : int, >= 1
+        Task slots of an executor (``spark.task.cpus`` is 1).
+    shuffle_partitions : int, >= 1
+        Tasks after each exchange, and so partitions of the state.
+    trigger_s : float, >= 0
+        Trigger interval [s]; 0 is as fast as possible.
+    max_offsets_per_trigger : int or None, >= 1
+        Most records a batch may take; None is unlimited.
+
+    Examples
+    --------
+    >>> configuration = Configuration(
+    ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
+    ... )
+    >>> configuration.num_slots
+    8
+    """
+
+    executors: int
+    cores_per_executor: int
+    shuffle_partitions: int
+    trigger_s: float
+    max_offsets_per_trigger: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("executors", "cores_per_executor", "shuffle_partitions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if not 0 <= self.trigger_s < math.inf:
+            raise ValueError(
+                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
+            )
+        if self.max_offsets_per_trigger is not None and self.max_offsets_per_trigger < 1:
+            raise ValueError(
+                f"max_offsets_per_trigger is {self.max_offsets_per_trigger}; expected at least 1"
+            )
+
+    @property
+    def num_slots(self) -> int:
+        """Tasks that can run at the same time."""
+        return self.executors * self.cores_per_executor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """The stream that arrives, whether or not the query keeps up with it.
+
+    Parameters
+    ----------
+    rate_per_s : float, > 0
+        Mean arrival rate [records/s].
+    dispersion_ratio : float, >= 0
+        Variance over mean of the count in an interval; 1 is Poisson, 0 a constant rate.
+
+    Examples
+    --------
+    >>> Arrivals(rate_per_s=5000.0).dispersion_ratio
+    1.0
+    """
+
+    rate_per_s: float
+    dispersion_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate_per_s < math.inf:
+            raise ValueError(f"rate_per_s is {self.rate_per_s}; expected a positive number")
+        if not 0 <= self.dispersion_ratio < math.inf:
+            raise ValueError(f"dispersion_ratio is {self.dispersion_ratio}; expected 0 or more")

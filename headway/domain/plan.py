@@ -1,0 +1,75 @@
+"""The answer: what to run, on how many nodes, and why not fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.prediction import Prediction
+from headway.domain.target import Target
+
+
+class Applies(StrEnum):
+    """When a changed setting takes effect."""
+
+    RESTART = "restart"
+    NEW_APPLICATION = "new application"
+    NEW_CHECKPOINT = "new checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierPoint:
+    """The highest rate that a number of nodes sustains under the target, and its setting."""
+
+    nodes: int
+    sustainable_rate_per_s: float
+    configuration: Configuration | None
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A neighbour of the plan and the number that rules it out."""
+
+    change: str
+    configuration: Configuration
+    reason: str
+    latency_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One setting that differs from the profiled one."""
+
+    setting: str
+    before: str
+    after: str
+    applies: Applies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The fewest nodes that keep a target at a rate; or, not feasible, the nearest that would do.
+
+    When ``feasible`` is False, ``configuration`` and ``prediction`` are those of the nearest plan:
+    the setting with the lowest latency at the asked rate if it is stable at all, otherwise the one
+    that sustains the highest rate under the target.
+    """
+
+    target: Target
+    arrivals: Arrivals
+    feasible: bool
+    nodes: int
+    configuration: Configuration
+    prediction: Prediction
+    planned_latency_s: float
+    frontier: tuple[FrontierPoint, ...]
+    binding: tuple[str, ...]
+    rejected: tuple[Rejection, ...]
+    changes: tuple[Change, ...]
+    spark_conf: Mapping[str, str]
+    query_options: Mapping[str, str]
+    floor_s: float
+    warnings: tuple[str, ...]

@@ -1,0 +1,63 @@
+"""What Headway expects of a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.domain.configuration import Arrivals, Configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A 90 % interval; the upper end is ``inf`` where the setting may be unstable.
+
+    Examples
+    --------
+    >>> Interval(low=0.9, high=1.2).high
+    1.2
+    """
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyDistribution:
+    """Mean and percentiles of a latency or a duration [s].
+
+    Examples
+    --------
+    >>> LatencyDistribution(mean_s=1.0, p50_s=0.9, p95_s=1.5, p99_s=1.9).p99_s
+    1.9
+    """
+
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    interval90_mean_s: Interval | None = None
+    interval90_p99_s: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What is expected of a configuration under given arrivals.
+
+    The latencies are None when the setting is not stable: there is no latency to quote then, and
+    ``sustainable_rate_per_s`` names the rate up to which there would be one.
+
+    ``phases_s`` splits the mean tuple latency; its values add up to it.
+    """
+
+    configuration: Configuration
+    arrivals: Arrivals
+    stable: bool
+    utilization_ratio: float
+    calibrated: bool
+    warnings: tuple[str, ...]
+    batch_duration: LatencyDistribution | None
+    tuple_latency: LatencyDistribution | None
+    window_latency: LatencyDistribution | None
+    phases_s: Mapping[str, float]
+    sustainable_rate_per_s: float

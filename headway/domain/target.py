@@ -1,0 +1,91 @@
+"""The promise: which latency, which statistic of it, and the limit."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.errors import InputError
+from headway.units import format_duration, parse_duration_s
+
+_GRAMMAR = "e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'"
+
+
+class Metric(StrEnum):
+    """Which latency a target speaks of (definitions in docs/nomenclature.md)."""
+
+    TUPLE = "tuple"
+    BATCH = "batch"
+    WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A latency promise.
+
+    Parameters
+    ----------
+    metric : Metric
+        Tuple latency unless said otherwise.
+    quantile : float in (0, 1) or None
+        The quantile the promise is about; None is the mean.
+    limit_s : float, > 0
+        The limit [s].
+
+    Examples
+    --------
+    >>> Target.parse("p99 <= 3s")
+    Target(metric=<Metric.TUPLE: 'tuple'>, quantile=0.99, limit_s=3.0)
+    >>> str(Target.parse("batch mean < 500ms"))
+    'batch mean <= 500 ms'
+    """
+
+    metric: Metric = Metric.TUPLE
+    quantile: float | None
+    limit_s: float
+
+    def __post_init__(self) -> None:
+        if self.quantile is not None and not 0 < self.quantile < 1:
+            raise ValueError(f"quantile is {self.quantile}; expected between 0 and 1")
+        if not 0 < self.limit_s < math.inf:
+            raise ValueError(f"limit_s is {self.limit_s}; expected a positive number of seconds")
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read a target as it is written on the command line and in files.
+
+        Raises
+        ------
+        InputError
+            If the text is not a target.
+        """
+        match = re.fullmatch(
+            r"\s*(?:(?P<metric>tuple|batch|window)\s+)?(?P<statistic>mean|p\d+(?:\.\d+)?)\s*<=?\s*(?P<limit>.+?)\s*",
+            text,
+        )
+        if match is None:
+            raise InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
+        try:
+            limit_s = parse_duration_s(match["limit"])
+        except InputError as error:
+            raise InputError(f"target {text!r}: {error}") from None
+        quantile = None if match["statistic"] == "mean" else float(match["statistic"][1:]) / 100
+        if quantile is not None and not 0 < quantile < 1:
+            raise InputError(
+                f"target {text!r}: {match['statistic']} is no percentile; "
+                "expected above p0 and below p100"
+            )
+        if limit_s <= 0:
+            raise InputError(f"target {text!r}: the limit must be above zero")
+        return cls(metric=Metric(match["metric"] or "tuple"), quantile=quantile, limit_s=limit_s)
+
+    @property
+    def statistic(self) -> str:
+        """``mean`` or the percentile, as written."""
+        return "mean" if self.quantile is None else f"p{self.quantile * 100:g}"
+
+    def __str__(self) -> str:
+        metric = "" if self.metric is Metric.TUPLE else f"{self.metric} "
+        return f"{metric}{self.statistic} <= {format_duration(self.limit_s)}"

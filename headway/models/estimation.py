@@ -1,0 +1,259 @@
+"""From measurements to parameters: warm-up, robust lines, power laws, noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from headway.models.arrays import Array
+
+# Standard deviation of the logarithm of the mean duration between runs of one setting in one
+# warmed JVM, over the repeats of the first published runs.
+USUAL_RUN_TO_RUN_RATIO = 0.08
+_USUAL_DRIFT = 0.2  # scale of what compilation wins per e-fold of age: no more is believed lightly
+_LEAST_RUNS_TO_COMPARE = 5
+_HUBER = 1.345  # 95 % efficient under normal noise
+_MAD_TO_SD = 1.4826
+_SMALLEST_SPREAD = 0.1
+_LEAST_TO_JUDGE = 10  # below, the rule cuts noise as often as warm-up
+
+
+class PowerLaw(NamedTuple):
+    """``y = scale * x ** exponent``."""
+
+    scale: float
+    exponent: float
+
+
+def warm_up_length(series: Array) -> int:
+    """How many leading values belong to the warm-up: the marginal standard error rule.
+
+    Parameters
+    ----------
+    series : (n,) array
+        Values in order of time.
+
+    Returns
+    -------
+    int
+        The cut in 0..n/2 that makes the mean of what is left most certain; 0 for less than ten
+        values.
+
+    Notes
+    -----
+    theory.md (E1). White 1997, MSER: minimises the squared standard error of the truncated mean.
+
+    Examples
+    --------
+    >>> warm_up_length(np.array([9.0, 5.0, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0]))
+    2
+    """
+    num_values = len(series)
+    if num_values < _LEAST_TO_JUDGE:
+        return 0
+    scores = [
+        float(np.var(series[cut:])) / (num_values - cut) for cut in range(num_values // 2 + 1)
+    ]
+    return int(np.argmin(scores))
+
+
+def is_spread(values: Array) -> bool:
+    """Whether values differ enough to tell a slope from an intercept.
+
+    Notes
+    -----
+    theory.md (E2). With a coefficient of variation under 0.1 the slope is known worse than its
+    own size for the sample sizes of one run.
+
+    Examples
+    --------
+    >>> is_spread(np.array([1.0, 1.01, 0.99])), is_spread(np.array([1.0, 3.0]))
+    (False, True)
+    """
+    mean = float(np.mean(values))
+    return mean > 0 and float(np.std(values)) / mean >= _SMALLEST_SPREAD
+
+
+def relative_huber(terms: Array, y: Array, weights: Array) -> Array:
+    """Non-negative coefficients of a sum of terms, relative residuals small, outliers tamed.
+
+    Parameters
+    ----------
+    terms : (n, k) array
+        One column per coefficient.
+    y, weights : (n,) arrays
+        ``y > 0``; weights need no normalisation.
+
+    Returns
+    -------
+    (k,) array
+        Coefficients, none negative.
+
+    Notes
+    -----
+    theory.md (E3). Multiplicative noise, so the residual is ``y / fit - 1``; iteratively
+    reweighted by Huber's weight over the squared *fit* (weights from the data itself would pull
+    the fit down).
+
+    Examples
+    --------
+    >>> x = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> relative_huber(np.column_stack([np.ones(4), x]), 2.0 + 0.5 * x, np.ones(4))
+    array([2. , 0.5])
+    """
+    coefficients = _nonnegative_least_squares(terms, y, weights / np.square(y))
+    for _ in range(50):
+        fit = np.maximum(terms @ coefficients, 1e-12)
+        residual = y / fit - 1.0
+        spread = max(_MAD_TO_SD * float(np.median(np.abs(residual))), 1e-9)
+        huber = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(residual), 1e-300))
+        step = _nonnegative_least_squares(terms, y, weights * huber / np.square(fit))
+        converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
+        coefficients = step
+        if converged:
+            break
+    return coefficients
+
+
+def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
+    """Scale and exponent (0 to 1) of ``y = scale * x ** exponent`` by weighted logarithms.
+
+    Where ``x`` does not vary the exponent is taken as 1: proportional, the side that
+    overestimates when it is used for larger ``x``.
+
+    Notes
+    -----
+    theory.md (E4).
+
+    Examples
+    --------
+    >>> power_law(np.array([1.0, 4.0]), np.array([3.0, 6.0]), np.ones(2))
+    PowerLaw(scale=3.0, exponent=0.5)
+    """
+    exponent = 1.0
+    if is_spread(x):
+        log_x, log_y = np.log(x), np.log(y)
+        centred = log_x - np.average(log_x, weights=weights)
+        slope = np.sum(weights * centred * log_y) / np.sum(weights * np.square(centred))
+        exponent = float(np.clip(slope, 0.0, 1.0))
+    scale = float(np.exp(np.average(np.log(y) - exponent * np.log(x), weights=weights)))
+    return PowerLaw(scale, exponent)
+
+
+def lag_one_correlation(residuals: Sequence[Array]) -> float:
+    """Correlation of a batch's deviation with that of the batch before, pooled over runs.
+
+    Parameters
+    ----------
+    residuals : sequence of (n_k,) arrays
+        Deviations of the batches of each run, in order of time.
+
+    Returns
+    -------
+    float
+        In 0..0.9; 0 where there are fewer than ten pairs.
+
+    Notes
+    -----
+    theory.md (E7). The estimate from n values is low by (1 + 3 correlation) / n on average
+    (Kendall 1954), which is added back.
+
+    Examples
+    --------
+    >>> slow = np.sin(np.arange(200) / 20.0)
+    >>> lag_one_correlation([slow]) > 0.8
+    True
+    """
+    pairs = sum(len(values) - 1 for values in residuals)
+    if pairs < _LEAST_TO_JUDGE:
+        return 0.0
+    product = sum(float(np.sum(values[1:] * values[:-1])) for values in residuals)
+    square = sum(float(np.sum(np.square(values))) for values in residuals)
+    num_values = sum(len(values) for values in residuals)
+    raw = product / square * num_values / pairs if square > 0 else 0.0
+    bias = (1.0 + 3.0 * max(raw, 0.0)) * len(residuals) / num_values
+    return float(np.clip(raw + bias, 0.0, 0.9))
+
+
+def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> float:
+    """How fast durations fall with age: ``duration ~ age ** -exponent``.
+
+    Parameters
+    ----------
+    log_ratio, log_age : (n,) arrays
+        Of each batch: logarithm of observed over modelled duration, and of the age.
+    run : (n,) array of int
+        Which run each batch belongs to.
+
+    Returns
+    -------
+    float
+        In 0..0.5. What batches of one run tell and what runs tell of each other is weighed by
+        how certain each is; runs are only compared where there are at least five, since with
+        fewer the other parameters of the model explain their differences.
+
+    Notes
+    -----
+    theory.md (E6). A random effect per run with the usual spread of (E5).
+
+    Examples
+    --------
+    >>> log_age = np.log(np.arange(1.0, 101.0))
+    >>> drift_exponent(-0.2 * log_age, log_age, np.zeros(100, dtype=int))
+    0.2
+    """
+    runs = np.unique(run)
+    ratio_means = np.array([log_ratio[run == number].mean() for number in runs])
+    age_means = np.array([log_age[run == number].mean() for number in runs])
+    place = np.searchsorted(runs, run)
+    ratio_within, age_within = log_ratio - ratio_means[place], log_age - age_means[place]
+    variance = max(float(np.mean(np.square(ratio_within))), 1e-6)
+    certainty = np.sum(np.square(age_within)) / variance
+    evidence = np.sum(age_within * ratio_within) / variance
+    if len(runs) >= _LEAST_RUNS_TO_COMPARE:
+        between = age_means - age_means.mean()
+        certainty += np.sum(np.square(between)) / USUAL_RUN_TO_RUN_RATIO**2
+        evidence += np.sum(between * ratio_means) / USUAL_RUN_TO_RUN_RATIO**2
+    certainty += 1.0 / _USUAL_DRIFT**2
+    return float(np.clip(-evidence / certainty, 0.0, 0.5))
+
+
+def run_to_run_ratio(log_ratios: Array, num_parameters: int) -> float:
+    """Spread between runs of one setting: what was seen, drawn towards what is usual.
+
+    Parameters
+    ----------
+    log_ratios : (m,) array
+        Logarithm of observed over modelled mean duration, one per run.
+    num_parameters : int
+        Parameters that were fitted on those runs.
+
+    Notes
+    -----
+    theory.md (E5). The prior is worth three runs: repeats of one setting in one warmed JVM
+    differed by 8 % (standard deviation) in the published runs that Headway was first held against.
+
+    Examples
+    --------
+    >>> run_to_run_ratio(np.array([0.02]), 3)
+    0.08
+    """
+    prior_runs = 3
+    spare_runs = max(len(log_ratios) - num_parameters, 0)
+    seen = float(np.sum(np.square(log_ratios))) if spare_runs else 0.0
+    return float(
+        np.sqrt((prior_runs * USUAL_RUN_TO_RUN_RATIO**2 + seen) / (prior_runs + spare_runs))
+    )
+
+
+def _nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
+    """Weighted, on columns scaled to one length: counts of rows stand beside ones."""
+    root = np.sqrt(weights)
+    scale = np.maximum(np.linalg.norm(terms * root[:, np.newaxis], axis=0), 1e-300)
+    solution, _ = nnls(terms * root[:, np.newaxis] / scale, y * root)
+    return np.asarray(solution / scale)

@@ -1,0 +1,277 @@
+"""The one door: a profile, a configuration and arrivals make a prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from headway.domain import (
+    Arrivals,
+    Configuration,
+    Interval,
+    JobProfile,
+    LatencyDistribution,
+    Prediction,
+    TasksRule,
+)
+from headway.models.arrays import Array
+from headway.models.setting import (
+    AFTER_COMMIT_PHASES,
+    SettingLaw,
+    duration_model,
+    setting_law,
+    settled_batch_rows,
+)
+from headway.units import format_rate
+
+_Z90 = 1.6449  # half of a 90 % interval in standard deviations
+_HIGHEST_QUOTED_INFLATION = 0.9
+_HIGHEST_QUOTED_OVERRUN = 0.5
+_RANGE_MARGIN = 1.5
+# Spread (of the logarithm) added for every doubling beyond what was profiled.
+_SPREAD_PER_DOUBLING = 0.1
+_LARGEST_USEFUL_LIMIT = 1.2
+
+
+def predict(
+    profile: JobProfile,
+    configuration: Configuration,
+    arrivals: Arrivals,
+    *,
+    jvm_age_s: float | None = None,
+) -> Prediction:
+    """Latency of a job at a setting.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    configuration : Configuration
+        The setting asked about.
+    arrivals : Arrivals
+        The stream asked about.
+    jvm_age_s : float or None, > 0
+        Seconds since the executors started; a young JVM is slower. None is the age at which the
+        last profiled run ran.
+
+    Returns
+    -------
+    Prediction
+        With 90 % intervals; not calibrated, and wider, outside what the profile can speak for.
+
+    Notes
+    -----
+    theory.md (P1)-(P4).
+    """
+    if jvm_age_s is not None and not jvm_age_s > 0:
+        raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
+    age_factor = 1.0 if jvm_age_s is None else profile.drift.factor(jvm_age_s)
+    outside = _outside_range(profile, configuration, arrivals)
+    spread = math.hypot(
+        profile.noise.run_to_run_ratio,
+        _SPREAD_PER_DOUBLING * sum(doublings for _, doublings in outside),
+    )
+    law = setting_law(
+        profile,
+        configuration.num_slots,
+        configuration.shuffle_partitions,
+        rate_per_s=arrivals.rate_per_s,
+        trigger_s=configuration.trigger_s,
+        factor=age_factor * np.exp(_Z90 * spread * np.array([0.0, -1.0, 1.0])),
+    )
+    warnings = [message for message, _ in outside]
+    has_room = bool(law.is_stable[0])
+    if not has_room:
+        warnings.insert(0, f"over capacity at {format_rate(arrivals.rate_per_s)}: the backlog grows")
+    quotable = _add_load_warnings(warnings, law, configuration)
+    stable = _limit_holds(profile, configuration, arrivals, warnings) and has_room
+    return Prediction(
+        configuration=configuration,
+        arrivals=arrivals,
+        stable=stable,
+        utilization_ratio=_utilization_ratio(law, configuration),
+        calibrated=not outside and quotable and stable,
+        warnings=tuple(warnings),
+        batch_duration=_distribution(law.batch_duration_mean_s(), law.batch_duration_quantile_s)
+        if stable
+        else None,
+        tuple_latency=_distribution(law.tuple_latency_mean_s(), law.tuple_latency_quantile_s)
+        if stable
+        else None,
+        window_latency=None,
+        phases_s=_phases_s(profile, configuration, arrivals, law, age_factor) if stable else {},
+        sustainable_rate_per_s=sustainable_rate_per_s(profile, configuration),
+    )
+
+
+def sustainable_rate_per_s(profile: JobProfile, configuration: Configuration) -> float:
+    """Highest rate at which the backlog stays bounded with a tenth of the slots' time to spare.
+
+    Notes
+    -----
+    theory.md (P3): inflation of at most 0.9. The rate limit, where there is one, may bind first.
+    """
+    rates = np.geomspace(1.0, 1e10, 400)
+    for _ in range(2):
+        law = setting_law(
+            profile,
+            configuration.num_slots,
+            configuration.shuffle_partitions,
+            rate_per_s=rates,
+            trigger_s=configuration.trigger_s,
+        )
+        holds = law.is_stable & (law.inflation_ratio <= _HIGHEST_QUOTED_INFLATION)
+        if not holds[0]:
+            return 0.0
+        last = int(np.argmin(holds)) - 1 if not holds.all() else len(rates) - 1
+        rates = np.linspace(rates[last], rates[min(last + 1, len(rates) - 1)], 100)
+    highest = float(rates[0])
+    limit = configuration.max_offsets_per_trigger
+    if limit is None:
+        return highest
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    return min(highest, limit / max(configuration.trigger_s, float(model.mean_s(float(limit)))))
+
+
+def _utilization_ratio(law: SettingLaw, configuration: Configuration) -> float:
+    """Share of time in which a batch runs; the inflation where a batch always runs."""
+    if configuration.trigger_s > 0 and law.is_stable[0]:
+        return float(law.utilization_ratio[0])
+    return float(law.inflation_ratio[0])
+
+
+def _distribution(mean_s: Array, quantile_s: Callable[[float], Array]) -> LatencyDistribution:
+    p99_s = quantile_s(0.99)
+    return LatencyDistribution(
+        mean_s=float(mean_s[0]),
+        p50_s=float(quantile_s(0.5)[0]),
+        p95_s=float(quantile_s(0.95)[0]),
+        p99_s=float(p99_s[0]),
+        interval90_mean_s=_interval(mean_s),
+        interval90_p99_s=_interval(p99_s),
+    )
+
+
+def _interval(values: Array) -> Interval:
+    """Second and third are the values with all durations at the low and the high end."""
+    return Interval(low=float(values[1]), high=float(values[2]))
+
+
+def _phases_s(
+    profile: JobProfile,
+    configuration: Configuration,
+    arrivals: Arrivals,
+    law: SettingLaw,
+    age_factor: float,
+) -> Mapping[str, float]:
+    """The mean tuple latency, split; adds up to it exactly.
+
+    A row meets intervals in proportion to their length, so the batch it lands in is the one
+    that such an interval collects.
+    """
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    settled = float(
+        settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)
+    )
+    slope_s = age_factor * float(model.slope_s(settled))
+    driver = {
+        phase.name: age_factor * phase.mean_s
+        for phase in profile.driver_phases
+        if phase.name not in AFTER_COMMIT_PHASES
+    }
+    levels = {level.name: age_factor * float(level.at(settled)) for level in model.levels}
+    # What is left of the mean are the wait and the rows beyond the settled batch, both of which
+    # grow with the interval a row meets: half of it is waited, and it brings rate * interval rows.
+    left_s = float(law.tuple_latency_mean_s()[0]) - sum(driver.values()) - sum(levels.values())
+    per_interval = 0.5 + slope_s * arrivals.rate_per_s
+    met_interval_s = (left_s + slope_s * settled) / per_interval
+    extra_rows = arrivals.rate_per_s * met_interval_s - settled
+    for level in model.levels:
+        levels[level.name] += age_factor * float(level.slope_at(settled)) * extra_rows
+    return {"wait": met_interval_s / 2, **driver, **levels}
+
+
+def _add_load_warnings(warnings: list[str], law: SettingLaw, configuration: Configuration) -> bool:
+    """Whether the load is low enough for the numbers to be quoted with confidence."""
+    if not law.is_stable[0]:
+        return False
+    inflation = float(law.inflation_ratio[0])
+    overrun = float(law.overrun_probability[0])
+    if inflation > _HIGHEST_QUOTED_INFLATION:
+        warnings.append(
+            f"close to saturation: a second of input takes {inflation:.2f} s of work; "
+            "small errors in the cost per row move the latency a lot"
+        )
+        return False
+    if configuration.trigger_s > 0 and overrun > _HIGHEST_QUOTED_OVERRUN:
+        warnings.append(
+            f"{overrun:.0%} of the batches outlast the trigger interval: the query runs as fast as "
+            "it can; a longer trigger or more slots would bring it back on its grid"
+        )
+        return False
+    return True
+
+
+def _limit_holds(
+    profile: JobProfile, configuration: Configuration, arrivals: Arrivals, warnings: list[str]
+) -> bool:
+    """Whether the rate limit lets through what arrives (theory.md (B8))."""
+    limit = configuration.max_offsets_per_trigger
+    if limit is None:
+        return True
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    interval_s = max(configuration.trigger_s, float(model.mean_s(float(limit))))
+    needed = arrivals.rate_per_s * interval_s
+    if limit <= needed:
+        warnings.append(
+            f"the rate limit of {limit} rows per batch lets through "
+            f"{format_rate(limit / interval_s)}, less than the {format_rate(arrivals.rate_per_s)} "
+            f"that arrive: the backlog grows; {math.ceil(_LARGEST_USEFUL_LIMIT * needed)} rows would do"
+        )
+        return False
+    if limit < _LARGEST_USEFUL_LIMIT * needed:
+        warnings.append(
+            f"the rate limit of {limit} rows per batch leaves under 20 % to catch up with"
+        )
+    return True
+
+
+def _outside_range(
+    profile: JobProfile, configuration: Configuration, arrivals: Arrivals
+) -> list[tuple[str, float]]:
+    """What lies beyond the profiled range: the reason, and by how many doublings."""
+    found: list[tuple[str, float]] = []
+    seen = [setting.configuration for setting in profile.settings]
+    slots = sorted({one.num_slots for one in seen})
+    _check_range(
+        found, "slots", configuration.num_slots, slots[0], slots[-1],
+        "contention between tasks and the network of more executors were not seen",
+    )
+    if any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
+        partitions = sorted({one.shuffle_partitions for one in seen})
+        _check_range(
+            found, "shuffle partitions", configuration.shuffle_partitions,
+            partitions[0], partitions[-1], "the cost per partition was not seen to hold there",
+        )
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rows = float(settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s))
+    low, high = profile.rows_per_batch_range
+    _check_range(
+        found, "rows per batch", rows, low / _RANGE_MARGIN, high * _RANGE_MARGIN,
+        "the cost per row was not seen to hold there",
+    )
+    return found
+
+
+def _check_range(
+    found: list[tuple[str, float]], what: str, asked: float, low: float, high: float, why: str
+) -> None:
+    if low <= asked <= high:
+        return
+    doublings = math.log2(asked / high) if asked > high else math.log2(low / max(asked, 1e-9))
+    profiled = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    found.append((f"{asked:.4g} {what}, profiled with {profiled}: {why}", doublings))
+
+

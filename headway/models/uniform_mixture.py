@@ -1,0 +1,127 @@
+"""Mixtures of uniform distributions: what rows that arrive evenly make of given batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+
+
+def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> Array:
+    r"""Distribution function of a mixture of uniform distributions.
+
+    Parameters
+    ----------
+    x : float or (n,) array
+        Where to evaluate, any unit.
+    low, high : (k,) arrays, low <= high
+        Ends of the parts, unit of ``x``; equal ends are an atom.
+    weight : (k,) array, >= 0
+        Weights of the parts, not all zero; they need not add up to 1.
+
+    Returns
+    -------
+    array
+        Shape of ``x``, 0 to 1. [-]
+
+    Raises
+    ------
+    ValueError
+        If the parts are empty, of different lengths, or outside their range.
+
+    Notes
+    -----
+    theory.md (D5).
+
+    Examples
+    --------
+    >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
+    >>> uniform_mixture_cdf(np.array([1.0, 2.9, 3.0]), *parts)
+    array([0.25, 0.5 , 1. ])
+    """
+    starts, ends, share = _checked_mixture(low, high, weight)
+    point = np.asarray(x, dtype=np.float64)
+    flat = [float(share @ _fraction_below(value, starts, ends)) for value in point.ravel()]
+    return np.minimum(np.array(flat, dtype=np.float64).reshape(point.shape), 1.0)
+
+
+def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
+    r"""Exact quantile of a mixture of uniform distributions.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 to 1
+        Probability. [-]
+    low, high : (k,) arrays, low <= high
+        Ends of the parts, any unit; equal ends are an atom.
+    weight : (k,) array, >= 0
+        Weights of the parts, not all zero; they need not add up to 1.
+
+    Returns
+    -------
+    array
+        Shape of ``q``, unit of ``low``: the smallest value whose distribution function reaches q.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (D5). Bisection over the ends of the parts, then one linear interpolation.
+
+    Examples
+    --------
+    >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
+    >>> uniform_mixture_quantile(np.array([0.25, 0.75]), *parts)
+    array([1., 3.])
+    """
+    probability = np.asarray(q, dtype=np.float64)
+    if not (np.all(probability >= 0.0) and np.all(probability <= 1.0)):
+        raise ValueError("q must lie in 0..1")
+    starts, ends, share = _checked_mixture(low, high, weight)
+    used = share > 0.0
+    starts, ends, share = starts[used], ends[used], share[used]
+    bends = np.unique(np.concatenate([starts, ends]))
+    flat = [_mixture_quantile(value, bends, starts, ends, share) for value in probability.ravel()]
+    return np.array(flat, dtype=np.float64).reshape(probability.shape)
+
+
+def _checked_mixture(low: Array, high: Array, weight: Array) -> tuple[Array, Array, Array]:
+    starts = np.asarray(low, dtype=np.float64)
+    ends = np.asarray(high, dtype=np.float64)
+    share = np.asarray(weight, dtype=np.float64)
+    if not (starts.ndim == 1 and starts.size and starts.shape == ends.shape == share.shape):
+        raise ValueError("low, high and weight must be 1-D, of one length, and not empty")
+    if not (np.all(starts <= ends) and np.all(share >= 0.0) and share.sum() > 0.0):
+        raise ValueError("need low <= high and non-negative weights that are not all zero")
+    return starts, ends, share / share.sum()
+
+
+def _fraction_below(x: float, starts: Array, ends: Array) -> Array:
+    """Share of each part that lies at or below ``x``; an atom counts from its place on."""
+    width = ends - starts
+    inside = (x - starts) / np.where(width > 0.0, width, 1.0)
+    at_atoms = (x >= starts).astype(np.float64)
+    below: Array = np.where(width > 0.0, np.clip(inside, 0.0, 1.0), at_atoms)
+    return below
+
+
+def _mixture_quantile(q: float, bends: Array, starts: Array, ends: Array, share: Array) -> float:
+    lower, upper = -1, len(bends) - 1
+    while upper - lower > 1:
+        middle = (lower + upper) // 2
+        if share @ _fraction_below(bends[middle], starts, ends) >= q:
+            upper = middle
+        else:
+            lower = middle
+    if lower < 0:
+        return float(bends[0])
+    atoms = (starts == ends) & (starts == bends[upper])
+    at_lower = float(share @ _fraction_below(bends[lower], starts, ends))
+    before_upper = float(share @ _fraction_below(bends[upper], starts, ends) - share[atoms].sum())
+    if q >= before_upper:
+        return float(bends[upper])
+    fraction = (q - at_lower) / (before_upper - at_lower)
+    return float(bends[lower] + fraction * (bends[upper] - bends[lower]))

@@ -1,0 +1,1 @@
+"""The planner: the fewest nodes that keep a promise."""

@@ -1,0 +1,99 @@
+"""A plan as Python to paste into the job."""
+
+from __future__ import annotations
+
+import json
+
+from headway.domain import Plan
+from headway.planner.emit.wording import header_lines, one_line, reasons
+
+# In client mode the driver's JVM is up before the application's first line: these come too late.
+_DRIVER_SIDE = ("spark.driver.", "spark.master", "spark.submit.")
+
+_BODY = '''
+
+def configure(builder):
+    """Give `SparkSession.builder` the planned size; call before the session exists."""
+    for key, value in SPARK_CONF.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def read(reader):
+    """Give `spark.readStream` the planned rate limit; call before `.load()`."""
+    for key, value in READ_OPTIONS.items():
+        reader = reader.option(key, value)
+    return reader
+
+
+def write(writer):
+    """Give `df.writeStream` the planned trigger; call before `.start()`."""
+    return writer.trigger(processingTime=TRIGGER)
+
+
+# In the job, here with Kafka:
+#
+#     from pyspark.sql import SparkSession
+#
+#     spark = configure(SparkSession.builder.appName("orders")).getOrCreate()
+#     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "broker:9092")
+#     orders = read(source.option("subscribe", "orders")).load()
+#     result = orders.groupBy("key").count()
+#     sink = result.writeStream.outputMode("update").format("console")
+#     query = write(sink.option("checkpointLocation", "/path/to/checkpoint")).start()
+#     query.awaitTermination()
+'''
+
+
+def render(plan: Plan, *, version: str) -> str:
+    """Python with three functions that put the plan on a builder, a reader and a writer.
+
+    Settings of the driver's own process are named in a comment and left out of the code, where
+    they would come too late.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan; a plan that misses its target is rendered with a warning on top.
+    version : str
+        The Headway that made it.
+    """
+    why = reasons(plan)
+    too_late = {key: value for key, value in plan.spark_conf.items() if _is_driver_side(key)}
+    in_time = {key: value for key, value in plan.spark_conf.items() if key not in too_late}
+    limits = {key: value for key, value in plan.query_options.items() if key != "trigger"}
+    lines = [f"# {line}" for line in header_lines(plan, version=version)]
+    lines += [
+        one_line(f"# too late for the builder, give to spark-submit: --conf {key}={value}")
+        for key, value in too_late.items()
+    ]
+    lines += ["", *_dictionary("SPARK_CONF", in_time, why)]
+    lines += ["", *_dictionary("READ_OPTIONS", limits, why)]
+    if not limits:
+        lines.append("# No rate limit is planned: remove one that the reader has.")
+    trigger = plan.query_options["trigger"]
+    lines += ["", *_comment(why.get("trigger")), f"TRIGGER = {_literal(trigger)}"]
+    return "\n".join(lines) + "\n" + _BODY
+
+
+def _is_driver_side(key: str) -> bool:
+    return key.startswith(_DRIVER_SIDE)
+
+
+def _dictionary(name: str, entries: dict[str, str], why: dict[str, str]) -> list[str]:
+    if not entries:
+        return [f"{name} = {{}}"]
+    lines = [f"{name} = {{"]
+    for key, value in entries.items():
+        lines += [f"    {comment}" for comment in _comment(why.get(key))]
+        lines.append(f"    {_literal(key)}: {_literal(value)},")
+    return [*lines, "}"]
+
+
+def _comment(reason: str | None) -> list[str]:
+    return [] if reason is None else [f"# {reason}"]
+
+
+def _literal(text: str) -> str:
+    # JSON's escapes are Python's too, apart from surrogate pairs, which ensure_ascii would make.
+    return json.dumps(text, ensure_ascii=False)

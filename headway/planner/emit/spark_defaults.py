@@ -1,0 +1,31 @@
+"""A plan as ``spark-defaults.conf``."""
+
+from __future__ import annotations
+
+from headway.domain import Plan
+from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.sparkconf import render_properties
+
+
+def render(plan: Plan, *, version: str) -> str:
+    """The text of a properties file for ``spark-submit --properties-file``.
+
+    Trigger and rate limit stand in a comment: Spark configuration cannot carry them.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan; a plan that misses its target is rendered with a warning on top.
+    version : str
+        The Headway that made it.
+
+    Raises
+    ------
+    ValueError
+        If a value begins or ends with a blank, which this format cannot hold.
+    """
+    return render_properties(
+        plan.spark_conf,
+        header=[*header_lines(plan, version=version), *query_option_lines(plan)],
+        comments=reasons(plan),
+    )

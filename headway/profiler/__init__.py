@@ -1,0 +1,1 @@
+"""The profiler: Spark statistics in, job profile out."""

@@ -1,0 +1,81 @@
+"""The trigger interval of a query, which no event states, read off when its batches start."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+_IDLE_GAP_S = 0.030  # above Spark's polling delay of 10 ms and the rounding of two timestamps
+_GRID_TOLERANCE_S = 0.006
+_ON_GRID_SHARE = 0.9
+_LEAST_GAPS = 3
+
+
+class TriggerReading(NamedTuple):
+    """``trigger_s`` is 0 for as fast as possible; None where the starts do not tell."""
+
+    trigger_s: float | None
+    why: str
+
+
+def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
+    """The trigger interval that explains the start times of consecutive batches.
+
+    Parameters
+    ----------
+    started_s, duration_s : (n,) arrays
+        Start (epoch) and duration of batches in order of time [s].
+
+    Returns
+    -------
+    TriggerReading
+        A batch that starts after an idle gap starts on a multiple of the interval since the
+        epoch. With an epoch of 1e9 seconds only the true interval, to the millisecond, puts all
+        of them on its grid. Batches that follow each other without a gap mean either as fast as
+        possible or a query that cannot keep up; both run alike.
+
+    Notes
+    -----
+    theory.md (B1): Spark's trigger rule.
+
+    Examples
+    --------
+    >>> started_s = 1.8e9 + 2.0 * np.arange(10)
+    >>> read_trigger(started_s, np.full(10, 0.4)).trigger_s
+    2.0
+    >>> read_trigger(1.8e9 + 0.2 * np.arange(10), np.full(10, 0.2)).trigger_s
+    0.0
+    """
+    gaps_s = started_s[1:] - (started_s + duration_s)[:-1]
+    after_idle = started_s[1:][gaps_s > _IDLE_GAP_S]
+    if len(started_s) < _LEAST_GAPS + 1:
+        return TriggerReading(None, "too few batches")
+    if len(after_idle) < max(_LEAST_GAPS, 0.1 * len(gaps_s)):
+        return TriggerReading(0.0, "batches follow each other without a pause")
+    # Between two idle starts lie one or more whole intervals; most often one.
+    steps_ms = np.round(np.diff(started_s[np.append(False, gaps_s > _IDLE_GAP_S)]) * 1000)
+    shortest_ms = float(np.quantile(steps_ms, 0.1)) if len(steps_ms) else 0.0
+    for divisor in (1, 2, 3, 4, 5):
+        for candidate_ms in _nearby_milliseconds(shortest_ms / divisor):
+            if _share_on_grid(after_idle, candidate_ms / 1000.0) >= _ON_GRID_SHARE:
+                return TriggerReading(candidate_ms / 1000.0, "batches start on its grid")
+    return TriggerReading(None, "batches pause, but start on no common grid")
+
+
+def _nearby_milliseconds(middle_ms: float) -> list[int]:
+    """Whole milliseconds within 2 % of a value, the roundest first."""
+    low, high = int(middle_ms * 0.98) - 1, int(middle_ms * 1.02) + 2
+    candidates = [value for value in range(max(low, 1), high) if value >= 10]
+    return sorted(candidates, key=lambda value: (-_roundness(value), abs(value - middle_ms)))
+
+
+def _roundness(milliseconds: int) -> int:
+    return max(unit for unit in (1, 5, 10, 50, 100, 250, 500, 1000) if milliseconds % unit == 0)
+
+
+def _share_on_grid(started_s: Array, trigger_s: float) -> float:
+    offset_s = np.mod(started_s, trigger_s)
+    return float(np.mean((offset_s < _GRID_TOLERANCE_S) | (trigger_s - offset_s < 0.001)))

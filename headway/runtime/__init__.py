@@ -1,0 +1,1 @@
+"""What runs beside a query: sources, workloads, measurement, later tuner and schedulers."""

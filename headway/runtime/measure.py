@@ -1,0 +1,290 @@
+"""Runs a query for a while and says what latency its rows really had.
+
+Needs rows that arrive at a constant rate, and `headway.runtime.word_count.observe_arrivals` behind
+their source: then the rows of a batch lie evenly between its first and last
+arrival, and the latency of every row is known without touching one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from headway.domain.prediction import LatencyDistribution
+from headway.errors import HeadwayError
+from headway.models.arrays import Array
+from headway.models.uniform_mixture import uniform_mixture_quantile
+from headway.runtime.word_count import ARRIVALS_METRIC
+from headway.units import ms_to_s, spark_trigger_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Json: TypeAlias = Mapping[str, Any]
+"""One progress event, as Spark's own JSON has it."""
+
+_LOOK_EVERY_S = 0.2
+_QUANTILES = (0.50, 0.95, 0.99)
+# Above this the query falls behind: a twentieth of the time that passes is added to the age of
+# the oldest row. Noise of 10 % in the duration of ten batches stays well below.
+_MOST_AGE_GROWTH_RATIO = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """What a query did, over the batches after its warm-up.
+
+    ``rate_per_s`` is the rate of arrivals, whether or not the query coped with it.
+    ``kept_up`` is False when the rows became ever older: the age of the oldest row of a batch at
+    its commit grew by more than 5 % of the time that passed. The latencies then depend on how
+    long was measured.
+    """
+
+    query_id: str
+    name: str | None
+    num_batches: int
+    num_rows: int
+    rows_per_batch: float
+    rate_per_s: float
+    kept_up: bool
+    tuple_latency: LatencyDistribution
+    batch_duration: LatencyDistribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batches:
+    """One element per batch; instants in seconds since 1970."""
+
+    num_rows: Array
+    first_arrival_s: Array
+    last_arrival_s: Array
+    commit_s: Array
+    duration_s: Array
+
+
+def run_query(
+    query: DataFrame,
+    *,
+    query_name: str,
+    trigger_s: float,
+    checkpoint: Path,
+    warm_s: float,
+    run_s: float,
+    shuffle_partitions: int,
+    progress: Callable[[float], None] | None = None,
+) -> MeasuredRun:
+    """Run a streaming query into nothing, in update mode, and measure it.
+
+    Sets ``spark.sql.shuffle.partitions`` and the number of kept progress events on the query's
+    session. The query has stopped when this returns or raises.
+
+    Parameters
+    ----------
+    query : DataFrame
+        Streaming, with the observed metric ``arrivals``.
+    query_name : str
+        Name in event logs; no other active query may have it.
+    trigger_s : float, >= 0
+        Trigger interval; 0 is as fast as possible. [s]
+    checkpoint : Path
+        A fresh folder: an old checkpoint would keep its number of shuffle partitions.
+    warm_s, run_s : float
+        Time that is left out, and time that is measured after it. [s]
+    shuffle_partitions : int, >= 1
+        Reduce tasks and state partitions.
+    progress : callable, optional
+        Told the share of the time that has passed, 0 to 1, several times a second.
+
+    Raises
+    ------
+    HeadwayError
+        If the query fails, or finishes no batch after the warm-up.
+    """
+    spark = query.sparkSession
+    spark.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
+    # Read once at the end instead of listening: nothing is added to what is measured. A batch
+    # takes no less than some 10 ms.
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
+    writer = (
+        query.writeStream.format("noop")
+        .queryName(query_name)
+        .outputMode("update")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime=spark_trigger_text(trigger_s))
+    )
+    started_epoch_s = time.time()
+    with _stopped_at_the_end(writer.start()) as running:
+        _wait(running, warm_s + run_s, progress)
+        events = progress_events(running)
+    return measure_tuple_latency(events, after_epoch_s=started_epoch_s + warm_s)
+
+
+def progress_events(query: StreamingQuery) -> list[Json]:
+    """The progress that a query remembers, oldest first, in the plain JSON of every Spark version.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+        Running or stopped. It remembers ``spark.sql.streaming.numRecentProgressUpdates`` batches.
+    """
+    # Spark 3.5 hands out dicts, 4 objects that keep the JSON they were made of.
+    events: list[Any] = list(query.recentProgress)
+    return [
+        json.loads(event.json) if hasattr(event, "json") else json.loads(json.dumps(event))
+        for event in events
+    ]
+
+
+def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> MeasuredRun:
+    """Latency of the rows and duration of the batches that a query's progress tells of.
+
+    A row's latency ends when its batch is committed: at the batch's timestamp plus
+    ``triggerExecution`` minus ``commitOffsets``.
+
+    Parameters
+    ----------
+    progress : sequence of mappings
+        Progress events of one query, oldest first.
+    after_epoch_s : float
+        Only batches triggered at or after this instant count. [s since 1970]
+
+    Raises
+    ------
+    HeadwayError
+        If no batch with rows is left, or a batch did not observe its arrivals.
+
+    Examples
+    --------
+    Ten rows, the first and the last 1.3 s and 0.4 s old when their batch is committed.
+
+    >>> event = {
+    ...     "id": "6f1c", "name": "demo", "timestamp": "2030-01-01T00:00:10.000Z",
+    ...     "numInputRows": 10, "durationMs": {"triggerExecution": 420, "commitOffsets": 20},
+    ...     "observedMetrics": {"arrivals": {
+    ...         "num_rows": 10, "first_us": 1893456009100000, "last_us": 1893456010000000}},
+    ... }
+    >>> run = measure_tuple_latency([event], after_epoch_s=0)
+    >>> run.tuple_latency.mean_s, run.tuple_latency.p99_s, run.batch_duration.mean_s
+    (0.850, 1.291, 0.420)
+    """
+    counted = [
+        event
+        for event in progress
+        if event["numInputRows"] > 0 and _instant_s(event["timestamp"]) >= after_epoch_s
+    ]
+    if not counted:
+        raise HeadwayError(
+            "no batch with rows was finished after the warm-up; "
+            "measure for longer, or at a lower rate"
+        )
+    batches = _batches(counted)
+    num_rows = int(batches.num_rows.sum())
+    return MeasuredRun(
+        query_id=str(counted[-1]["id"]),
+        name=counted[-1].get("name"),
+        num_batches=len(counted),
+        num_rows=num_rows,
+        rows_per_batch=num_rows / len(counted),
+        rate_per_s=_arrival_rate_per_s(batches),
+        kept_up=_age_growth_ratio(batches) <= _MOST_AGE_GROWTH_RATIO,
+        tuple_latency=_latency(batches),
+        batch_duration=_distribution(
+            float(batches.duration_s.mean()), np.quantile(batches.duration_s, _QUANTILES)
+        ),
+    )
+
+
+@contextlib.contextmanager
+def _stopped_at_the_end(running: StreamingQuery) -> Iterator[StreamingQuery]:
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def _wait(
+    running: StreamingQuery, seconds: float, progress: Callable[[float], None] | None
+) -> None:
+    start_s = time.monotonic()
+    while (passed_s := time.monotonic() - start_s) < seconds:
+        if not running.isActive:
+            failure = str(running.exception() or "it was stopped").strip()
+            raise HeadwayError(
+                f"query {running.name} ended after {passed_s:.0f} s: {failure.splitlines()[0]}"
+            )
+        if progress is not None:
+            progress(passed_s / seconds)
+        time.sleep(min(_LOOK_EVERY_S, seconds - passed_s))
+    if progress is not None:
+        progress(1.0)
+
+
+def _batches(events: Sequence[Json]) -> _Batches:
+    arrivals = [_arrivals(event) for event in events]
+    durations_ms = [event["durationMs"] for event in events]
+    trigger_s = np.array([_instant_s(event["timestamp"]) for event in events])
+    duration_s = np.array([ms_to_s(ms["triggerExecution"]) for ms in durations_ms])
+    after_commit_s = np.array([ms_to_s(ms.get("commitOffsets", 0)) for ms in durations_ms])
+    return _Batches(
+        num_rows=np.array([seen["num_rows"] for seen in arrivals], dtype=np.float64),
+        first_arrival_s=np.array([_us_to_s(seen["first_us"]) for seen in arrivals]),
+        last_arrival_s=np.array([_us_to_s(seen["last_us"]) for seen in arrivals]),
+        commit_s=trigger_s + duration_s - after_commit_s,
+        duration_s=duration_s,
+    )
+
+
+def _arrivals(event: Json) -> Json:
+    seen = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
+    if seen is None:
+        raise HeadwayError(
+            f"batch {event.get('batchId')} observed no {ARRIVALS_METRIC!r}; "
+            "put headway.runtime.word_count.observe_arrivals behind the query's source"
+        )
+    arrivals: Json = seen
+    return arrivals
+
+
+def _instant_s(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _us_to_s(microseconds: int) -> float:
+    return timedelta(microseconds=microseconds).total_seconds()
+
+
+def _latency(batches: _Batches) -> LatencyDistribution:
+    youngest_s = batches.commit_s - batches.last_arrival_s
+    oldest_s = batches.commit_s - batches.first_arrival_s
+    return _distribution(
+        float(np.average(0.5 * (youngest_s + oldest_s), weights=batches.num_rows)),
+        uniform_mixture_quantile(np.array(_QUANTILES), youngest_s, oldest_s, batches.num_rows),
+    )
+
+
+def _distribution(mean_s: float, quantiles_s: Array) -> LatencyDistribution:
+    p50_s, p95_s, p99_s = (float(value) for value in quantiles_s)
+    return LatencyDistribution(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)
+
+
+def _arrival_rate_per_s(batches: _Batches) -> float:
+    """Rows over the time in which they arrived; a lone row has no rate and gives 0."""
+    span_s = float(batches.last_arrival_s.max() - batches.first_arrival_s.min())
+    return float(batches.num_rows.sum() - 1.0) / span_s if span_s > 0.0 else 0.0
+
+
+def _age_growth_ratio(batches: _Batches) -> float:
+    """Slope of the oldest row's age over the commit instants; one batch shows no growth."""
+    elapsed_s = batches.commit_s - batches.commit_s.mean()
+    spread = float(elapsed_s @ elapsed_s)
+    age_s = batches.commit_s - batches.first_arrival_s
+    return float(elapsed_s @ (age_s - age_s.mean())) / spread if spread > 0.0 else 0.0

@@ -1,0 +1,158 @@
+"""The demonstration job: words counted in lines that arrive on the wall clock."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from headway.runtime.clock_source import CLOCK_SOURCE_FORMAT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+ARRIVALS_METRIC = "arrivals"
+"""Name under which a batch's arrivals stand in ``observedMetrics``."""
+
+MOST_HASH_ROUNDS = 60
+"""Spark's analyzer gives up on an expression some hundred calls deep."""
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def clock_lines(
+    spark: SparkSession,
+    *,
+    rate_per_s: float,
+    num_source_partitions: int,
+    start_epoch_s: float | None = None,
+    max_rows_per_trigger: int | None = None,
+    num_words: int = 1000,
+    zipf_exponent: float = 1.1,
+    words_per_row: int = 8,
+    seed: int = 1,
+) -> DataFrame:
+    """Lines of text arriving at a constant rate: ``arrival`` (timestamp) and ``text``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        With the jar of `headway.runtime.clock_source` on board.
+    rate_per_s : float, > 0
+        Lines per second.
+    num_source_partitions : int, >= 1
+        Map tasks per batch; the lines are dealt out in turn.
+    start_epoch_s : float, optional
+        Arrival of the first line, seconds since 1970; by default the start of the query.
+    max_rows_per_trigger : int, optional
+        Most lines per batch.
+    num_words : int, >= 1
+        Size of the vocabulary.
+    zipf_exponent : float, >= 0
+        The word of rank k is drawn in proportion to k to the minus this; 0 is uniform.
+    words_per_row : int, >= 1
+        Words per line.
+    seed : int
+        Same seed, same lines.
+    """
+    options: dict[str, bool | float | int | str | None] = {
+        "rowsPerSecond": rate_per_s,
+        "numPartitions": num_source_partitions,
+        "words": num_words,
+        "zipf": zipf_exponent,
+        "wordsPerRow": words_per_row,
+        "seed": seed,
+    }
+    if start_epoch_s is not None:
+        options["startEpochMicros"] = round(timedelta(seconds=start_epoch_s) / _MICROSECOND)
+    if max_rows_per_trigger is not None:
+        options["maxRowsPerTrigger"] = max_rows_per_trigger
+    return spark.readStream.format(CLOCK_SOURCE_FORMAT).options(**options).load()
+
+
+def word_count(
+    spark: SparkSession,
+    *,
+    rate_per_s: float,
+    num_source_partitions: int,
+    hash_rounds: int,
+    start_epoch_s: float | None = None,
+    max_rows_per_trigger: int | None = None,
+    words_per_row: int = 8,
+    seed: int = 1,
+) -> DataFrame:
+    """The whole job: `count_words` of observed `clock_lines`, whose parameters these are."""
+    lines = clock_lines(
+        spark,
+        rate_per_s=rate_per_s,
+        num_source_partitions=num_source_partitions,
+        start_epoch_s=start_epoch_s,
+        max_rows_per_trigger=max_rows_per_trigger,
+        words_per_row=words_per_row,
+        seed=seed,
+    )
+    return count_words(observe_arrivals(lines), hash_rounds=hash_rounds)
+
+
+def observe_arrivals(lines: DataFrame) -> DataFrame:
+    """The same rows; each batch reports its arrivals as the observed metric ``arrivals``.
+
+    The metric has ``num_rows``, and ``first_us`` and ``last_us``, microseconds since 1970. It is
+    part of the batch's own job and of its progress event, and costs no second pass.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        With a timestamp ``arrival``, as `clock_lines` gives.
+    """
+    from pyspark.sql import functions
+
+    arrival_us = functions.unix_micros("arrival")
+    return lines.observe(
+        ARRIVALS_METRIC,
+        functions.count(functions.lit(1)).alias("num_rows"),
+        functions.min(arrival_us).alias("first_us"),
+        functions.max(arrival_us).alias("last_us"),
+    )
+
+
+def count_words(lines: DataFrame, *, hash_rounds: int) -> DataFrame:
+    """Count words and fold a stretched hash of each into a fingerprint.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        With a string ``text``.
+    hash_rounds : int, 0 to 60
+        SHA-256 rounds per word, which sets the processor time that a line costs.
+
+    Returns
+    -------
+    DataFrame
+        ``word``, ``num_seen``, ``fingerprint``; for update mode if the lines are a stream.
+
+    Raises
+    ------
+    ValueError
+        If ``hash_rounds`` is outside its range.
+    """
+    from pyspark.sql import functions
+
+    if not 0 <= hash_rounds <= MOST_HASH_ROUNDS:
+        raise ValueError(f"hash_rounds is {hash_rounds}; expected 0 to {MOST_HASH_ROUNDS}")
+    words = lines.select(functions.explode(functions.split("text", " ")).alias("word"))
+    hashed = words.select("word", _stretched_hash(functions.col("word"), hash_rounds).alias("hash"))
+    # The aggregate needs the hash, or the optimizer would drop it. As a long it stays in a hash
+    # aggregation, where the maximum of a string would force a sort.
+    return hashed.groupBy("word").agg(
+        functions.count(functions.lit(1)).alias("num_seen"),
+        functions.bit_xor(functions.xxhash64("hash")).alias("fingerprint"),
+    )
+
+
+def _stretched_hash(word: Column, rounds: int) -> Column:
+    from pyspark.sql import functions
+
+    hashed = word
+    for _ in range(rounds):
+        hashed = functions.sha2(hashed, 256)
+    return hashed

@@ -1,0 +1,24 @@
+"""Spark's side of a plan: the knobs, their spellings, and the file dialect they are kept in."""
+
+from headway.sparkconf.knobs import (
+    KNOBS,
+    Carrier,
+    Knob,
+    applies_when,
+    knob_named,
+    query_options,
+    spark_conf,
+)
+from headway.sparkconf.properties import parse_properties, render_properties
+
+__all__ = [
+    "KNOBS",
+    "Carrier",
+    "Knob",
+    "applies_when",
+    "knob_named",
+    "parse_properties",
+    "query_options",
+    "render_properties",
+    "spark_conf",
+]

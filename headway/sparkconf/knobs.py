@@ -1,0 +1,286 @@
+"""The knobs as a table, and a configuration in Spark's own words.
+
+What is measured on Spark 4.3 and what is read elsewhere is told apart in the ground-truth notes
+that this table condenses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from headway.domain import Applies, Configuration
+from headway.errors import InputError
+from headway.units import parse_size_bytes, spark_memory_text, spark_trigger_text
+
+# Java's int and long: what Spark parses these settings into.
+_LARGEST_INT = 2**31 - 1
+_LARGEST_LONG = 2**63 - 1
+
+
+class Carrier(StrEnum):
+    """What takes a setting to Spark."""
+
+    SPARK_CONF = "Spark configuration"
+    READER_OPTION = "option of the stream reader"
+    TRIGGER = "trigger of the stream writer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob:
+    """One setting of a plan as Spark knows it.
+
+    Parameters
+    ----------
+    setting : str
+        The field of :class:`headway.domain.Configuration`, or ``executor_memory``.
+    label : str
+        The setting in words, for people.
+    key : str
+        Spark's name for it: a configuration key, a reader option, or ``trigger``.
+    carrier : Carrier
+        Where the key goes.
+    unit : str
+        Unit of ``lowest`` and ``highest``.
+    lowest, highest : float
+        Bounds, both included, in ``unit``.
+    since_version : str
+        The first Spark version that reads the key.
+    applies : Applies
+        What a change costs when no state stands in the way.
+    applies_with_state : Applies
+        What a change costs when the query keeps state in a checkpoint.
+    pinned_before_version : str or None
+        Until this Spark version a checkpoint pins the value of stateless queries too.
+
+    Examples
+    --------
+    >>> KNOBS["shuffle_partitions"].key
+    'spark.sql.shuffle.partitions'
+    """
+
+    setting: str
+    label: str
+    key: str
+    carrier: Carrier
+    unit: str
+    lowest: float
+    highest: float
+    since_version: str
+    applies: Applies
+    applies_with_state: Applies
+    pinned_before_version: str | None = None
+
+
+_TABLE = (
+    Knob(
+        setting="executors",
+        label="executors",
+        key="spark.executor.instances",
+        carrier=Carrier.SPARK_CONF,
+        unit="executors",
+        lowest=1,
+        highest=_LARGEST_INT,
+        since_version="1.0.0",
+        applies=Applies.NEW_APPLICATION,
+        applies_with_state=Applies.NEW_APPLICATION,
+    ),
+    Knob(
+        setting="cores_per_executor",
+        label="cores per executor",
+        key="spark.executor.cores",
+        carrier=Carrier.SPARK_CONF,
+        unit="cores",
+        lowest=1,
+        highest=_LARGEST_INT,
+        since_version="1.0.0",
+        applies=Applies.NEW_APPLICATION,
+        applies_with_state=Applies.NEW_APPLICATION,
+    ),
+    Knob(
+        setting="executor_memory",
+        label="executor memory",
+        key="spark.executor.memory",
+        carrier=Carrier.SPARK_CONF,
+        unit="bytes",
+        # Spark keeps 300 MiB for itself and refuses a heap below one and a half times that.
+        lowest=parse_size_bytes("450m"),
+        highest=_LARGEST_LONG,
+        since_version="0.7.0",
+        applies=Applies.NEW_APPLICATION,
+        applies_with_state=Applies.NEW_APPLICATION,
+    ),
+    Knob(
+        setting="shuffle_partitions",
+        label="shuffle partitions",
+        key="spark.sql.shuffle.partitions",
+        carrier=Carrier.SPARK_CONF,
+        unit="tasks",
+        lowest=1,
+        highest=_LARGEST_INT,
+        since_version="1.1.0",
+        applies=Applies.RESTART,
+        # The offset log keeps the number and a restart takes it from there, without a word.
+        applies_with_state=Applies.NEW_CHECKPOINT,
+        pinned_before_version="4.1",
+    ),
+    Knob(
+        setting="trigger_s",
+        label="trigger",
+        key="trigger",
+        carrier=Carrier.TRIGGER,
+        unit="seconds",
+        lowest=0,
+        highest=_LARGEST_INT,
+        since_version="2.0.0",
+        applies=Applies.RESTART,
+        applies_with_state=Applies.RESTART,
+    ),
+    Knob(
+        setting="max_offsets_per_trigger",
+        label="rate limit",
+        key="maxOffsetsPerTrigger",
+        carrier=Carrier.READER_OPTION,
+        unit="records",
+        lowest=1,
+        highest=_LARGEST_LONG,
+        since_version="2.0.0",
+        applies=Applies.RESTART,
+        applies_with_state=Applies.RESTART,
+    ),
+)
+
+#: Every knob of a plan, by setting.
+KNOBS: Mapping[str, Knob] = MappingProxyType({knob.setting: knob for knob in _TABLE})
+
+
+def knob_named(name: str) -> Knob | None:
+    """The knob that a setting, a Spark key or a label in words stands for; None if there is none.
+
+    Examples
+    --------
+    >>> knob_named("shuffle partitions") is knob_named("spark.sql.shuffle.partitions")
+    True
+    >>> knob_named("colour") is None
+    True
+    """
+    for knob in _TABLE:
+        in_words = knob.setting.replace("_", " ")
+        if name in (knob.setting, knob.key, knob.label, in_words):
+            return knob
+    return None
+
+
+def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
+    """What it takes for a changed value of ``knob`` to reach a query that has a checkpoint.
+
+    Parameters
+    ----------
+    knob : Knob
+        The setting that changes.
+    stateful : bool
+        Whether the query keeps state.
+    spark_version : str
+        The Spark that runs it, e.g. ``4.3.0`` or ``3.5.6-amzn-2``.
+
+    Raises
+    ------
+    InputError
+        If the version does not start with two numbers.
+
+    Examples
+    --------
+    >>> partitions = KNOBS["shuffle_partitions"]
+    >>> str(applies_when(partitions, stateful=False, spark_version="4.3.0"))
+    'restart'
+    >>> str(applies_when(partitions, stateful=False, spark_version="3.5.9"))
+    'new checkpoint'
+    >>> str(applies_when(partitions, stateful=True, spark_version="4.3.0"))
+    'new checkpoint'
+    """
+    if stateful:
+        return knob.applies_with_state
+    if knob.pinned_before_version is not None and _release(spark_version) < _release(
+        knob.pinned_before_version
+    ):
+        return Applies.NEW_CHECKPOINT
+    return knob.applies
+
+
+def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> dict[str, str]:
+    """The Spark configuration that gives a query this size.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The planned setting.
+    executor_memory : str or None
+        Heap of an executor, ``8g`` or ``8Gi``; None leaves the key out. It is written in the
+        spelling that every Spark version reads.
+
+    Raises
+    ------
+    InputError
+        If the memory is not a size, or is less than Spark starts with.
+
+    Examples
+    --------
+    >>> configuration = Configuration(
+    ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
+    ... )
+    >>> for key, value in spark_conf(configuration, executor_memory="8Gi").items():
+    ...     print(key, value)
+    spark.executor.instances 2
+    spark.executor.cores 4
+    spark.executor.memory 8g
+    spark.dynamicAllocation.enabled false
+    spark.sql.shuffle.partitions 8
+    """
+    conf = {
+        KNOBS["executors"].key: str(configuration.executors),
+        KNOBS["cores_per_executor"].key: str(configuration.cores_per_executor),
+    }
+    if executor_memory is not None:
+        conf[KNOBS["executor_memory"].key] = _memory_text(executor_memory)
+    # Dynamic allocation would treat the planned number as a mere start.
+    conf["spark.dynamicAllocation.enabled"] = "false"
+    conf[KNOBS["shuffle_partitions"].key] = str(configuration.shuffle_partitions)
+    return conf
+
+
+def query_options(configuration: Configuration) -> dict[str, str]:
+    """What the query itself must be given; Spark configuration cannot carry it.
+
+    Examples
+    --------
+    >>> configuration = Configuration(
+    ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=2.0,
+    ...     max_offsets_per_trigger=100_000,
+    ... )
+    >>> query_options(configuration)
+    {'trigger': '2 seconds', 'maxOffsetsPerTrigger': '100000'}
+    """
+    options = {KNOBS["trigger_s"].key: spark_trigger_text(configuration.trigger_s)}
+    if configuration.max_offsets_per_trigger is not None:
+        options[KNOBS["max_offsets_per_trigger"].key] = str(configuration.max_offsets_per_trigger)
+    return options
+
+
+def _memory_text(executor_memory: str) -> str:
+    knob = KNOBS["executor_memory"]
+    size_bytes = parse_size_bytes(executor_memory)
+    if not knob.lowest <= size_bytes <= knob.highest:
+        raise InputError(
+            f"executor memory {executor_memory!r} is out of range; "
+            f"expected at least {spark_memory_text(int(knob.lowest))}, e.g. 8g"
+        )
+    return spark_memory_text(size_bytes)
+
+
+def _release(version: str) -> tuple[int, int]:
+    parts = version.split(".")
+    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+        raise InputError(f"{version!r} is not a Spark version; expected e.g. 4.3.0")
+    return int(parts[0]), int(parts[1])

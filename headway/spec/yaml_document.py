@@ -1,0 +1,374 @@
+"""YAML text to plain data that remembers where in the file each value stood.
+
+The dialect is narrow on purpose: one document, text keys, no tags, no anchors. Unquoted scalars
+mean what YAML 1.2 says, so ``on`` is text, ``1e3`` is a number and ``1:30`` is not one. The text
+is read as events with a stack of our own: composing nodes recurses in C, and a file of opening
+brackets then kills the interpreter.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from headway.errors import InputError
+from headway.units import parse_size_bytes
+
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+Route: TypeAlias = tuple[str | int, ...]
+
+_LARGEST_FILE_BYTES = parse_size_bytes("4m")
+_DEEPEST_NESTING = 50
+_MOST_FAULTS_SHOWN = 30
+_CONSTANTS: dict[str, bool | None] = (
+    dict.fromkeys(("", "~", "null", "Null", "NULL"))
+    | dict.fromkeys(("true", "True", "TRUE"), True)
+    | dict.fromkeys(("false", "False", "FALSE"), False)
+)
+# A leading zero is octal to some readers and decimal to others; such a scalar stays text.
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,299})")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
+_NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """A place in a file; both numbers start at 1, as editors count."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One thing wrong with a file.
+
+    Examples
+    --------
+    >>> Fault(Mark(3, 7), ("stages", 0, "level"), "got 'two'; expected a number").text("a.yaml")
+    "a.yaml:3:7: stages[0].level: got 'two'; expected a number"
+    """
+
+    mark: Mark
+    route: Route = field(compare=False)
+    message: str
+
+    def text(self, name: str) -> str:
+        """The fault as one line, ``name`` being the file's."""
+        where = f"{route_text(self.route)}: " if self.route else ""
+        return f"{name}:{self.mark.line}:{self.mark.column}: {where}{self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The data of a file, where each piece stood, and what is wrong with its form.
+
+    Examples
+    --------
+    >>> document = parse_document("stages:\\n- {level: 1}\\n", name="job.yaml")
+    >>> document.root
+    {'stages': [{'level': 1}]}
+    >>> document.value_mark(("stages", 0, "level"))
+    Mark(line=2, column=11)
+    """
+
+    name: str
+    root: Plain
+    faults: tuple[Fault, ...]
+    values: dict[Route, Mark]
+    keys: dict[Route, Mark]
+
+    def value_mark(self, route: Route) -> Mark:
+        """Where the value stands; of a missing one, where the nearest thing around it does."""
+        return self.values[self._nearest(route)]
+
+    def key_mark(self, route: Route) -> Mark:
+        """Where the key of the value stands; the value itself when it has none."""
+        return self.keys.get(route) or self.value_mark(route)
+
+    def value(self, route: Route) -> Plain:
+        """The value at ``route``; of a missing one, the nearest thing around it."""
+        found: Any = self.root
+        for step in self._nearest(route):
+            found = found[step]
+        return found  # type: ignore[no-any-return]
+
+    def _nearest(self, route: Route) -> Route:
+        while route and route not in self.values:
+            route = route[:-1]
+        return route
+
+
+def route_text(route: Iterable[str | int]) -> str:
+    """A way into a document as people write it.
+
+    Examples
+    --------
+    >>> route_text(("stages", 0, "rows", "exponent"))
+    'stages[0].rows.exponent'
+    """
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{_legible(step)}" for step in route)
+    return text.removeprefix(".")
+
+
+def shown(value: Plain) -> str:
+    """A value in a message: short, and on one line.
+
+    Examples
+    --------
+    >>> shown("a" * 100), shown({"a": 1}), shown(None)
+    ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'", 'a mapping', 'nothing')
+    """
+    match value:
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case str():
+            return ascii(value if len(value) <= 40 else f"{value[:38]}...")
+        case bool():
+            return str(value).lower()
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:38]}..."
+
+
+def faults_text(name: str, faults: Iterable[Fault]) -> str:
+    """All faults in the order of the file, one per line; of very many, the first.
+
+    Examples
+    --------
+    >>> faults_text("a.yaml", [Fault(Mark(2, 1), (), "second"), Fault(Mark(1, 1), (), "first")])
+    'a.yaml:1:1: first\\na.yaml:2:1: second'
+    """
+    lines = [fault.text(name) for fault in sorted(faults)]
+    hidden = len(lines) - _MOST_FAULTS_SHOWN
+    if hidden > 1:
+        lines[_MOST_FAULTS_SHOWN:] = [f"{name}: and {hidden} more faults"]
+    return "\n".join(lines)
+
+
+def read_text(path: Path, *, expected: str) -> str:
+    """The text of a file that people wrote or Headway did.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    expected : str
+        What it should have been, for messages: ``a job profile``.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it cannot be read, is empty, far too large, or no UTF-8 text.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; expected {expected}") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: a folder; expected a file with {expected}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"{str(path)!a}: cannot be read: {reason}") from None
+    if not data.strip():
+        raise InputError(f"{path}: the file is empty; expected {expected}")
+    if len(data) > _LARGEST_FILE_BYTES:
+        raise InputError(f"{path}: the file is larger than 4 MiB; expected {expected}, a few kB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"{path}: not a text file in UTF-8; expected {expected}")
+    return text
+
+
+def parse_document(text: str, *, name: str) -> Document:
+    """Read one YAML document.
+
+    Parameters
+    ----------
+    text : str
+        The whole file.
+    name : str
+        What messages call the file.
+
+    Raises
+    ------
+    InputError
+        If the text is not YAML, or uses what the dialect leaves out and cannot step over. Repeated
+        keys and tags do not raise: they are in ``Document.faults``, beside what else is found.
+
+    Examples
+    --------
+    >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
+    {'rate': 1000.0, 'on': '1:30'}
+    >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0].text("job.yaml"))
+    job.yaml:2:1: a: this key stands already in line 1; expected each key once
+    """
+    # Imported here: what only writes nothing and reads nothing should not pay for it.
+    import yaml
+
+    strange = _NOT_TEXT.search(text)
+    if strange is not None:
+        before = text[: strange.start()]
+        mark = Mark(before.count("\n") + 1, strange.start() - (before.rfind("\n") + 1) + 1)
+        message = f"the character {strange[0]!a}; expected text without control characters"
+        raise InputError(Fault(mark, (), message).text(name))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    builder = _Builder(name)
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark or error.context_mark
+        mark = Mark(1, 1) if at is None else _mark(at)
+        message = f"not YAML: {error.problem or error.context}"
+        raise InputError(Fault(mark, (), message).text(name)) from None
+    return builder.document()
+
+
+def plain_scalar(text: str) -> bool | int | float | str | None:
+    """What an unquoted scalar means.
+
+    Examples
+    --------
+    >>> [plain_scalar(text) for text in ("8", "1e-05", "on", "true", "~", "010", ".inf", "1e999")]
+    [8, 1e-05, 'on', True, None, '010', '.inf', '1e999']
+    """
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and not (_LEADING_ZERO.match(text) and text.lstrip("+-").isdecimal()):
+        number = float(text)
+        if math.isfinite(number):
+            return number
+    return text
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A mapping or list that is still open."""
+
+    route: Route
+    holds: dict[str, Plain] | list[Plain]
+    key: str | None = None
+
+
+class _Builder:
+    """Puts a stream of YAML events together."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._root: Plain = None
+        self._num_documents = 0
+        self._stack: list[_Frame] = []
+        self._values: dict[Route, Mark] = {}
+        self._keys: dict[Route, Mark] = {}
+        self._faults: list[Fault] = []
+
+    def document(self) -> Document:
+        if not self._values:
+            self._values[()] = Mark(1, 1)
+        return Document(
+            name=self._name,
+            root=self._root,
+            faults=tuple(self._faults),
+            values=self._values,
+            keys=self._keys,
+        )
+
+    def take(self, event: Any) -> None:
+        import yaml
+
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.MappingStartEvent():
+                self._open({}, event)
+            case yaml.SequenceStartEvent():
+                self._open([], event)
+            case yaml.CollectionEndEvent():
+                self._stack.pop()
+            case yaml.AliasEvent():
+                raise self._stop(event, "an alias (*); expected the value written out")
+            case yaml.DocumentStartEvent():
+                self._num_documents += 1
+                if self._num_documents > 1:
+                    raise self._stop(event, "a second document starts here; expected one")
+
+    def _scalar(self, event: Any) -> None:
+        frame = self._stack[-1] if self._stack else None
+        mark = _mark(event.start_mark)
+        if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
+            route = (*frame.route, event.value)
+            if event.value in frame.holds:
+                first = self._keys[route].line
+                message = f"this key stands already in line {first}; expected each key once"
+                self._faults.append(Fault(mark, route, message))
+            else:
+                self._keys[route] = mark
+            frame.key = event.value
+            return
+        unquoted = not event.style
+        route = self._add(plain_scalar(event.value) if unquoted else event.value, mark)
+        self._check_tag(event, mark, route)
+
+    def _open(self, holds: dict[str, Plain] | list[Plain], event: Any) -> None:
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
+            raise self._stop(event, "a list or mapping as a key; expected text")
+        if len(self._stack) == _DEEPEST_NESTING:
+            raise self._stop(event, f"nested more than {_DEEPEST_NESTING} deep")
+        mark = _mark(event.start_mark)
+        route = self._add(holds, mark)
+        self._check_tag(event, mark, route)
+        self._stack.append(_Frame(route, holds))
+
+    def _add(self, value: Plain, mark: Mark) -> Route:
+        """Put a value where it belongs; its route."""
+        route: Route = ()
+        if not self._stack:
+            self._root = value
+        else:
+            frame = self._stack[-1]
+            if isinstance(frame.holds, list):
+                route = (*frame.route, len(frame.holds))
+                frame.holds.append(value)
+            else:
+                assert frame.key is not None
+                route = (*frame.route, frame.key)
+                frame.holds[frame.key] = value
+                frame.key = None
+        self._values[route] = mark
+        return route
+
+    def _check_tag(self, event: Any, mark: Mark, route: Route) -> None:
+        if event.anchor is not None:
+            self._faults.append(Fault(mark, route, "an anchor (&); expected a plain value"))
+        if event.tag is not None:
+            message = f"the tag {shown(event.tag)}; expected a plain value"
+            self._faults.append(Fault(mark, route, message))
+
+    def _stop(self, event: Any, message: str) -> InputError:
+        route = self._stack[-1].route if self._stack else ()
+        fault = Fault(_mark(event.start_mark), route, message)
+        return InputError(faults_text(self._name, [*self._faults, fault]))
+
+
+def _mark(yaml_mark: Any) -> Mark:
+    return Mark(yaml_mark.line + 1, yaml_mark.column + 1)
+
+
+def _legible(key: str) -> str:
+    return key if key.isprintable() and 0 < len(key) <= 60 else shown(key)

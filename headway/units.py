@@ -1,0 +1,243 @@
+"""Text <-> base units (seconds, bytes, records), and Spark's own spellings of them.
+
+The only module that knows 1000 and 1024. Everything else computes in base units.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from headway.errors import InputError
+
+_DURATION_S = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "minutes": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "hours": 3600.0,
+    "d": 86400.0,
+}
+_COUNT = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_PER_S = {
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_BYTES = {
+    "": 1,
+    "b": 1,
+    "k": 1024,
+    "kb": 1024,
+    "ki": 1024,
+    "kib": 1024,
+    "m": 1024**2,
+    "mb": 1024**2,
+    "mi": 1024**2,
+    "mib": 1024**2,
+    "g": 1024**3,
+    "gb": 1024**3,
+    "gi": 1024**3,
+    "gib": 1024**3,
+    "t": 1024**4,
+    "tb": 1024**4,
+    "ti": 1024**4,
+    "tib": 1024**4,
+}
+_MIB = 1024**2
+_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+_MS_PER_S = 1000
+_NS_PER_S = 1_000_000_000
+
+
+def parse_duration_s(text: str) -> float:
+    """Seconds of a duration such as ``2s``, ``500ms``, ``1.5 min``, ``1h30m``.
+
+    Parameters
+    ----------
+    text : str
+        Numbers with units us, ms, s, min (or m), h, d; several may follow each other.
+
+    Raises
+    ------
+    InputError
+        If the text is not a duration. A bare number is refused: it has no unit.
+
+    Examples
+    --------
+    >>> parse_duration_s("500ms")
+    0.5
+    >>> parse_duration_s("1h30m")
+    5400.0
+    """
+    part = re.compile(_NUMBER.replace("number", "part") + r"\s*(?P<unit>[a-zA-Z]+)\s*")
+    rest, total_s = text.strip(), 0.0
+    if not rest:
+        raise _not_a("duration", text, "e.g. 500ms, 2s, 1.5min")
+    while rest:
+        match = part.match(rest)
+        if match is None or match["unit"].lower() not in _DURATION_S:
+            raise _not_a("duration", text, "a number and a unit, e.g. 500ms, 2s, 1.5min")
+        total_s += float(match["part"]) * _DURATION_S[match["unit"].lower()]
+        rest = rest[match.end() :]
+    return total_s
+
+
+def parse_rate_per_s(text: str) -> float:
+    """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``.
+
+    Examples
+    --------
+    >>> parse_rate_per_s("50k/s")
+    50000.0
+    >>> parse_rate_per_s("3M/min")
+    50000.0
+
+    Raises
+    ------
+    InputError
+        If the text is not a rate, or is not positive and finite.
+    """
+    match = re.fullmatch(
+        _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:(?:rows|records)?\s*/\s*(?P<per>[a-zA-Z]+))?",
+        text.strip(),
+    )
+    if match is None or (match["per"] or "s").lower() not in _PER_S:
+        raise _not_a("rate", text, "records per second, e.g. 50k/s, 800/s, 1.2M/min")
+    rate_per_s = (
+        float(match["number"])
+        * _COUNT[match["scale"].lower()]
+        / _PER_S[(match["per"] or "s").lower()]
+    )
+    if not (0 < rate_per_s < math.inf):
+        raise _not_a("rate", text, "a positive number of records per second, e.g. 50k/s")
+    return rate_per_s
+
+
+def parse_size_bytes(text: str) -> int:
+    """Bytes of a memory size such as ``8g``, ``512m``, ``8Gi``; always binary, as in Spark.
+
+    Examples
+    --------
+    >>> parse_size_bytes("8g") == parse_size_bytes("8Gi") == 8 * 2**30
+    True
+
+    Raises
+    ------
+    InputError
+        If the text is not a size.
+    """
+    match = re.fullmatch(_NUMBER + r"\s*(?P<unit>[a-zA-Z]*)", text.strip())
+    if match is None or match["unit"].lower() not in _BYTES:
+        raise _not_a("size", text, "e.g. 512m, 8g, 8Gi")
+    return round(float(match["number"]) * _BYTES[match["unit"].lower()])
+
+
+def ms_to_s(milliseconds: float) -> float:
+    """Seconds of a number of milliseconds.
+
+    >>> ms_to_s(250)
+    0.25
+    """
+    return milliseconds / _MS_PER_S
+
+
+def s_to_ms(seconds: float) -> int:
+    """Whole milliseconds nearest to a number of seconds.
+
+    >>> s_to_ms(0.5)
+    500
+    """
+    return round(seconds * _MS_PER_S)
+
+
+def ns_to_s(nanoseconds: float) -> float:
+    """Seconds of a number of nanoseconds.
+
+    >>> ns_to_s(2.5e9)
+    2.5
+    """
+    return nanoseconds / _NS_PER_S
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people: three significant digits, the unit that reads best.
+
+    Examples
+    --------
+    >>> format_duration(0.0421), format_duration(2.304), format_duration(5400)
+    ('42 ms', '2.30 s', '1.5 h')
+    """
+    if math.isinf(seconds):
+        return "unbounded"
+    if seconds < 1:
+        return (
+            f"{seconds * _MS_PER_S:.3g} ms" if seconds < 0.01 else f"{seconds * _MS_PER_S:.0f} ms"
+        )
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.3g} min"
+    return f"{seconds / 3600:.3g} h"
+
+
+def format_rate(rate_per_s: float) -> str:
+    """A rate for people.
+
+    Examples
+    --------
+    >>> format_rate(50000), format_rate(812.4), format_rate(1_250_000)
+    ('50k/s', '812/s', '1.25M/s')
+    """
+    for limit, suffix in ((1e6, "M"), (1e3, "k")):
+        if rate_per_s >= limit:
+            return f"{rate_per_s / limit:.3g}{suffix}/s"
+    return f"{rate_per_s:.3g}/s"
+
+
+def spark_trigger_text(trigger_s: float) -> str:
+    """A trigger interval as ``DataStreamWriter.trigger(processingTime=...)`` reads it.
+
+    The trigger takes words; ``2s`` is refused there although configuration keys demand it.
+
+    Examples
+    --------
+    >>> spark_trigger_text(2.0), spark_trigger_text(0.25), spark_trigger_text(0)
+    ('2 seconds', '250 milliseconds', '0 seconds')
+    """
+    milliseconds = s_to_ms(trigger_s)
+    if milliseconds % _MS_PER_S:
+        return f"{milliseconds} milliseconds"
+    return f"{milliseconds // _MS_PER_S} seconds"
+
+
+def spark_memory_text(size_bytes: int) -> str:
+    """A memory size as every Spark version reads it: whole ``g``, else whole ``m``, rounded up.
+
+    Examples
+    --------
+    >>> spark_memory_text(8 * 2**30), spark_memory_text(1610612736)
+    ('8g', '1536m')
+    """
+    mebibytes = -(-size_bytes // _MIB)
+    if mebibytes % 1024 == 0:
+        return f"{mebibytes // 1024}g"
+    return f"{mebibytes}m"
+
+
+def _not_a(kind: str, text: str, expected: str) -> InputError:
+    return InputError(f"{text!r} is not a {kind}; expected {expected}")

@@ -1,0 +1,1 @@
+"""Makes ``tests.factories`` importable; the folders below need no such file."""

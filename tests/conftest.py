@@ -1,0 +1,51 @@
+"""One Spark session for the whole test process, and the marker of the tests that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def clock_source_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from headway.runtime.clock_source import build_clock_source_jar
+
+    return build_clock_source_jar(tmp_path_factory.mktemp("jars"))
+
+
+@pytest.fixture(scope="session")
+def spark_event_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the session of `spark` writes its event log."""
+    return tmp_path_factory.mktemp("event-logs")
+
+
+@pytest.fixture(scope="session")
+def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSession]:
+    """The session that all tests share; a JVM takes seconds to start and to warm up."""
+    from headway.profiler.session import embedded_session, local_checkpoint_conf
+
+    with embedded_session(
+        app_name="headway tests",
+        master="local[2]",
+        event_log_dir=spark_event_log_dir,
+        jars=[clock_source_jar],
+        driver_memory="1g",
+        extra_conf={
+            # Test data is tiny: the default of 200 tasks would be all of a test's time.
+            "spark.sql.shuffle.partitions": "2",
+            **local_checkpoint_conf(),
+        },
+    ) as session:
+        yield session

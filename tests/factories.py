@@ -1,0 +1,201 @@
+"""Small valid nouns for tests; every keyword replaces a field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from headway.domain import (
+    Application,
+    Applies,
+    Arrivals,
+    Change,
+    Configuration,
+    Drift,
+    DriverPhase,
+    DurationNoise,
+    FrontierPoint,
+    Interval,
+    JobProfile,
+    LatencyDistribution,
+    ObservedSetting,
+    Plan,
+    Prediction,
+    QueryShape,
+    Rejection,
+    RowsLaw,
+    Separation,
+    StageProfile,
+    Target,
+    TasksRule,
+)
+
+
+def a_configuration(**changes: Any) -> Configuration:
+    """Two executors of four cores, eight partitions, a trigger of one second, no rate limit."""
+    return replace(
+        Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0),
+        **changes,
+    )
+
+
+def a_profile(**changes: Any) -> JobProfile:
+    """A counting query: a map stage of four source tasks, a stateful stage behind the exchange."""
+    return replace(
+        JobProfile(
+            headway_version="0.1.0",
+            applications=(
+                Application(
+                    id="app-20260101000000-0001",
+                    name="orders",
+                    spark_version="4.3.0",
+                    executor_memory="8g",
+                ),
+            ),
+            shape=QueryShape(
+                sources=("KafkaV2[Subscribe[orders]]",),
+                sink="noop",
+                stateful_operators=("stateStoreSave",),
+                state_rows=1000,
+                watermarked=True,
+            ),
+            arrivals=Arrivals(rate_per_s=5000.0),
+            driver_phases=(
+                DriverPhase(name="latestOffset", mean_s=0.002, sd_s=0.0005),
+                DriverPhase(name="queryPlanning", mean_s=0.021, sd_s=0.004),
+                DriverPhase(name="walCommit", mean_s=0.03, sd_s=0.006),
+                DriverPhase(name="commitOffsets", mean_s=0.028, sd_s=0.005),
+            ),
+            stages=(
+                StageProfile(
+                    name="scan",
+                    level=0,
+                    tasks_rule=TasksRule.SOURCE,
+                    num_source_tasks=4,
+                    rows=RowsLaw(scale=1.0, exponent=1.0),
+                    task_fixed_s=0.01,
+                    task_per_row_s=2e-6,
+                    task_per_partition_s=1e-4,
+                    task_noise_ratio=0.2,
+                    separation=Separation.REGRESSION,
+                ),
+                StageProfile(
+                    name="aggregate",
+                    level=1,
+                    tasks_rule=TasksRule.SHUFFLE,
+                    rows=RowsLaw(scale=3.5, exponent=0.7),
+                    task_fixed_s=0.06,
+                    task_per_row_s=1.25e-5,
+                    task_noise_ratio=0.25,
+                    separation=Separation.PARTS,
+                ),
+            ),
+            noise=DurationNoise(batch_ratio=0.08, autocorrelation=0.3, run_to_run_ratio=0.05),
+            drift=Drift(exponent=0.1, reference_age_s=300.0),
+            settings=(
+                ObservedSetting(
+                    query_id="3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a",
+                    query_name="orders",
+                    configuration=a_configuration(),
+                    rate_per_s=5000.0,
+                    num_batches=120,
+                    num_batches_cut=5,
+                    jvm_age_s=300.0,
+                    rows_per_batch_low=4900.0,
+                    rows_per_batch_high=5100.0,
+                    batch_duration_mean_s=0.31,
+                    batch_duration_sd_s=0.03,
+                    modelled_duration_mean_s=0.3,
+                ),
+            ),
+        ),
+        **changes,
+    )
+
+
+def a_prediction(**changes: Any) -> Prediction:
+    """A stable, calibrated prediction with a p99 tuple latency of 2.3 s."""
+    return replace(
+        Prediction(
+            configuration=a_configuration(),
+            arrivals=Arrivals(rate_per_s=50000.0),
+            stable=True,
+            utilization_ratio=0.61,
+            calibrated=True,
+            warnings=(),
+            batch_duration=LatencyDistribution(mean_s=0.6, p50_s=0.59, p95_s=0.7, p99_s=0.8),
+            tuple_latency=LatencyDistribution(
+                mean_s=1.2,
+                p50_s=1.1,
+                p95_s=1.9,
+                p99_s=2.3,
+                interval90_mean_s=Interval(low=1.1, high=1.3),
+                interval90_p99_s=Interval(low=2.1, high=2.6),
+            ),
+            window_latency=None,
+            phases_s={"wait": 0.5, "plan": 0.1, "addBatch": 0.6},
+            sustainable_rate_per_s=80000.0,
+        ),
+        **changes,
+    )
+
+
+def a_plan(**changes: Any) -> Plan:
+    """A feasible plan for p99 <= 3 s at 50k/s: two nodes, trigger 2 s, a rate limit."""
+    configuration = a_configuration(trigger_s=2.0, max_offsets_per_trigger=100_000)
+    return replace(
+        Plan(
+            target=Target.parse("p99 <= 3s"),
+            arrivals=Arrivals(rate_per_s=50000.0),
+            feasible=True,
+            nodes=2,
+            configuration=configuration,
+            prediction=a_prediction(configuration=configuration),
+            planned_latency_s=2.6,
+            frontier=(
+                FrontierPoint(
+                    nodes=1, sustainable_rate_per_s=31000.0, configuration=None, calibrated=True
+                ),
+                FrontierPoint(
+                    nodes=2,
+                    sustainable_rate_per_s=80000.0,
+                    configuration=configuration,
+                    calibrated=True,
+                ),
+            ),
+            binding=("stage aggregate holds the slots for 61 % of a batch",),
+            rejected=(
+                Rejection(
+                    change="1 node less",
+                    configuration=replace(configuration, executors=1),
+                    reason="p99 4.10 s > 3.00 s",
+                    latency_s=4.1,
+                ),
+            ),
+            changes=(
+                Change(
+                    setting="executors",
+                    before="1",
+                    after="2",
+                    applies=Applies.NEW_APPLICATION,
+                ),
+                Change(
+                    setting="trigger",
+                    before="1 seconds",
+                    after="2 seconds",
+                    applies=Applies.RESTART,
+                ),
+            ),
+            spark_conf={
+                "spark.executor.instances": "2",
+                "spark.executor.cores": "4",
+                "spark.executor.memory": "8g",
+                "spark.dynamicAllocation.enabled": "false",
+                "spark.sql.shuffle.partitions": "8",
+            },
+            query_options={"trigger": "2 seconds", "maxOffsetsPerTrigger": "100000"},
+            floor_s=0.4,
+            warnings=(),
+        ),
+        **changes,
+    )

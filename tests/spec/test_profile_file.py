@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headway.domain import (
+    Application,
+    Arrivals,
+    DriverPhase,
+    JobProfile,
+    QueryShape,
+    RowsLaw,
+)
+from headway.errors import HeadwayError, ProfileError
+from headway.spec.profile_file import dump_profile, load_profile, save_profile
+from headway.spec.yaml_text import plain_data
+from tests.factories import a_configuration, a_profile
+
+GOOD = dump_profile(a_profile())
+
+fast = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+amounts = st.floats(min_value=0, max_value=1e15)
+positive = st.floats(min_value=1e-9, max_value=1e15)
+texts = st.text() | st.sampled_from(
+    [
+        "1e3",
+        "2",
+        "on",
+        "~",
+        "null",
+        "1:30",
+        "010",
+        "",
+        " ",
+        "- a",
+        "\x85",
+        "a\u2028 b",
+        "a \n b",
+        " \t",
+    ]
+)
+
+
+def loaded(folder: Path, text: str | bytes) -> JobProfile:
+    file = folder / "job.yaml"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return load_profile(file)
+
+
+def faults(folder: Path, text: str | bytes) -> list[str]:
+    """What is said about the text, line by line, without the folder's name."""
+    with pytest.raises(ProfileError) as caught:
+        loaded(folder, text)
+    assert caught.value.exit_code == 2
+    # A cause or context would print as a second traceback.
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    return str(caught.value).replace(f"{folder}{os.sep}", "").split("\n")
+
+
+def with_line(before: str, after: str) -> str:
+    assert GOOD.count(before) == 1, before
+    return GOOD.replace(before, after)
+
+
+def test_a_profile_survives_its_file(tmp_path: Path) -> None:
+    save_profile(a_profile(), tmp_path / "job.yaml")
+    assert load_profile(tmp_path / "job.yaml") == a_profile()
+    assert load_profile(str(tmp_path / "job.yaml")) == a_profile()
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> JobProfile:
+    base = a_profile()
+    stages = tuple(
+        replace(
+            draw(st.sampled_from(base.stages)),
+            name=draw(texts),
+            rows=RowsLaw(scale=draw(amounts), exponent=draw(st.floats(0, 1))),
+            task_fixed_s=draw(amounts),
+            task_per_row_s=draw(st.floats(0, 1e-3)),
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    )
+    limits = st.none() | st.integers(1, 10**15)
+    observed = tuple(
+        replace(
+            base.settings[0],
+            query_name=draw(st.none() | texts),
+            configuration=a_configuration(
+                trigger_s=draw(amounts), max_offsets_per_trigger=draw(limits)
+            ),
+            rate_per_s=draw(positive),
+        )
+        for _ in range(draw(st.integers(1, 2)))
+    )
+    return replace(
+        base,
+        headway_version=draw(texts),
+        applications=tuple(
+            draw(
+                st.lists(
+                    st.builds(
+                        Application,
+                        id=texts,
+                        name=texts,
+                        spark_version=texts,
+                        executor_memory=st.none() | texts,
+                    ),
+                    max_size=2,
+                )
+            )
+        ),
+        shape=QueryShape(
+            sources=tuple(draw(st.lists(texts, max_size=3))),
+            sink=draw(texts),
+            state_rows=draw(st.integers(0, 2**63)),
+            watermarked=draw(st.booleans()),
+        ),
+        arrivals=draw(st.builds(Arrivals, rate_per_s=positive, dispersion_ratio=amounts)),
+        driver_phases=tuple(
+            draw(
+                st.lists(
+                    st.builds(DriverPhase, name=texts, mean_s=amounts, sd_s=amounts), max_size=3
+                )
+            )
+        ),
+        stages=stages,
+        settings=observed,
+        notes=tuple(draw(st.lists(texts, max_size=2))),
+    )
+
+
+@fast
+@given(profile=profiles())
+def test_any_profile_survives_up_to_six_digits(profile: JobProfile, tmp_path: Path) -> None:
+    text = dump_profile(profile)
+    again = loaded(tmp_path, text)
+    assert plain_data(again) == plain_data(profile)
+    assert dump_profile(again) == text
+
+
+def test_other_yaml_readers_read_the_same(tmp_path: Path) -> None:
+    profile = replace(a_profile(), notes=("1e3", "on", "1:30", "2", "a # b"))
+    assert yaml.safe_load(dump_profile(profile)) == plain_data(profile)
+
+
+def test_the_text_is_made_for_people() -> None:
+    lines = GOOD.splitlines()
+    assert "headway 0.1.0" in lines[0]
+    assert any("headway predict" in line for line in lines[:4])
+    assert any("headway plan" in line for line in lines[:4])
+    keys = [line.split(":")[0] for line in lines if line[0].isalpha()]
+    assert keys == [field.name for field in fields(JobProfile)]
+    assert max(map(len, lines)) <= 100
+    assert len(GOOD) < 2500
+    assert "null" not in GOOD
+
+
+def test_numbers_have_six_digits_and_unbounded_ones_are_refused() -> None:
+    text = dump_profile(replace(a_profile(), arrivals=Arrivals(rate_per_s=1 / 3)))
+    assert "rate_per_s: 0.333333," in text
+    phases = (DriverPhase(name="walCommit", mean_s=float("nan"), sd_s=0.0),)
+    with pytest.raises(ValueError, match=r"driver_phases\[0\]\.mean_s is nan"):
+        dump_profile(replace(a_profile(), driver_phases=phases))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            "executors: 2,",
+            'executors: "2",',
+            "settings[0].configuration.executors: got '2'; expected a whole number",
+        ),
+        ("executors: 2,", "executors: true,", "executors: got true; expected a whole number"),
+        ("executors: 2,", "executors: 2.0,", "executors: got 2.0; expected a whole number"),
+        ("executors: 2,", "executors: ,", "executors: got nothing; expected a whole number"),
+        ("executors: 2,", "executors: [2],", "executors: got a list; expected a whole number"),
+        (
+            "executors: 2,",
+            "executors: 0,",
+            "settings[0].configuration: executors is 0; expected at least 1",
+        ),
+        ("trigger_s: 1.0", "trigger_s: 1s", "trigger_s: got '1s'; expected a number"),
+        ("trigger_s: 1.0", "trigger_s: .inf", "trigger_s: got '.inf'; expected a number"),
+        ("trigger_s: 1.0", "trigger_s: true", "trigger_s: got true; expected a number"),
+        ("level: 0", "levle: 0", "stages[0].levle: unknown key; did you mean 'level'?"),
+        ("sink: noop", "sink: noop\n  zzz: 1", "shape.zzz: unknown key; expected one of sources"),
+        ("rule: source", "rule: sauce", "got 'sauce'; expected one of source, shuffle"),
+        ("  level: 0\n", "", "stages[0].level: missing; expected a whole number"),
+        ("watermarked: true", "watermarked: yes", "got 'yes'; expected true or false"),
+        ("sink: noop", "sink: 5", "shape.sink: got 5; expected text"),
+        ("sink: noop", "sink: a\n  sink: b", "shape.sink: this key stands already in line 10"),
+        ("notes: []", "notes: none", "notes: got 'none'; expected a list, each item text"),
+        ("drift: {", "drift: [] #", "drift: got a list; expected a mapping with the keys exponent"),
+        ("exponent: 0.7", "exponent: 7", "stages[1].rows: rows law is 3.5 * n ** 7.0; expected"),
+        ("  num_source_tasks: 4\n", "", "stages[0]: stage scan: num_source_tasks belongs"),
+        ("notes: []", "notes: !!python/object/apply:os.getcwd []", "notes: the tag"),
+        ("notes: []", "notes: &a []", "notes: an anchor"),
+        ("notes: []", "notes: *a", "an alias"),
+        ("notes: []", "notes: [", "not YAML"),
+        ("notes: []", "notes: {<<: 1}", "notes: got a mapping; expected a list"),
+        ("notes: []", "notes: ['\x07']", "the character '\\x07'; expected text"),
+        ("notes: []", 'notes: ["\\uD800"]', ""),
+        ("trigger_s: 1.0", "trigger_s: " + "9" * 5000, "expected a number"),
+    ],
+)
+def test_a_fault_is_one_line_with_its_place(
+    tmp_path: Path, before: str, after: str, expected: str
+) -> None:
+    text = with_line(before, after)
+    (said,) = faults(tmp_path, text)
+    name, line, column, message = said.split(":", 3)
+    assert (name, line.isdecimal(), column.isdecimal()) == ("job.yaml", True, True)
+    assert 1 <= int(line) <= len(text.splitlines()) + 1
+    assert expected in message
+    assert len(said) < 300
+
+
+def test_the_place_is_the_place(tmp_path: Path) -> None:
+    lines = GOOD.splitlines()
+    number, line = next((n, t) for n, t in enumerate(lines, 1) if "trigger_s: 1.0" in t)
+    (said,) = faults(tmp_path, with_line("trigger_s: 1.0", "trigger_s: fast"))
+    column = line.index("1.0}") + 1
+    assert said.startswith(f"job.yaml:{number}:{column}: settings[0].configuration.trigger_s: ")
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = with_line("trigger_s: 1.0", "trigger_s: fast")
+    text = text.replace("sink: noop", "sink: noop\n  sink: noop").replace("level: 0", "levle: 0")
+    said = faults(tmp_path, text.replace("num_batches: 120", "num_batches: many"))
+    places = [line.split(": ")[1] for line in said]
+    assert places == [
+        "shape.sink",
+        "stages[0].levle",
+        "settings[0].configuration.trigger_s",
+        "settings[0].num_batches",
+    ]
+
+
+def test_very_many_faults_are_not_all_printed(tmp_path: Path) -> None:
+    said = faults(tmp_path, with_line("notes: []", f"notes: {list(range(500))}"))
+    assert len(said) == 31
+    assert said[-1] == "job.yaml: and 470 more faults"
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_profile_needs_stages_and_settings(tmp_path: Path, keep: int) -> None:
+    data: Any = plain_data(a_profile())
+    data["stages" if keep else "settings"] = []
+    (said,) = faults(tmp_path, yaml.safe_dump(data))
+    assert "a profile needs at least one" in said
+
+
+@pytest.mark.parametrize("schema", ["headway.profile/v2", "headway.plan/v1", "1"])
+def test_another_version_is_one_line_that_says_what_to_do(tmp_path: Path, schema: str) -> None:
+    text = with_line("headway.profile/v1", schema).replace("level: 0", "levle: zero")
+    (said,) = faults(tmp_path, text)
+    assert schema in said
+    assert "headway.profile/v1" in said
+    assert "run 'headway profile' on the log again" in said
+    assert said.startswith("job.yaml:4:9: schema: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (b"\x28\xb5\x2f\xfd\x00\x01", "not a text file in UTF-8"),
+        (b"a: \x00", "not a text file in UTF-8"),
+        ("a: ä".encode("latin-1"), "not a text file in UTF-8"),
+        (GOOD.encode("utf-16"), "not a text file in UTF-8"),
+        (b"# nothing but a comment\n", "got nothing; expected a job profile"),
+        (b"just words\n", "got 'just words'; expected a job profile"),
+        (b"- a\n- b\n", "got a list; expected a job profile"),
+        (b"a: 1\n", "schema: missing; expected headway.profile/v1"),
+        (b'{"Event":"SparkListenerLogStart"}\n{"Event":"x"}\n', "a Spark event log"),
+        (b"%%%", "not YAML"),
+        (b"\tschema: x", "not YAML"),
+        (b"x" * 1_000_000, "expected a job profile"),
+        (b"[" * 1_000_000, "nested more than 50 deep"),
+        (b"[a, " * 250_000, "nested more than 50 deep"),
+        (b"a: 1\n" * 200_000, "schema: missing"),
+        (b"- [}\n" * 200_000, "not YAML"),
+        (bytes(range(1, 256)) * 4000, "not a text file in UTF-8"),
+        (b"#" * 5_000_000, "larger than 4 MiB"),
+    ],
+)
+def test_what_is_no_profile_at_all_is_one_line(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
+    (said,) = faults(tmp_path, content)
+    assert said.startswith("job.yaml")
+    assert expected in said
+    assert len(said) < 300
+
+
+def test_a_file_that_is_not_there_or_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="no such file"):
+        load_profile(tmp_path / "absent.yaml")
+    with pytest.raises(ProfileError, match="a folder"):
+        load_profile(tmp_path)
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load_profile("a\0b")
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load_profile("x" * 5000)
+    (tmp_path / "file").write_text("a: 1")
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load_profile(tmp_path / "file" / "below")
+
+
+def test_editors_of_all_kinds_may_have_touched_the_file(tmp_path: Path) -> None:
+    assert loaded(tmp_path, GOOD.encode("utf-8-sig")) == a_profile()
+    assert loaded(tmp_path, GOOD.replace("\n", "\r\n")) == a_profile()
+    assert loaded(tmp_path, GOOD.replace("1.25e-05", "1.25E-5")) == a_profile()
+
+
+@fast
+@given(place=st.integers(0, len(GOOD) - 1), cut=st.integers(0, 8), put=st.text(max_size=6))
+def test_a_damaged_profile_loads_or_is_explained(
+    tmp_path: Path, place: int, cut: int, put: str
+) -> None:
+    text = GOOD[:place] + put + GOOD[place + cut :]
+    try:
+        profile = loaded(tmp_path, text)
+    except ProfileError as error:
+        for line in str(error).split("\n"):
+            assert line.startswith(f"{tmp_path}{os.sep}job.yaml")
+            assert line.isprintable()
+    else:
+        assert load_profile(tmp_path / "job.yaml") == profile
+
+
+@fast
+@given(content=st.binary(max_size=200))
+def test_noise_is_explained(tmp_path: Path, content: bytes) -> None:
+    for line in faults(tmp_path, content):
+        assert line.startswith("job.yaml")
+
+
+def test_saving_replaces_the_file_in_one_step(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("old")
+    with file.open() as reader:
+        save_profile(a_profile(), file)
+        assert reader.read() == "old"
+    assert file.read_text() == GOOD
+    assert [found.name for found in tmp_path.iterdir()] == ["job.yaml"]
+
+
+def test_a_failed_save_leaves_everything_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(self: Path, target: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / "job.yaml"
+    file.write_text("old")
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(HeadwayError, match=r"cannot be written: No space left") as caught:
+        save_profile(a_profile(), file)
+    assert caught.value.exit_code == 1
+    assert file.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["job.yaml"]
+
+
+def test_saving_where_nothing_can_be_is_explained(tmp_path: Path) -> None:
+    for file in (tmp_path / "no" / "such" / "job.yaml", tmp_path):
+        with pytest.raises(HeadwayError, match="cannot be written"):
+            save_profile(a_profile(), file)
+    assert not list(tmp_path.iterdir())
+
+
+def test_devices_and_links_stay_what_they_are(tmp_path: Path) -> None:
+    save_profile(a_profile(), "/dev/null")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    (tmp_path / "real.yaml").write_text("old")
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+    save_profile(a_profile(), tmp_path / "link.yaml")
+    assert (tmp_path / "link.yaml").is_symlink()
+    assert load_profile(tmp_path / "real.yaml") == a_profile()
+
+
+def test_importing_costs_nothing_and_loading_stays_light(tmp_path: Path) -> None:
+    save_profile(a_profile(), tmp_path / "job.yaml")
+    script = (
+        "import sys; from headway.spec.profile_file import load_profile\n"
+        "assert not {'yaml', 'pydantic'} & set(sys.modules)\n"
+        f"load_profile({str(tmp_path / 'job.yaml')!r})\n"
+        "assert not {'numpy', 'pandas', 'scipy', 'pyspark', 'click'} & set(sys.modules)\n"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", script], cwd=root, check=True, timeout=60)
