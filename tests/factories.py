@@ -77,7 +77,7 @@ def a_profile(**changes: Any) -> JobProfile:
                     task_per_row_s=2e-6,
                     task_per_partition_s=1e-4,
                     task_noise_ratio=0.2,
-                    separation=Separation.REGRESSION,
+                    separation=Separation.BATCHES,
                 ),
                 StageProfile(
                     name="aggregate",

@@ -18,13 +18,15 @@ class TasksRule(StrEnum):
 
 
 class Separation(StrEnum):
-    """How the fixed cost of a task was told from its cost per row.
+    """How the fixed cost of a task was told from its cost per row, best first.
 
-    REGRESSION needs task sizes that differ; PARTS uses what Spark reports of a task's fixed work
-    (launch, deserialization, state commit) and charges the rest to the rows.
+    BATCHES compares batches of different size, TASKS the tasks of the same batch that had
+    different shares of the rows; PARTS, where all tasks are alike, takes what Spark reports of a
+    task's fixed work (launch, deserialization, state commit) and charges the rest to the rows.
     """
 
-    REGRESSION = "regression"
+    BATCHES = "batches"
+    TASKS = "tasks"
     PARTS = "parts"
 
 

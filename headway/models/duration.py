@@ -14,26 +14,29 @@ from headway.models.makespan import makespan_moments
 
 
 class LevelSpan(NamedTuple):
-    """Mean time of one level of stages, affine in the rows that enter each of its stages."""
+    """Mean time of one level of stages as a function of the rows of the batch.
+
+    The costs are floats, or arrays with one value per setting (:func:`stacked`).
+    """
 
     name: str
-    fixed_s: float
-    stage_terms: tuple[tuple[float, float, float], ...]  # per_row_s, scale, exponent
+    fixed_s: Numeric
+    stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
 
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        span_s = np.full_like(rows, self.fixed_s)
+        span_s = self.fixed_s + np.zeros_like(rows)
         for per_row_s, scale, exponent in self.stage_terms:
-            span_s = span_s + per_row_s * scale * rows**exponent
-        return span_s
+            span_s = span_s + per_row_s * (scale * rows**exponent)
+        return np.asarray(span_s)
 
     def slope_at(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
         rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), 1.0)
         slope_s = np.zeros_like(rows)
         for per_row_s, scale, exponent in self.stage_terms:
-            slope_s = slope_s + per_row_s * scale * exponent * rows ** (exponent - 1.0)
+            slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
         return slope_s
 
 
@@ -46,17 +49,51 @@ class DurationModel(NamedTuple):
     driver_s: float
     levels: tuple[LevelSpan, ...]
 
-    def stages_s(self, batch_rows: Numeric) -> Array:
-        """Mean time in stages [s]."""
-        return np.asarray(sum(level.at(batch_rows) for level in self.levels), dtype=np.float64)
-
     def mean_s(self, batch_rows: Numeric) -> Array:
         """Mean batch duration [s]."""
-        return self.driver_s + self.stages_s(batch_rows)
+        total_s = self.driver_s + np.zeros_like(np.asarray(batch_rows, dtype=np.float64))
+        for level in self.levels:
+            total_s = total_s + level.at(batch_rows)
+        return np.asarray(total_s)
 
     def slope_s(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
-        return np.asarray(sum(level.slope_at(batch_rows) for level in self.levels))
+        slope_s = np.zeros_like(np.asarray(batch_rows, dtype=np.float64))
+        for level in self.levels:
+            slope_s = slope_s + level.slope_at(batch_rows)
+        return np.asarray(slope_s)
+
+
+def stacked(models: Sequence[DurationModel], num_axes: int) -> DurationModel:
+    """Models of one job at several slots and partitions as one, along a new first axis.
+
+    ``num_axes`` is the number of axes of the arrays it will be asked about, the first included.
+
+    Examples
+    --------
+    >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
+    >>> both = stacked([DurationModel(0.2, levels) for levels in spans], num_axes=2)
+    >>> both.mean_s(np.ones((2, 1))).ravel()
+    array([0.3, 0.5])
+    """
+    along_first = (len(models), *([1] * (num_axes - 1)))
+
+    def column(values: list[Numeric]) -> Array:
+        return np.array(values, dtype=np.float64).reshape(along_first)
+
+    levels = []
+    for alike in zip(*(model.levels for model in models), strict=True):
+        terms = zip(*(level.stage_terms for level in alike), strict=True)
+        levels.append(
+            LevelSpan(
+                name=alike[0].name,
+                fixed_s=column([level.fixed_s for level in alike]),
+                stage_terms=tuple(
+                    (column([term[0] for term in same]), same[0][1], same[0][2]) for same in terms
+                ),
+            )
+        )
+    return DurationModel(models[0].driver_s, tuple(levels))
 
 
 def level_spans(
@@ -80,7 +117,7 @@ def level_spans(
 
     Notes
     -----
-    theory.md (D1), (D2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T
+    theory.md (T1), (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T
     + k P)`` with u the makespan of unit tasks. Stages of one level share the slots as one pool of tasks
     whose times are averaged; exact when their tasks cost the same.
 
@@ -89,7 +126,7 @@ def level_spans(
     >>> from headway.domain import RowsLaw, Separation, TasksRule
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
     ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
-    ...     task_noise_ratio=0.0, separation=Separation.REGRESSION)
+    ...     task_noise_ratio=0.0, separation=Separation.BATCHES)
     >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
     0.205
     """
@@ -117,4 +154,3 @@ def level_spans(
             )
         )
     return tuple(spans)
-

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
@@ -19,7 +18,7 @@ _USUAL_DRIFT = 0.2  # scale of what compilation wins per e-fold of age: no more 
 _LEAST_RUNS_TO_COMPARE = 5
 _HUBER = 1.345  # 95 % efficient under normal noise
 _MAD_TO_SD = 1.4826
-_SMALLEST_SPREAD = 0.1
+_SMALLEST_SPREAD = 0.25
 _LEAST_TO_JUDGE = 10  # below, the rule cuts noise as often as warm-up
 
 
@@ -63,20 +62,33 @@ def warm_up_length(series: Array) -> int:
 
 
 def is_spread(values: Array) -> bool:
-    """Whether values differ enough to tell a slope from an intercept.
+    """Whether batches differ enough in size to tell a slope from an intercept.
 
     Notes
     -----
-    theory.md (E2). With a coefficient of variation under 0.1 the slope is known worse than its
-    own size for the sample sizes of one run.
+    theory.md (E2). A coefficient of variation of 0.25 is two loads of ratio 1.7. Under that the
+    slope is uncertain, and in a query that runs as fast as it can it is also biased: a slow batch
+    makes the next one large.
 
     Examples
     --------
-    >>> is_spread(np.array([1.0, 1.01, 0.99])), is_spread(np.array([1.0, 3.0]))
+    >>> is_spread(np.array([1.0, 1.2, 0.8])), is_spread(np.array([1.0, 3.0]))
     (False, True)
     """
     mean = float(np.mean(values))
     return mean > 0 and float(np.std(values)) / mean >= _SMALLEST_SPREAD
+
+
+def is_spread_within(variances: Array, means: Array) -> bool:
+    """Whether the tasks of a batch differ enough in size, on average over batches.
+
+    Examples
+    --------
+    >>> is_spread_within(np.array([4.0]), np.array([10.0]))
+    True
+    """
+    mean = float(np.mean(means))
+    return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= _SMALLEST_SPREAD
 
 
 def relative_huber(terms: Array, y: Array, weights: Array) -> Array:

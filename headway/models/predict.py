@@ -14,9 +14,10 @@ from headway.domain import (
     JobProfile,
     LatencyDistribution,
     Prediction,
-    TasksRule,
 )
 from headway.models.arrays import Array
+from headway.models.calibration import reasons_outside, spread_ratio
+from headway.models.duration import DurationModel
 from headway.models.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
@@ -26,13 +27,10 @@ from headway.models.setting import (
 )
 from headway.units import format_rate
 
-_Z90 = 1.6449  # half of a 90 % interval in standard deviations
-_HIGHEST_QUOTED_INFLATION = 0.9
+Z90 = 1.6449  # half of a 90 % interval in standard deviations
+HIGHEST_QUOTED_INFLATION = 0.9
 _HIGHEST_QUOTED_OVERRUN = 0.5
-_RANGE_MARGIN = 1.5
-# Spread (of the logarithm) added for every doubling beyond what was profiled.
-_SPREAD_PER_DOUBLING = 0.1
-_LARGEST_USEFUL_LIMIT = 1.2
+_LEAST_LIMIT_RATIO = 1.2  # below, a rate limit leaves nothing to catch up with
 
 
 def predict(
@@ -68,23 +66,26 @@ def predict(
     if jvm_age_s is not None and not jvm_age_s > 0:
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
     age_factor = 1.0 if jvm_age_s is None else profile.drift.factor(jvm_age_s)
-    outside = _outside_range(profile, configuration, arrivals)
-    spread = math.hypot(
-        profile.noise.run_to_run_ratio,
-        _SPREAD_PER_DOUBLING * sum(doublings for _, doublings in outside),
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    settled = float(
+        settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)
     )
+    setting = (configuration.num_slots, configuration.shuffle_partitions, settled)
+    spread = float(spread_ratio(profile, *setting))
+    warnings = list(reasons_outside(profile, *setting))
+    in_range = not warnings
     law = setting_law(
         profile,
-        configuration.num_slots,
-        configuration.shuffle_partitions,
+        model,
         rate_per_s=arrivals.rate_per_s,
         trigger_s=configuration.trigger_s,
-        factor=age_factor * np.exp(_Z90 * spread * np.array([0.0, -1.0, 1.0])),
+        factor=age_factor * np.exp(Z90 * spread * np.array([0.0, -1.0, 1.0])),
     )
-    warnings = [message for message, _ in outside]
     has_room = bool(law.is_stable[0])
     if not has_room:
-        warnings.insert(0, f"over capacity at {format_rate(arrivals.rate_per_s)}: the backlog grows")
+        warnings.insert(
+            0, f"over capacity at {format_rate(arrivals.rate_per_s)}: the backlog grows"
+        )
     quotable = _add_load_warnings(warnings, law, configuration)
     stable = _limit_holds(profile, configuration, arrivals, warnings) and has_room
     return Prediction(
@@ -92,7 +93,7 @@ def predict(
         arrivals=arrivals,
         stable=stable,
         utilization_ratio=_utilization_ratio(law, configuration),
-        calibrated=not outside and quotable and stable,
+        calibrated=in_range and quotable and stable,
         warnings=tuple(warnings),
         batch_duration=_distribution(law.batch_duration_mean_s(), law.batch_duration_quantile_s)
         if stable
@@ -101,7 +102,7 @@ def predict(
         if stable
         else None,
         window_latency=None,
-        phases_s=_phases_s(profile, configuration, arrivals, law, age_factor) if stable else {},
+        phases_s=_phases_s(profile, model, law, arrivals, settled, age_factor) if stable else {},
         sustainable_rate_per_s=sustainable_rate_per_s(profile, configuration),
     )
 
@@ -113,25 +114,24 @@ def sustainable_rate_per_s(profile: JobProfile, configuration: Configuration) ->
     -----
     theory.md (P3): inflation of at most 0.9. The rate limit, where there is one, may bind first.
     """
-    rates = np.geomspace(1.0, 1e10, 400)
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rates = np.geomspace(1.0, 1e10, 100)
     for _ in range(2):
         law = setting_law(
             profile,
-            configuration.num_slots,
-            configuration.shuffle_partitions,
+            model,
             rate_per_s=rates,
             trigger_s=configuration.trigger_s,
         )
-        holds = law.is_stable & (law.inflation_ratio <= _HIGHEST_QUOTED_INFLATION)
+        holds = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
         if not holds[0]:
             return 0.0
         last = int(np.argmin(holds)) - 1 if not holds.all() else len(rates) - 1
-        rates = np.linspace(rates[last], rates[min(last + 1, len(rates) - 1)], 100)
+        rates = np.linspace(rates[last], rates[min(last + 1, len(rates) - 1)], 60)
     highest = float(rates[0])
     limit = configuration.max_offsets_per_trigger
     if limit is None:
         return highest
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     return min(highest, limit / max(configuration.trigger_s, float(model.mean_s(float(limit)))))
 
 
@@ -161,9 +161,10 @@ def _interval(values: Array) -> Interval:
 
 def _phases_s(
     profile: JobProfile,
-    configuration: Configuration,
-    arrivals: Arrivals,
+    model: DurationModel,
     law: SettingLaw,
+    arrivals: Arrivals,
+    settled: float,
     age_factor: float,
 ) -> Mapping[str, float]:
     """The mean tuple latency, split; adds up to it exactly.
@@ -171,10 +172,6 @@ def _phases_s(
     A row meets intervals in proportion to their length, so the batch it lands in is the one
     that such an interval collects.
     """
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    settled = float(
-        settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)
-    )
     slope_s = age_factor * float(model.slope_s(settled))
     driver = {
         phase.name: age_factor * phase.mean_s
@@ -199,7 +196,7 @@ def _add_load_warnings(warnings: list[str], law: SettingLaw, configuration: Conf
         return False
     inflation = float(law.inflation_ratio[0])
     overrun = float(law.overrun_probability[0])
-    if inflation > _HIGHEST_QUOTED_INFLATION:
+    if inflation > HIGHEST_QUOTED_INFLATION:
         warnings.append(
             f"close to saturation: a second of input takes {inflation:.2f} s of work; "
             "small errors in the cost per row move the latency a lot"
@@ -228,50 +225,11 @@ def _limit_holds(
         warnings.append(
             f"the rate limit of {limit} rows per batch lets through "
             f"{format_rate(limit / interval_s)}, less than the {format_rate(arrivals.rate_per_s)} "
-            f"that arrive: the backlog grows; {math.ceil(_LARGEST_USEFUL_LIMIT * needed)} rows would do"
+            f"that arrive: the backlog grows; {math.ceil(_LEAST_LIMIT_RATIO * needed)} rows would do"
         )
         return False
-    if limit < _LARGEST_USEFUL_LIMIT * needed:
+    if limit < _LEAST_LIMIT_RATIO * needed:
         warnings.append(
             f"the rate limit of {limit} rows per batch leaves under 20 % to catch up with"
         )
     return True
-
-
-def _outside_range(
-    profile: JobProfile, configuration: Configuration, arrivals: Arrivals
-) -> list[tuple[str, float]]:
-    """What lies beyond the profiled range: the reason, and by how many doublings."""
-    found: list[tuple[str, float]] = []
-    seen = [setting.configuration for setting in profile.settings]
-    slots = sorted({one.num_slots for one in seen})
-    _check_range(
-        found, "slots", configuration.num_slots, slots[0], slots[-1],
-        "contention between tasks and the network of more executors were not seen",
-    )
-    if any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
-        partitions = sorted({one.shuffle_partitions for one in seen})
-        _check_range(
-            found, "shuffle partitions", configuration.shuffle_partitions,
-            partitions[0], partitions[-1], "the cost per partition was not seen to hold there",
-        )
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    rows = float(settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s))
-    low, high = profile.rows_per_batch_range
-    _check_range(
-        found, "rows per batch", rows, low / _RANGE_MARGIN, high * _RANGE_MARGIN,
-        "the cost per row was not seen to hold there",
-    )
-    return found
-
-
-def _check_range(
-    found: list[tuple[str, float]], what: str, asked: float, low: float, high: float, why: str
-) -> None:
-    if low <= asked <= high:
-        return
-    doublings = math.log2(asked / high) if asked > high else math.log2(low / max(asked, 1e-9))
-    profiled = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-    found.append((f"{asked:.4g} {what}, profiled with {profiled}: {why}", doublings))
-
-

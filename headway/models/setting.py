@@ -13,7 +13,7 @@ from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.distributions import bisect_increasing, lognormal_cdf
 from headway.models.duration import DurationModel, level_spans
-from headway.models.microbatch import AffineDuration, SteadyState, steady_state
+from headway.models.microbatch import AffineDuration, BoolArray, SteadyState, steady_state
 from headway.models.tuple_latency import (
     tuple_latency_cdf,
     tuple_latency_mean,
@@ -38,9 +38,9 @@ class SettingLaw(NamedTuple):
     weights: Array
 
     @property
-    def is_stable(self) -> Array:
+    def is_stable(self) -> BoolArray:
         """Whether the backlog stays bounded at every level of the slow noise."""
-        return np.asarray(self.state.is_stable.all(axis=-1))
+        return np.asarray(self.state.is_stable.all(axis=-1), dtype=np.bool_)
 
     @property
     def inflation_ratio(self) -> Array:
@@ -89,7 +89,10 @@ class SettingLaw(NamedTuple):
         at_levels = np.where(self.state.is_stable, tuple_latency_quantile(self.state, q), 1.0)
         return self._finite(
             bisect_increasing(
-                self.tuple_latency_cdf, np.asarray(q), at_levels.min(axis=-1), at_levels.max(axis=-1)
+                self.tuple_latency_cdf,
+                np.asarray(q),
+                at_levels.min(axis=-1),
+                at_levels.max(axis=-1),
             )
         )
 
@@ -108,7 +111,7 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
 
     Notes
     -----
-    theory.md (D1).
+    theory.md (T1).
     """
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
@@ -118,9 +121,7 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
 
 def after_commit_s(profile: JobProfile) -> float:
     """Time of a batch that passes after its rows are committed: no row waits for it [s]."""
-    return sum(
-        phase.mean_s for phase in profile.driver_phases if phase.name in AFTER_COMMIT_PHASES
-    )
+    return sum(phase.mean_s for phase in profile.driver_phases if phase.name in AFTER_COMMIT_PHASES)
 
 
 def settled_batch_rows(
@@ -144,7 +145,7 @@ def settled_batch_rows(
 
     Notes
     -----
-    theory.md (D3). Fixed point of ``n = rate * max(trigger, factor * mean_s(n))``; the duration
+    theory.md (T3). Fixed point of ``n = rate * max(trigger, factor * mean_s(n))``; the duration
     is concave in the rows, so Newton's rule reaches it from the right.
 
     Examples
@@ -155,11 +156,13 @@ def settled_batch_rows(
     200.0
     """
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
-    rows = rate * np.maximum(trigger, factors * model.mean_s(1.0))
+    rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
     for _ in range(60):
         duration_s, slope_s = factors * model.mean_s(rows), factors * model.slope_s(rows)
         converging = rate * slope_s < 1.0
-        newton = rate * (duration_s - slope_s * rows) / np.where(converging, 1.0 - rate * slope_s, 1.0)
+        newton = (
+            rate * (duration_s - slope_s * rows) / np.where(converging, 1.0 - rate * slope_s, 1.0)
+        )
         grown = np.where(converging, newton, 4.0 * np.maximum(rows, 1.0))
         new_rows = np.minimum(np.maximum(rate * trigger, grown), _MOST_BATCH_ROWS)
         settled = np.allclose(new_rows, rows, rtol=1e-9, atol=1e-9)
@@ -171,31 +174,30 @@ def settled_batch_rows(
 
 def setting_law(
     profile: JobProfile,
-    num_slots: int,
-    shuffle_partitions: int,
+    model: DurationModel,
     *,
     rate_per_s: Numeric,
     trigger_s: Numeric,
     factor: Numeric = 1.0,
 ) -> SettingLaw:
-    """Latency law at many rates, triggers and duration factors, at fixed slots and partitions.
+    """Latency law at many rates, triggers and duration factors, and many slots and partitions.
 
     Parameters
     ----------
     profile : JobProfile
-        The job.
-    num_slots, shuffle_partitions : int, >= 1
-        Task slots and shuffle partitions.
+        The job: its noise, drift and arrivals.
+    model : DurationModel
+        Mean duration by rows at the slots and partitions; a stack of models takes one axis more
+        than the arrays below have, for the levels of the slow noise.
     rate_per_s, trigger_s, factor : float or (n,) array
         Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
 
     Notes
     -----
-    theory.md (D1), (D3)-(D5), (B1)-(B6): the duration is replaced by its tangent at the settled
+    theory.md (T1)-(T4), (B1)-(B6): the duration is replaced by its tangent at the settled
     batch, which is where the query works. The lasting part of the noise multiplies all durations
     for a while; the rest is drawn anew for every batch.
     """
-    model = duration_model(profile, num_slots, shuffle_partitions)
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     # The mean of the lognormal level is kept at one.
     slow_sd = np.sqrt(profile.noise.autocorrelation) * profile.noise.batch_ratio

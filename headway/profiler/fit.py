@@ -23,6 +23,7 @@ from headway.models.duration import DurationModel, level_spans
 from headway.models.estimation import (
     drift_exponent,
     is_spread,
+    is_spread_within,
     lag_one_correlation,
     power_law,
     relative_huber,
@@ -56,6 +57,8 @@ class StageSample:
     task_mean_s: float
     task_sd_s: float | None
     outside_run_s: float
+    rows_variance: float
+    rows_time_covariance_s: float
     span_s: float
 
 
@@ -177,6 +180,7 @@ def _rescaled(batch: BatchSample, factor: float) -> BatchSample:
                 task_mean_s=stage.task_mean_s / factor,
                 task_sd_s=None if stage.task_sd_s is None else stage.task_sd_s / factor,
                 outside_run_s=stage.outside_run_s / factor,
+                rows_time_covariance_s=stage.rows_time_covariance_s / factor,
                 span_s=stage.span_s / factor,
             )
             for stage in batch.stages
@@ -185,7 +189,9 @@ def _rescaled(batch: BatchSample, factor: float) -> BatchSample:
 
 
 def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
-    stages = tuple(_fit_stage(runs, place) for place in range(len(runs[0].batches[0].stages)))
+    stages: tuple[StageProfile, ...] = ()
+    for place in range(len(runs[0].batches[0].stages)):
+        stages += (_fit_stage(runs, place, stages),)
     phases = _fit_driver_phases(runs)
     driver_s = sum(phase.mean_s for phase in phases)
     modelled = [_modelled_s(run, driver_s, stages) for run in runs]
@@ -246,7 +252,9 @@ def _fit_driver_phases(runs: Sequence[QueryRun]) -> tuple[DriverPhase, ...]:
     )
 
 
-def _fit_stage(runs: Sequence[QueryRun], place: int) -> StageProfile:
+def _fit_stage(
+    runs: Sequence[QueryRun], place: int, before: Sequence[StageProfile]
+) -> StageProfile:
     weights = _weights(runs)
     batches = [batch for run in runs for batch in run.batches]
     samples = [batch.stages[place] for batch in batches]
@@ -259,6 +267,7 @@ def _fit_stage(runs: Sequence[QueryRun], place: int) -> StageProfile:
     rows_per_task = rows_read / num_tasks
     law = power_law(batch_rows, rows_read, weights)
     per_partition_s = 0.0
+    mean_rows = float(np.average(rows_per_task, weights=weights))
     if is_spread(rows_per_task):
         terms = [np.ones_like(rows_per_task), rows_per_task]
         partitions = _partitions_written(runs, place)
@@ -266,9 +275,24 @@ def _fit_stage(runs: Sequence[QueryRun], place: int) -> StageProfile:
             terms.append(partitions)
         fixed_s, per_row_s, *more = relative_huber(np.column_stack(terms), task_mean_s, weights)
         per_partition_s = float(more[0]) if more else 0.0
-        separation = Separation.REGRESSION
+        separation = Separation.BATCHES
+    elif is_spread_within(np.array([sample.rows_variance for sample in samples]), rows_per_task):
+        separation = Separation.TASKS
+        mean_s = float(np.average(task_mean_s, weights=weights))
+        slope_s = sum(sample.rows_time_covariance_s for sample in samples) / sum(
+            sample.rows_variance for sample in samples
+        )
+        per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
+        fixed_s = mean_s - per_row_s * mean_rows
     else:
-        fixed_s, per_row_s = _by_parts(batches, place, rows_per_task, task_mean_s, weights)
+        fixed_s, per_row_s = _by_parts(batches, place, mean_rows, task_mean_s, weights)
+        if before and samples[0].has_parents:
+            # What is left of a short task is mostly set-up: a row that was shuffled is charged
+            # with no more than the dearest row before the exchange.
+            dearest_s = max(stage.task_per_row_s for stage in before)
+            total_s = fixed_s + per_row_s * mean_rows
+            per_row_s = min(per_row_s, dearest_s)
+            fixed_s = total_s - per_row_s * mean_rows
         separation = Separation.PARTS
     rule, num_source_tasks = _tasks_rule(runs, place)
     return StageProfile(
@@ -293,26 +317,17 @@ def _partitions_written(runs: Sequence[QueryRun], place: int) -> Array:
 
 
 def _by_parts(
-    batches: Sequence[BatchSample],
-    place: int,
-    rows_per_task: Array,
-    task_mean_s: Array,
-    weights: Array,
+    batches: Sequence[BatchSample], place: int, mean_rows: float, task_mean_s: Array, weights: Array
 ) -> tuple[float, float]:
     """Fixed: launch, deserialization, and the state commit. The rows are charged with the rest."""
-    samples = [batch.stages[place] for batch in batches]
-    fixed = np.array([sample.outside_run_s for sample in samples])
-    if place == len(samples) - 1 or samples[0].has_parents:
+    fixed = np.array([batch.stages[place].outside_run_s for batch in batches])
+    if _holds_state(batches[0], place):
         fixed = fixed + np.array(
-            [
-                batch.state_commit_s / batch.stages[place].num_tasks if _holds_state(batch, place) else 0.0
-                for batch in batches
-            ]
+            [batch.state_commit_s / batch.stages[place].num_tasks for batch in batches]
         )
-    fixed = np.minimum(fixed, task_mean_s)
-    fixed_s = float(np.average(fixed, weights=weights))
+    fixed_s = float(np.average(np.minimum(fixed, task_mean_s), weights=weights))
     mean_s = float(np.average(task_mean_s, weights=weights))
-    return fixed_s, (mean_s - fixed_s) / float(np.average(rows_per_task, weights=weights))
+    return fixed_s, (mean_s - fixed_s) / mean_rows
 
 
 def _holds_state(batch: BatchSample, place: int) -> bool:

@@ -19,9 +19,7 @@ EXECUTOR_REMOVED = "SparkListenerExecutorRemoved"
 JOB_START = "SparkListenerJobStart"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 TASK_END = "SparkListenerTaskEnd"
-QUERY_PROGRESS = (
-    "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
-)
+QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 
 READ_EVENTS = (
     LOG_START,

@@ -265,8 +265,7 @@ def _environment(java_home: Path, scratch: Path, *, local: bool) -> Iterator[Non
     if local:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
         wanted["SPARK_CONF_DIR"] = str(scratch)
-        package = Path(pyspark.__file__).parent
-        if (package / "jars").is_dir():
+        if (package := Path(pyspark.__file__).parent).joinpath("jars").is_dir():
             wanted["SPARK_HOME"] = str(package)
     before = {name: os.environ.get(name) for name in wanted}
     _set_variables(wanted)
@@ -380,11 +379,10 @@ def _process_being_started(error: BaseException) -> subprocess.Popen[bytes] | No
 
 def _end(process: subprocess.Popen[bytes] | None, *, within_s: float) -> None:
     """Let the process go by itself, which closing its input asks for, else kill it."""
-    if process is None:
+    if process is None or process.stdin is None:
         return
     try:
-        if process.stdin is not None:
-            process.stdin.close()
+        process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(within_s)
     finally:

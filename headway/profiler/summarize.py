@@ -114,7 +114,8 @@ def summarize(
         noise=fit.noise,
         drift=fit.drift,
         settings=tuple(
-            _setting(run, modelled_s) for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
+            _setting(run, modelled_s)
+            for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
         notes=tuple(notes) + _drift_notes(runs, fit),
     )
@@ -125,7 +126,7 @@ def _require_streaming(logs: CollectedLogs, log_names: Sequence[str]) -> None:
     for number, name in enumerate(log_names):
         if number not in seen:
             raise EventLogError(
-                f"{name}: no Spark event in it; expected JSON lines with an \"Event\" field"
+                f'{name}: no Spark event in it; expected JSON lines with an "Event" field'
             )
     for row in logs.applications:
         if not row["num_progress_events"]:
@@ -155,7 +156,9 @@ def _choose_queries(
             or (len(wanted) >= 8 and key[1].startswith(wanted))
         }
         if not matches:
-            known = ", ".join(_query_label(key[1], rows[0]["query_name"]) for key, rows in by_query.items())
+            known = ", ".join(
+                _query_label(key[1], rows[0]["query_name"]) for key, rows in by_query.items()
+            )
             raise InputError(
                 f"--query {wanted!r}: no such query in {', '.join(log_names)}; it holds {known}"
             )
@@ -178,7 +181,9 @@ def _query_run(
     usable = [
         row
         for row in rows[1:]
-        if row["num_rows"] > 0 and row["batch_id"] in stages and "triggerExecution" in row["phases_s"]
+        if row["num_rows"] > 0
+        and row["batch_id"] in stages
+        and "triggerExecution" in row["phases_s"]
     ]
     if len(usable) < _LEAST_BATCHES:
         notes.append(
@@ -186,7 +191,9 @@ def _query_run(
             f"durations seen), at least {_LEAST_BATCHES} needed"
         )
         return None
-    jvm_started_s = min(row["added_s"] or rows[0]["started_s"] for row in logs.executors if row["app"] == app)
+    jvm_started_s = min(
+        row["added_s"] or rows[0]["started_s"] for row in logs.executors if row["app"] == app
+    )
     samples = [_batch_sample(row, stages[row["batch_id"]], jvm_started_s) for row in usable]
     num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
     if num_cut:
@@ -198,7 +205,9 @@ def _query_run(
     started_s = np.array([sample.started_s for sample in steady])
     trigger = read_trigger(started_s, np.array([sample.duration_s for sample in steady]))
     if trigger.trigger_s is None:
-        notes.append(f"{label}: trigger interval unknown ({trigger.why}); taken as fast as possible")
+        notes.append(
+            f"{label}: trigger interval unknown ({trigger.why}); taken as fast as possible"
+        )
     executors, cores = _executors(logs.executors, app, started_s[-1])
     return QueryRun(
         query_id=query_id,
@@ -240,7 +249,8 @@ def _batch_sample(row: Row, stages: Sequence[Row], jvm_started_s: float) -> Batc
         phases_s=phases_s,
         num_rows=row["num_rows"],
         state_commit_s=sum(
-            (operator["commitTimeMs"] or 0) / _MS_PER_S for operator in row["stateful_operators"] or ()
+            (operator["commitTimeMs"] or 0) / _MS_PER_S
+            for operator in row["stateful_operators"] or ()
         ),
         stages=tuple(
             StageSample(
@@ -251,6 +261,8 @@ def _batch_sample(row: Row, stages: Sequence[Row], jvm_started_s: float) -> Batc
                 task_mean_s=stage["task_mean_s"],
                 task_sd_s=stage["task_sd_s"],
                 outside_run_s=stage["outside_run_s"],
+                rows_variance=stage["rows_variance"],
+                rows_time_covariance_s=stage["rows_time_covariance_s"],
                 span_s=stage["launch_to_finish_s"],
             )
             for stage in stages

@@ -97,7 +97,8 @@ def stage_runs(events: DataFrame) -> DataFrame:
     Columns: app, query_id, batch_id, job_id, stage_id, parent_ids, num_tasks, shuffle_partitions,
     submitted_s, completed_s, and over the successful tasks: num_finished, task_mean_s,
     task_sd_s, task_max_s, launch_to_finish_s (first launch to last finish), outside_run_s (mean
-    time of a task outside the executor's run time), rows_read.
+    time of a task outside the executor's run time), rows_read, rows_variance and
+    rows_time_covariance_s (of rows and time between the tasks).
     """
     from pyspark.sql import functions as F
 
@@ -126,7 +127,9 @@ def stage_runs(events: DataFrame) -> DataFrame:
     )
     # A stage id appears in every job that may need it; it ran in the first of them.
     first_job = jobs.groupBy("app", "stage_id").agg(
-        F.min_by(F.struct("job_id", "query_id", "batch_id", "shuffle_partitions"), "job_id").alias("job")
+        F.min_by(F.struct("job_id", "query_id", "batch_id", "shuffle_partitions"), "job_id").alias(
+            "job"
+        )
     )
     return (
         stages.join(F.broadcast(first_job), ["app", "stage_id"])
@@ -160,6 +163,8 @@ def _task_sums(events: DataFrame) -> DataFrame:
         ),
         F.avg(wall_s - run_s).alias("outside_run_s"),
         F.sum(rows).alias("rows_read"),
+        F.var_pop(rows).alias("rows_variance"),
+        F.covar_pop(rows, wall_s).alias("rows_time_covariance_s"),
     )
 
 

@@ -1,15 +1,13 @@
 """Plain data -> frozen dataclasses, strictly, with every fault at once.
 
-The fields are declared once, in the domain; pydantic checks against those same classes.
+The fields are declared once, in the domain; pydantic's core checks against those same classes.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from enum import Enum
-from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -17,7 +15,6 @@ from headway.errors import InputError
 from headway.spec.yaml_document import Document, Fault, Route, faults_text, shown
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
@@ -53,13 +50,16 @@ def validate(document: Document, noun: type[T]) -> T:
     headway.errors.InputError: a.yaml:1:8: scale: got 'yes'; expected a number
     a.yaml:2:1: expnent: unknown key; did you mean 'exponent'?
     """
-    from pydantic import ValidationError
+    # Imported here, as all that is slow to import: who only writes files need not wait for it.
+    from pydantic_core import ValidationError
+
+    from headway.spec.strict_schema import validator_of
 
     faults = list(document.faults)
     try:
         # As JSON, a strict check still takes a list for a tuple and a text for an enum's value.
-        adapter = _adapter(noun)  # type: ignore[arg-type]  # classes can be hashed
-        value: T = adapter.validate_json(json.dumps(document.root), strict=True, extra="forbid")
+        validator = validator_of(noun)  # type: ignore[arg-type]  # classes can be hashed
+        value: T = validator.validate_json(json.dumps(document.root))
     except ValidationError as error:
         faults += _faults(document, noun, error.errors(include_url=False))
     if faults:
@@ -67,14 +67,9 @@ def validate(document: Document, noun: type[T]) -> T:
     return value
 
 
-@cache
-def _adapter(noun: type[Any]) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(noun)
-
-
 def _faults(document: Document, noun: type[Any], errors: list[ErrorDetails]) -> list[Fault]:
+    from difflib import get_close_matches
+
     faults: list[Fault] = []
     meant: set[Route] = set()
     for error in errors:

@@ -1,0 +1,79 @@
+"""What a profile can speak for, and how much less certain it is beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from headway.domain import JobProfile, TasksRule
+from headway.models.arrays import Array, Numeric
+
+_ROWS_MARGIN = 1.5
+# Spread (of the logarithm of durations) added for every doubling beyond what was profiled: a
+# rule, not a measurement, until enough runs far outside of profiles are published.
+_SPREAD_PER_DOUBLING = 0.1
+
+
+def spread_ratio(
+    profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
+) -> Array:
+    """Standard deviation of the logarithm of the true over the predicted mean duration.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    num_slots, shuffle_partitions, batch_rows : float or (n,) array
+        The settings, and the rows of their batches.
+
+    Notes
+    -----
+    theory.md (P2). The spread between runs of one setting, and what is added beyond the range.
+    """
+    doublings = sum(
+        _doublings(np.asarray(asked, dtype=np.float64), low, high)
+        for asked, (low, high) in zip(
+            (num_slots, shuffle_partitions, batch_rows), _ranges(profile), strict=True
+        )
+    )
+    return np.hypot(profile.noise.run_to_run_ratio, _SPREAD_PER_DOUBLING * np.asarray(doublings))
+
+
+def reasons_outside(
+    profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float
+) -> Iterator[str]:
+    """Why a setting is beyond what the profile can speak for; nothing if it is not."""
+    asked = (num_slots, shuffle_partitions, batch_rows)
+    for value, (low, high), what, why in zip(
+        asked,
+        _ranges(profile),
+        ("slots", "shuffle partitions", "rows per batch"),
+        (
+            "contention between tasks and the network of more executors were not seen",
+            "the cost per partition was not seen there",
+            "the cost per row was not seen there",
+        ),
+        strict=True,
+    ):
+        if not low <= value <= high:
+            profiled = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+            yield f"{value:.4g} {what}, profiled for {profiled}: {why}"
+
+
+def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
+    seen = [setting.configuration for setting in profile.settings]
+    slots = [one.num_slots for one in seen]
+    partitions = [one.shuffle_partitions for one in seen]
+    if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
+        partition_range: tuple[float, float] = (0.0, np.inf)
+    else:
+        partition_range = (min(partitions), max(partitions))
+    low, high = profile.rows_per_batch_range
+    return (min(slots), max(slots)), partition_range, (low / _ROWS_MARGIN, high * _ROWS_MARGIN)
+
+
+def _doublings(asked: Array, low: float, high: float) -> Array:
+    above = np.log2(np.maximum(asked, 1e-9) / high)
+    below = np.log2(max(low, 1e-9) / np.maximum(asked, 1e-9))
+    return np.maximum(np.maximum(above, below), 0.0)

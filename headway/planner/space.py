@@ -1,0 +1,77 @@
+"""What may be bought and set: the space that a plan is searched in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.domain import JobProfile, TasksRule
+
+# Interval choices a person would pick; 0 is as fast as possible.
+_TRIGGERS_S = (0.0, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0)
+_PARTITIONS_PER_SLOT = (1, 2, 3, 4)
+_MOST_PARTITIONS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpace:
+    """Limits of the search.
+
+    Parameters
+    ----------
+    max_nodes : int, >= 1
+        Most nodes that may be bought.
+    executors_per_node, cores_per_executor : int, >= 1
+        How executors fill a node.
+    shuffle_partitions : int or None, >= 1
+        Fixed, for instance by an existing checkpoint; None is free.
+    trigger_s : float or None, >= 0
+        Fixed trigger interval [s]; None is free.
+
+    Examples
+    --------
+    >>> space = SearchSpace(max_nodes=3, executors_per_node=2, cores_per_executor=4)
+    >>> space.num_slots(2)
+    16
+    """
+
+    max_nodes: int
+    executors_per_node: int = 1
+    cores_per_executor: int = 1
+    shuffle_partitions: int | None = None
+    trigger_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_nodes", "executors_per_node", "cores_per_executor"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if self.shuffle_partitions is not None and self.shuffle_partitions < 1:
+            raise ValueError(
+                f"shuffle_partitions is {self.shuffle_partitions}; expected at least 1"
+            )
+        if self.trigger_s is not None and self.trigger_s < 0:
+            raise ValueError(f"trigger_s is {self.trigger_s}; expected 0 or more")
+
+    def num_slots(self, nodes: int) -> int:
+        """Task slots of a number of nodes."""
+        return nodes * self.executors_per_node * self.cores_per_executor
+
+    def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
+        """Shuffle partitions worth trying: powers of two, multiples of the slots, today's."""
+        today = profile.baseline.shuffle_partitions
+        if self.shuffle_partitions is not None:
+            return (self.shuffle_partitions,)
+        if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
+            return (today,)
+        slots = self.num_slots(nodes)
+        most = min(4 * slots, _MOST_PARTITIONS)
+        powers = {2**exponent for exponent in range(most.bit_length()) if 2**exponent <= most}
+        multiples = {slots * each for each in _PARTITIONS_PER_SLOT if slots * each <= most}
+        return tuple(sorted(powers | multiples | {today}))
+
+    def trigger_choices_s(self, profile: JobProfile, limit_s: float) -> tuple[float, ...]:
+        """Trigger intervals worth trying under a latency limit; today's is one of them."""
+        if self.trigger_s is not None:
+            return (self.trigger_s,)
+        choices = {*_TRIGGERS_S, profile.baseline.trigger_s}
+        # A row waits up to the interval, and half of it on average.
+        return tuple(sorted(choice for choice in choices if choice < 2 * limit_s))
