@@ -1,1 +1,62 @@
-"""Headway: resource planning for Apache Spark from a latency target."""
+"""Headway: resource planning for Apache Spark from a latency target.
+
+>>> import headway
+>>> str(headway.Target.parse("p99 <= 3s"))
+'p99 <= 3.00 s'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headway.api import load_profile, plan, predict, profile, save_profile
+    from headway.domain import (
+        Arrivals,
+        Configuration,
+        JobProfile,
+        Plan,
+        Prediction,
+        Target,
+    )
+    from headway.errors import HeadwayError
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "headway.api": ("load_profile", "plan", "predict", "profile", "save_profile"),
+    "headway.domain": (
+        "Arrivals",
+        "Configuration",
+        "JobProfile",
+        "Plan",
+        "Prediction",
+        "Target",
+    ),
+    "headway.errors": ("HeadwayError",),
+}
+
+__all__ = [
+    "Arrivals",
+    "Configuration",
+    "HeadwayError",
+    "JobProfile",
+    "Plan",
+    "Prediction",
+    "Target",
+    "load_profile",
+    "plan",
+    "predict",
+    "profile",
+    "save_profile",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are loaded when first used: a command pays only for what it needs."""
+    import importlib
+
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'headway' has no attribute {name!r}")

@@ -55,7 +55,9 @@ class Plan:
 
     When ``feasible`` is False, ``configuration`` and ``prediction`` are those of the nearest plan:
     the setting with the lowest latency at the asked rate if it is stable at all, otherwise the one
-    that sustains the highest rate under the target.
+    that sustains the highest rate under the target. ``planned_latency_s`` is the latency the
+    target is about at the planned confidence, so above the predicted one; ``floor_s``, of plans
+    that are not feasible, the lowest that any setting reaches at the asked rate.
     """
 
     target: Target
@@ -71,5 +73,5 @@ class Plan:
     changes: tuple[Change, ...]
     spark_conf: Mapping[str, str]
     query_options: Mapping[str, str]
-    floor_s: float
+    floor_s: float | None
     warnings: tuple[str, ...]

@@ -96,6 +96,10 @@ class Candidates:
         quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
         return np.where(quotable, value_s, np.inf)
 
+    def overrun_probability(self, rate_per_s: Numeric) -> Array:
+        """Probability that a batch outlasts its trigger interval, at the planned confidence."""
+        return self._planned_law(rate_per_s).overrun_probability
+
     def noise_free_rate_per_s(self) -> Array:
         """Highest rate under the target if batches never varied: noise only costs.
 

@@ -7,9 +7,7 @@ import math
 import numpy as np
 
 from headway.domain import (
-    Applies,
     Arrivals,
-    Change,
     Configuration,
     FrontierPoint,
     JobProfile,
@@ -24,13 +22,20 @@ from headway.models.calibration import reasons_outside
 from headway.models.predict import Z90, predict
 from headway.models.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.reasons import (
+    binding_constraints,
+    changes_from_today,
+    rejected_neighbours,
+)
 from headway.planner.space import SearchSpace
 from headway.sparkconf import query_options, spark_conf
-from headway.units import format_duration, format_rate, spark_trigger_text
+from headway.units import format_duration, format_rate
 
 _FINALISTS_PER_NODE_COUNT = 8
 _RATE_STEPS = 14
-_WORTH_A_CHANGE_RATIO = 0.98
+_CLOSE_RATIO = 0.98
+_HEADROOM_RATIO = 1.25
+_SELDOM_PROB = 0.1
 _MOST_FRONTIER_ROWS = 12
 _LEAST_LIMIT_RATIO = 1.5
 _HIGHEST_RATE_PER_S = 1e12
@@ -85,16 +90,15 @@ def plan(
     node_counts = _frontier_node_counts(fewest or space.max_nodes, space.max_nodes)
     candidates = all_candidates(profile, space, target, confidence, node_counts)
     finalists, rates_per_s = _finalists(candidates, arrivals.rate_per_s)
-    frontier = tuple(
-        _frontier_point(profile, finalists, rates_per_s, nodes) for nodes in node_counts
-    )
+    frontier = _frontier(profile, finalists, rates_per_s, node_counts)
     if fewest is None:
         return _infeasible(profile, arrivals, target, space, confidence, frontier)
-    place = _choose(profile, finalists, rates_per_s, fewest, arrivals.rate_per_s)
-    limit = _rate_limit(profile, arrivals, target, finalists, place)
-    configuration = finalists.configuration(place, limit)
-    rejected = _neighbours(profile, arrivals, target, space, confidence, configuration, fewest)
-    latency_s = float(finalists.take(np.array([place])).latency_s(arrivals.rate_per_s)[0])
+    setting = _choose(profile, candidates, finalists, rates_per_s, fewest, arrivals.rate_per_s)
+    configuration = setting.configuration(0, _rate_limit(profile, arrivals, target, setting))
+    rejected = rejected_neighbours(
+        profile, arrivals, target, space, confidence, configuration, fewest
+    )
+    latency_s = float(setting.latency_s(arrivals.rate_per_s)[0])
     return _plan(
         profile,
         arrivals,
@@ -104,10 +108,10 @@ def plan(
         feasible=True,
         planned_latency_s=latency_s,
         frontier=frontier,
-        binding=_binding(target, latency_s, confidence, rejected),
+        binding=binding_constraints(target, latency_s, confidence, rejected),
         rejected=rejected,
-        floor_s=_floor_s(profile, arrivals, target, space, confidence)[0],
-        warnings=(),
+        floor_s=None,
+        warnings=_idle_slots(profile, configuration),
     )
 
 
@@ -179,24 +183,26 @@ def _sustainable_rates(candidates: Candidates, known_per_s: Array) -> Array:
     return np.where(low > 0, low, 0.0)
 
 
-def _frontier_point(
-    profile: JobProfile, finalists: Candidates, rates_per_s: Array, nodes: int
-) -> FrontierPoint:
-    """The best of fewer or as many nodes: more nodes can always be left idle."""
-    places = np.flatnonzero(finalists.nodes == nodes)
-    best = int(places[np.argmax(rates_per_s[places])])
-    rate_per_s = float(rates_per_s[best])
-    if rate_per_s <= 0:
-        return FrontierPoint(
-            nodes=nodes, sustainable_rate_per_s=0.0, configuration=None, calibrated=False
+def _frontier(
+    profile: JobProfile, finalists: Candidates, rates_per_s: Array, node_counts: tuple[int, ...]
+) -> tuple[FrontierPoint, ...]:
+    """The best setting of up to so many nodes: those that do not help can be left idle."""
+    points = []
+    for nodes in node_counts:
+        within = np.where(finalists.nodes <= nodes, rates_per_s, -1.0)
+        best = int(np.argmax(within))
+        rate_per_s = max(float(rates_per_s[best]), 0.0)
+        configuration = finalists.configuration(best) if rate_per_s > 0 else None
+        points.append(
+            FrontierPoint(
+                nodes=nodes,
+                sustainable_rate_per_s=rate_per_s,
+                configuration=configuration,
+                calibrated=configuration is not None
+                and _is_calibrated(profile, configuration, rate_per_s),
+            )
         )
-    configuration = finalists.configuration(best)
-    return FrontierPoint(
-        nodes=nodes,
-        sustainable_rate_per_s=rate_per_s,
-        configuration=configuration,
-        calibrated=_is_calibrated(profile, configuration, rate_per_s),
-    )
+    return tuple(points)
 
 
 def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:
@@ -209,40 +215,48 @@ def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s
 
 def _choose(
     profile: JobProfile,
+    candidates: Candidates,
     finalists: Candidates,
     rates_per_s: Array,
     nodes: int,
     rate_per_s: float,
-) -> int:
-    """Most headroom; where settings hardly differ, today's partitions and the rarest batches."""
-    at_nodes = np.flatnonzero((finalists.nodes == nodes) & (rates_per_s >= rate_per_s))
-    best_per_s = rates_per_s[at_nodes].max()
-    close = at_nodes[rates_per_s[at_nodes] >= _WORTH_A_CHANGE_RATIO * best_per_s]
-    today = profile.baseline.shuffle_partitions
+) -> Candidates:
+    """The one setting to run at the chosen node count.
+
+    Of the settings that would carry a quarter more than asked: today's partitions first, which
+    spares a new checkpoint, then batches that keep to their trigger, then the rarest batches.
+    Where none has that much room, the one that sustains most.
+    """
+    at_nodes = candidates.take(candidates.nodes == nodes)
+    roomy = np.flatnonzero(at_nodes.meets(_HEADROOM_RATIO * rate_per_s))
+    if not len(roomy):
+        most = np.where(finalists.nodes == nodes, rates_per_s, -1.0)
+        return finalists.take(np.array([int(np.argmax(most))]))
+    overruns = at_nodes.overrun_probability(rate_per_s) > _SELDOM_PROB
     order = sorted(
-        close.tolist(),
+        roomy.tolist(),
         key=lambda place: (
-            finalists.partitions[place] != today,
-            -finalists.trigger_s[place],
-            -rates_per_s[place],
+            at_nodes.partitions[place] != profile.baseline.shuffle_partitions,
+            overruns[place] and at_nodes.trigger_s[place] > 0,
+            -at_nodes.trigger_s[place],
+            at_nodes.partitions[place],
         ),
     )
-    return int(order[0])
+    return at_nodes.take(np.array([order[0]]))
 
 
 def _rate_limit(
     profile: JobProfile,
     arrivals: Arrivals,
     target: Target,
-    candidates: Candidates,
-    place: int,
+    setting: Candidates,
 ) -> int | None:
     """The largest batch that by itself still meets the limit, to two digits.
 
     After an outage the backlog is worked off in batches of this size, none of which outlasts the
     promise. None where it would leave too little to catch up with.
     """
-    configuration = candidates.configuration(place)
+    configuration = setting.configuration(0)
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     settled = float(settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s))
     margin = math.exp(Z90 * profile.noise.run_to_run_ratio)
@@ -257,80 +271,6 @@ def _rate_limit(
     return int(math.floor(low / unit) * unit)
 
 
-def _neighbours(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    space: SearchSpace,
-    confidence: float,
-    chosen: Configuration,
-    nodes: int,
-) -> tuple[Rejection, ...]:
-    """The settings beside the plan, and the number that rules each out."""
-    found: list[Rejection] = []
-    if nodes > 1:
-        fewer = all_candidates(profile, space, target, confidence, (nodes - 1,))
-        found.append(_best_of(fewer, arrivals, target, "one node fewer"))
-    triggers_s = [*space.trigger_choices_s(profile, target.limit_s)]
-    longer = [choice for choice in triggers_s if choice > chosen.trigger_s]
-    partitions = [*space.partition_choices(profile, nodes)]
-    more = [choice for choice in partitions if choice > chosen.shuffle_partitions]
-    beside = [
-        (f"trigger of {spark_trigger_text(choice)}", chosen.shuffle_partitions, choice)
-        for choice in longer[:1]
-    ] + [
-        (f"{choice} shuffle partitions", choice, chosen.trigger_s)
-        for choice in more[-1:]
-    ]
-    for change, num_partitions, trigger_s in beside:
-        alone = Candidates(
-            profile,
-            space,
-            target,
-            confidence,
-            np.array([nodes]),
-            np.array([num_partitions]),
-            np.array([trigger_s]),
-        )
-        if not alone.meets(arrivals.rate_per_s)[0]:
-            found.append(_best_of(alone, arrivals, target, change))
-    return tuple(found)
-
-
-def _best_of(
-    candidates: Candidates, arrivals: Arrivals, target: Target, change: str
-) -> Rejection:
-    """The best that a changed plan could do, as a rejection."""
-    latency_s = candidates.latency_s(arrivals.rate_per_s)
-    place = int(np.argmin(latency_s))
-    best_s = float(latency_s[place])
-    if math.isinf(best_s):
-        reason = f"over capacity at {format_rate(arrivals.rate_per_s)}"
-    else:
-        reason = f"{target.statistic} up to {format_duration(best_s)}"
-    return Rejection(
-        change=change,
-        configuration=candidates.configuration(place),
-        reason=reason,
-        latency_s=None if math.isinf(best_s) else best_s,
-    )
-
-
-def _binding(
-    target: Target, latency_s: float, confidence: float, rejected: tuple[Rejection, ...]
-) -> tuple[str, ...]:
-    found = [
-        f"{target}: {target.statistic} is up to {format_duration(latency_s)} "
-        f"with {confidence:.0%} confidence"
-    ]
-    fewer = next((one for one in rejected if one.change == "one node fewer"), None)
-    if fewer is None:
-        found.append("one node is the least there is")
-    else:
-        found.append(f"one node fewer: {fewer.reason}")
-    return tuple(found)
-
-
 def _floor_s(
     profile: JobProfile,
     arrivals: Arrivals,
@@ -339,7 +279,9 @@ def _floor_s(
     confidence: float,
 ) -> tuple[float, Candidates, int]:
     """The lowest latency that any setting reaches at the asked rate, and that setting."""
-    counts = tuple(sorted({1, (space.max_nodes + 3) // 4, (space.max_nodes + 1) // 2, space.max_nodes}))
+    counts = tuple(
+        sorted({1, (space.max_nodes + 3) // 4, (space.max_nodes + 1) // 2, space.max_nodes})
+    )
     fastest = SearchSpace(
         max_nodes=space.max_nodes,
         executors_per_node=space.executors_per_node,
@@ -351,8 +293,21 @@ def _floor_s(
     candidates = all_candidates(profile, fastest, target, confidence, counts)
     latency_s = candidates.latency_s(arrivals.rate_per_s)
     lowest_s = float(latency_s.min())
-    close = np.flatnonzero(latency_s <= lowest_s / _WORTH_A_CHANGE_RATIO)
+    close = np.flatnonzero(latency_s <= lowest_s / _CLOSE_RATIO)
     return lowest_s, candidates, int(close[np.argmin(candidates.nodes[close])])
+
+
+def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str, ...]:
+    """Stages that cannot use the slots: their tasks are fixed by the source."""
+    return tuple(
+        f"{stage.name} has {stage.num_source_tasks} tasks, as many as the source has partitions: "
+        f"{configuration.num_slots - stage.num_source_tasks} of {configuration.num_slots} slots "
+        "are idle in it; more source partitions would use them"
+        for stage in profile.stages
+        if stage.num_source_tasks is not None
+        and stage.level == 0
+        and stage.num_source_tasks < configuration.num_slots
+    )
 
 
 def _infeasible(
@@ -373,11 +328,11 @@ def _infeasible(
         )
     else:
         why = f"{space.max_nodes} nodes are over capacity at {format_rate(arrivals.rate_per_s)}"
-        nodes = space.max_nodes
         configuration = best.configuration or candidates.configuration(place)
+        nodes = configuration.executors // space.executors_per_node
     under_target = (
-        f"under {target} the most is {format_rate(best.sustainable_rate_per_s)} "
-        f"with {best.nodes} nodes"
+        f"{target} holds up to {format_rate(best.sustainable_rate_per_s)} "
+        f"with up to {best.nodes} nodes"
         if best.sustainable_rate_per_s > 0
         else f"no rate keeps {target} with up to {space.max_nodes} nodes"
     )
@@ -393,7 +348,7 @@ def _infeasible(
         binding=(why, under_target),
         rejected=(),
         floor_s=floor_s,
-        warnings=(f"not feasible: {why}",),
+        warnings=_idle_slots(profile, configuration),
     )
 
 
@@ -409,7 +364,7 @@ def _plan(
     frontier: tuple[FrontierPoint, ...],
     binding: tuple[str, ...],
     rejected: tuple[Rejection, ...],
-    floor_s: float,
+    floor_s: float | None,
     warnings: tuple[str, ...],
 ) -> Plan:
     prediction = predict(profile, configuration, arrivals)
@@ -424,49 +379,11 @@ def _plan(
         frontier=frontier,
         binding=binding,
         rejected=rejected,
-        changes=_changes(profile, configuration),
+        changes=changes_from_today(profile, configuration),
         spark_conf=spark_conf(
             configuration, executor_memory=profile.applications[-1].executor_memory
         ),
         query_options=query_options(configuration),
         floor_s=floor_s,
         warnings=warnings + prediction.warnings,
-    )
-
-
-def _changes(profile: JobProfile, planned: Configuration) -> tuple[Change, ...]:
-    today = profile.baseline
-    pinned = bool(profile.shape.stateful_operators)
-    rows = (
-        ("executors", today.executors, planned.executors, Applies.NEW_APPLICATION),
-        (
-            "cores per executor",
-            today.cores_per_executor,
-            planned.cores_per_executor,
-            Applies.NEW_APPLICATION,
-        ),
-        (
-            "shuffle partitions",
-            today.shuffle_partitions,
-            planned.shuffle_partitions,
-            # The state of a stateful query stays partitioned as its checkpoint was begun.
-            Applies.NEW_CHECKPOINT if pinned else Applies.RESTART,
-        ),
-        (
-            "trigger",
-            spark_trigger_text(today.trigger_s),
-            spark_trigger_text(planned.trigger_s),
-            Applies.RESTART,
-        ),
-        (
-            "rate limit",
-            today.max_offsets_per_trigger or "none",
-            planned.max_offsets_per_trigger or "none",
-            Applies.RESTART,
-        ),
-    )
-    return tuple(
-        Change(setting=setting, before=str(before), after=str(after), applies=applies)
-        for setting, before, after, applies in rows
-        if before != after
     )

@@ -1,0 +1,282 @@
+"""The library calls, for CI and notebooks: profile, predict, plan.
+
+Light to import: Spark, and the numeric libraries, are loaded by the call that needs them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway import __version__
+from headway.domain import Arrivals, Configuration, JobProfile, Plan, Prediction, Target
+from headway.errors import InputError
+from headway.units import parse_duration_s, parse_rate_per_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def load_profile(path: str | Path) -> JobProfile:
+    """Read a profile that was saved before.
+
+    Raises
+    ------
+    ProfileError
+        If the file is missing or is no valid profile; every fault with its place.
+    """
+    from headway.spec.profile_file import load_profile as load
+
+    return load(Path(path))
+
+
+def save_profile(profile: JobProfile, path: str | Path) -> None:
+    """Write a profile as YAML, whole or not at all."""
+    from headway.spec.profile_file import save_profile as save
+
+    save(profile, Path(path))
+
+
+def profile(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> JobProfile:
+    """Profile a streaming job from its Spark event logs.
+
+    Parameters
+    ----------
+    sources : path or sequence of paths
+        Event logs: files, rolling folders, folders that hold such.
+    queries : sequence of str
+        Names or ids of the queries to use; all of them by default. Several runs of one job at
+        different settings make one profile, and a better one.
+    master : str
+        Spark master to read the logs with, when no session is given.
+    session : SparkSession, optional
+        A running session to use instead of starting one.
+    progress : callable, optional
+        Told what is being done.
+
+    Raises
+    ------
+    EventLogError
+        If a log cannot be read or holds no streaming query that can be profiled.
+    InputError
+        If ``queries`` names none, or what was found are different jobs.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    from headway.profiler import sources as log_sources
+
+    paths = [sources] if isinstance(sources, str | Path) else list(sources)
+    logs = log_sources.find_event_logs(paths)
+    tell = progress or (lambda _: None)
+    with tempfile.TemporaryDirectory(prefix="headway-logs-") as work_folder:
+        tell("unpacking")
+        log_sources.unpack(logs, Path(work_folder))
+        names = [log.name for log in logs]
+        if session is not None:
+            return _profile_unpacked(session, Path(work_folder), names, queries, tell)
+        from headway.profiler.session import embedded_session
+
+        tell("starting Spark")
+        with embedded_session(master=master, app_name="headway profile") as spark:
+            return _profile_unpacked(spark, Path(work_folder), names, queries, tell)
+
+
+def _profile_unpacked(
+    spark: SparkSession,
+    work_folder: Path,
+    names: Sequence[str],
+    queries: Sequence[str],
+    tell: Callable[[str], None],
+) -> JobProfile:
+    from headway.profiler.summarize import collect, summarize
+    from headway.profiler.tables import read_events
+
+    events = read_events(spark, work_folder).persist()
+    try:
+        collected = collect(events, tell)
+    finally:
+        events.unpersist()
+    tell("fitting")
+    return summarize(collected, names, queries, __version__)
+
+
+def predict(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str | None = None,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    max_offsets: int | None = None,
+    jvm_age: float | str | None = None,
+) -> Prediction:
+    """Latency of a job at a setting; what is not given is as profiled.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job.
+    rate : float or str
+        Arrivals, records per second or e.g. ``"50k/s"``.
+    trigger : float or str
+        Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
+    executors, cores, partitions, max_offsets : int
+        Executors, cores per executor, shuffle partitions, rate limit per batch.
+    jvm_age : float or str
+        Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be.
+    """
+    from headway.models.predict import predict as predict_setting
+
+    job = _job(profile)
+    return predict_setting(
+        job,
+        configuration_from(
+            job.baseline,
+            trigger=trigger,
+            executors=executors,
+            cores=cores,
+            partitions=partitions,
+            max_offsets=max_offsets,
+        ),
+        _arrivals(job, rate),
+        jvm_age_s=None if jvm_age is None else _seconds(jvm_age, "jvm_age"),
+    )
+
+
+def plan(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str,
+    target: Target | str,
+    max_nodes: int = 50,
+    node_cores: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    trigger: float | str | None = None,
+    confidence: float = 0.95,
+) -> Plan:
+    """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job.
+    rate : float or str
+        Arrivals to plan for, records per second or e.g. ``"50k/s"``.
+    target : Target or str
+        The promise, e.g. ``"p99 <= 3s"``.
+    max_nodes : int
+        Most nodes that may be bought.
+    node_cores, cores : int
+        Cores of a node and of an executor; as profiled by default, one executor per node.
+    partitions : int
+        Shuffle partitions, if they are fixed (by an existing checkpoint).
+    trigger : float or str
+        Trigger interval, if it is fixed.
+    confidence : float
+        Plan for durations that are exceeded with at most the remaining probability.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be. A target that cannot be met is no error: the plan
+        then says ``feasible=False``, and why.
+    """
+    from headway.planner.search import plan as search
+    from headway.planner.space import SearchSpace
+
+    job = _job(profile)
+    per_executor = _at_least_one(cores or job.baseline.cores_per_executor, "cores")
+    per_node = _at_least_one(node_cores or per_executor, "node_cores")
+    if per_node < per_executor:
+        raise InputError(
+            f"a node of {per_node} cores has no room for an executor of {per_executor}; "
+            "give a larger --node-cores or fewer --cores"
+        )
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    return search(
+        job,
+        _arrivals(job, rate),
+        Target.parse(target) if isinstance(target, str) else target,
+        SearchSpace(
+            max_nodes=_at_least_one(max_nodes, "max_nodes"),
+            executors_per_node=per_node // per_executor,
+            cores_per_executor=per_executor,
+            shuffle_partitions=None
+            if partitions is None
+            else _at_least_one(partitions, "partitions"),
+            trigger_s=None if trigger is None else _seconds(trigger, "trigger"),
+        ),
+        confidence=confidence,
+    )
+
+
+def configuration_from(
+    baseline: Configuration,
+    *,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    max_offsets: int | None = None,
+) -> Configuration:
+    """The baseline with what is given replaced."""
+    changes: dict[str, float] = {}
+    for field, value, name in (
+        ("executors", executors, "executors"),
+        ("cores_per_executor", cores, "cores"),
+        ("shuffle_partitions", partitions, "partitions"),
+        ("max_offsets_per_trigger", max_offsets, "max_offsets"),
+    ):
+        if value is not None:
+            changes[field] = _at_least_one(value, name)
+    if trigger is not None:
+        changes["trigger_s"] = _seconds(trigger, "trigger")
+    return replace(baseline, **changes)  # type: ignore[arg-type]  # values checked field by field
+
+
+def _job(profile: JobProfile | str | Path) -> JobProfile:
+    return profile if isinstance(profile, JobProfile) else load_profile(profile)
+
+
+def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
+    if rate is None:
+        return job.arrivals
+    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
+    if not 0 < rate_per_s < float("inf"):
+        raise InputError(f"rate is {rate}; expected a positive number of records per second")
+    return replace(job.arrivals, rate_per_s=rate_per_s)
+
+
+def _seconds(value: float | str, name: str) -> float:
+    if isinstance(value, str):
+        # Zero needs no unit.
+        seconds = 0.0 if value.strip() == "0" else parse_duration_s(value)
+    else:
+        seconds = value
+    if not 0 <= seconds < float("inf"):
+        raise InputError(f"{name} is {value}; expected 0 or more seconds")
+    return seconds
+
+
+def _at_least_one(value: int, name: str) -> int:
+    if isinstance(value, bool) or value != int(value) or value < 1:
+        raise InputError(f"{name} is {value}; expected a whole number, at least 1")
+    return int(value)

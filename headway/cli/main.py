@@ -1,0 +1,100 @@
+"""The ``headway`` command: its sub-commands, loaded when asked for, and its one way to fail."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from headway import __version__
+from headway.errors import HeadwayError
+
+# Name -> module that holds the command of the same name, and the line shown in the overview.
+_COMMANDS = {
+    "demo": ("headway.cli.demo", "Run a real streaming query, plan it, and check the promise."),
+    "profile": ("headway.cli.profile", "Event logs -> a job profile."),
+    "predict": ("headway.cli.predict", "Latency of a profiled job at a setting."),
+    "plan": ("headway.cli.plan", "Fewest nodes that keep a latency target, and the Spark conf."),
+}
+_INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are run: start-up is part of the answer."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of use."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), "command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, without importing what it lists."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="headway")
+def cli() -> None:
+    """Resource planning for Apache Spark from a latency target.
+
+    \b
+    headway demo                                             see it work, about two minutes
+    headway profile EVENTLOG -o job.profile.yaml             what a batch of the job costs
+    headway predict job.profile.yaml --rate 50k/s            latency at a setting
+    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; every foreseen failure is one line on stderr."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code."""
+    try:
+        result = cli.main(args=list(arguments), prog_name="headway", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
+        hint = f" (try '{where} --help')" if where else ""
+        return _fail(error.format_message() + hint, error.exit_code)
+    except HeadwayError as error:
+        return _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has seen enough; nothing is left to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(f"{error.filename or 'i/o'}: {error.strerror or error}", 1)
+    except Exception as error:
+        if os.environ.get("HEADWAY_DEBUG"):
+            raise
+        kind = type(error).__name__
+        return _fail(f"internal error: {kind}: {error} (HEADWAY_DEBUG=1 shows where)", 1)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, exit_code: int) -> int:
+    one_line = " ".join(message.split())
+    click.echo(f"headway: {one_line}", err=True)
+    return exit_code

@@ -1,0 +1,65 @@
+"""``headway predict``."""
+
+from __future__ import annotations
+
+import click
+
+from headway import api
+from headway.cli.options import (
+    COUNT,
+    DURATION,
+    RATE,
+    json_option,
+    setting_options,
+    strict_option,
+)
+from headway.report.as_json import json_text, prediction_json
+from headway.report.text import prediction_text
+
+_OUTSIDE = 5
+
+
+@click.command("predict")
+@click.argument("profile", metavar="PROFILE")
+@click.option("--rate", type=RATE, help="Arrivals, e.g. 50k/s.")
+@setting_options
+@click.option("--executors", type=COUNT, help="Executors.")
+@click.option("--max-offsets", type=COUNT, help="Rate limit: most records per batch.")
+@click.option("--jvm-age", type=DURATION, help="Time since the executors started, e.g. 2min.")
+@strict_option
+@json_option
+def command(
+    profile: str,
+    rate: float | None,
+    trigger: float | None,
+    executors: int | None,
+    cores: int | None,
+    partitions: int | None,
+    max_offsets: int | None,
+    jvm_age: float | None,
+    strict: bool,
+    as_json: bool,
+) -> int:
+    """Latency of a profiled job at a setting.
+
+    \b
+    headway predict job.profile.yaml --rate 50k/s --trigger 2s
+    headway predict job.profile.yaml --executors 4 --partitions 32 --json
+
+    What is not given is as profiled.
+    """
+    prediction = api.predict(
+        profile,
+        rate=rate,
+        trigger=trigger,
+        executors=executors,
+        cores=cores,
+        partitions=partitions,
+        max_offsets=max_offsets,
+        jvm_age=jvm_age,
+    )
+    if as_json:
+        click.echo(json_text(prediction_json(prediction)))
+    else:
+        click.echo(prediction_text(prediction))
+    return _OUTSIDE if strict and not prediction.calibrated else 0

@@ -1,0 +1,263 @@
+"""Runs the demonstration: profile two settings, predict two others, plan, run the plan, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway import __version__, api
+from headway.domain import Configuration, JobProfile, Plan, Prediction, Target
+from headway.planner.emit import FORMATS
+from headway.report.as_json import json_text, plan_json
+from headway.report.comparison import ComparisonRow, comparison_text
+from headway.report.html import plan_page
+from headway.report.text import plan_text
+from headway.runtime.measure import MeasuredRun, run_query
+from headway.units import format_rate, spark_trigger_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HASH_ROUNDS = 5  # about 10 us of a core per line
+_WARM_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of the word count to run: arrivals, trigger, partitions."""
+
+    rate_per_s: float
+    trigger_s: float
+    shuffle_partitions: int
+
+    def __str__(self) -> str:
+        return (
+            f"{format_rate(self.rate_per_s)}, trigger {spark_trigger_text(self.trigger_s)}, "
+            f"{self.shuffle_partitions} partitions"
+        )
+
+
+PROFILED = {
+    "word-count-1": Setting(rate_per_s=4_000, trigger_s=1.0, shuffle_partitions=2),
+    "word-count-2": Setting(rate_per_s=16_000, trigger_s=2.0, shuffle_partitions=8),
+}
+PREDICTED = {
+    "word-count-3": Setting(rate_per_s=10_000, trigger_s=0.5, shuffle_partitions=4),
+    "word-count-4": Setting(rate_per_s=8_000, trigger_s=0.0, shuffle_partitions=2),
+}
+PLANNED_RATE_PER_S = 30_000.0
+TARGET = "p99 <= 2s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """How long the parts of the demonstration run [s]."""
+
+    warm_up_s: float
+    profiled_s: float
+    predicted_s: float
+    planned_s: float
+
+
+FULL = Length(warm_up_s=25.0, profiled_s=15.0, predicted_s=10.0, planned_s=20.0)
+QUICK = Length(warm_up_s=12.0, profiled_s=8.0, predicted_s=0.0, planned_s=10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOutcome:
+    """What the demonstration found; its files lie in ``folder``."""
+
+    folder: Path
+    profile: JobProfile
+    predictions: Mapping[str, Prediction]
+    plan: Plan
+    comparisons: tuple[ComparisonRow, ...]
+    measured: MeasuredRun | None
+    promise_kept: bool | None
+
+
+def run_demo(
+    folder: Path,
+    length: Length,
+    *,
+    step: Callable[[str], None],
+    share: Callable[[float], None],
+) -> DemoOutcome:
+    """Run the demonstration on an embedded Spark; all files land in ``folder``.
+
+    Parameters
+    ----------
+    folder : Path
+        Made, and must be empty if it exists.
+    length : Length
+        How long the parts run.
+    step, share : callable
+        Told of each step, and of how far it is.
+
+    Raises
+    ------
+    SparkUnavailableError
+        If there is no JDK to run Spark and compile the clock source with.
+    """
+    from headway.profiler.session import embedded_session, local_checkpoint_conf
+    from headway.runtime.clock_source import build_clock_source_jar
+
+    event_logs = folder / "event-logs"
+    event_logs.mkdir(parents=True)
+    step("compiling the clock source")
+    jar = build_clock_source_jar(folder / "jar")
+    step("starting Spark")
+    with embedded_session(
+        app_name="headway demo",
+        event_log_dir=event_logs,
+        jars=[jar],
+        extra_conf=local_checkpoint_conf(),
+    ) as spark:
+        bench = _Bench(spark, folder / "checkpoints", step, share)
+        bench.run("warm-up", PROFILED["word-count-2"], run_s=length.warm_up_s)
+        for name, setting in PROFILED.items():
+            bench.run(name, setting, run_s=length.profiled_s)
+        step("profiling the event log")
+        profile = api.profile(event_logs, queries=list(PROFILED), session=spark)
+        api.save_profile(profile, folder / "word-count.profile.yaml")
+        predictions = {name: _predict(profile, setting) for name, setting in PREDICTED.items()}
+        plan = api.plan(
+            profile,
+            rate=PLANNED_RATE_PER_S,
+            target=Target.parse(TARGET),
+            max_nodes=4,
+        )
+        _write_plan(folder, plan)
+        comparisons = ()
+        if length.predicted_s:
+            comparisons = tuple(
+                _compared(
+                    bench.run(name, setting, run_s=length.predicted_s), setting, predictions[name]
+                )
+                for name, setting in PREDICTED.items()
+            )
+        measured = _run_plan(bench, plan, length.planned_s)
+    if measured is not None:
+        setting = _planned_setting(plan.configuration)
+        comparisons += (_compared(measured, setting, plan.prediction, label="the plan: "),)
+    _write_comparison(folder, plan, comparisons)
+    return DemoOutcome(
+        folder=folder,
+        profile=profile,
+        predictions=predictions,
+        plan=plan,
+        comparisons=comparisons,
+        measured=measured,
+        promise_kept=None if measured is None else _is_kept(plan.target, measured),
+    )
+
+
+class _Bench:
+    """Runs settings of the word count, one after the other, in one warm JVM."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        checkpoints: Path,
+        step: Callable[[str], None],
+        share: Callable[[float], None],
+    ) -> None:
+        self._spark = spark
+        self._checkpoints = checkpoints
+        self._step = step
+        self._share = share
+
+    @property
+    def num_cores(self) -> int:
+        """Slots of this machine."""
+        return self._spark.sparkContext.defaultParallelism
+
+    def run(
+        self, name: str, setting: Setting, *, run_s: float, max_rows: int | None = None
+    ) -> MeasuredRun:
+        """Run one setting for a while and measure it."""
+        from headway.runtime.word_count import word_count
+
+        self._step(f"running {name}: {setting}")
+        query = word_count(
+            self._spark,
+            rate_per_s=setting.rate_per_s,
+            # More map tasks than slots, as a topic has more partitions than a small cluster.
+            num_source_partitions=2 * self.num_cores,
+            hash_rounds=_HASH_ROUNDS,
+            max_rows_per_trigger=max_rows,
+        )
+        return run_query(
+            query,
+            query_name=name,
+            trigger_s=setting.trigger_s,
+            checkpoint=self._checkpoints / name,
+            warm_s=_WARM_S,
+            run_s=run_s,
+            shuffle_partitions=setting.shuffle_partitions,
+            progress=self._share,
+        )
+
+
+def _predict(profile: JobProfile, setting: Setting) -> Prediction:
+    return api.predict(
+        profile,
+        rate=setting.rate_per_s,
+        trigger=setting.trigger_s,
+        partitions=setting.shuffle_partitions,
+    )
+
+
+def _planned_setting(configuration: Configuration) -> Setting:
+    return Setting(
+        rate_per_s=PLANNED_RATE_PER_S,
+        trigger_s=configuration.trigger_s,
+        shuffle_partitions=configuration.shuffle_partitions,
+    )
+
+
+def _run_plan(bench: _Bench, plan: Plan, run_s: float) -> MeasuredRun | None:
+    """The planned setting for real; None where this machine is too small for it."""
+    if not plan.feasible or plan.configuration.num_slots != bench.num_cores:
+        return None
+    return bench.run(
+        "planned",
+        _planned_setting(plan.configuration),
+        run_s=run_s,
+        max_rows=plan.configuration.max_offsets_per_trigger,
+    )
+
+
+def _compared(
+    measured: MeasuredRun, setting: Setting, prediction: Prediction, label: str = ""
+) -> ComparisonRow:
+    if prediction.tuple_latency is None:
+        raise AssertionError(f"the demonstration's setting {setting} is predicted unstable")
+    return ComparisonRow(
+        label=f"{label}{setting}",
+        predicted=prediction.tuple_latency,
+        measured=measured.tuple_latency,
+    )
+
+
+def _is_kept(target: Target, measured: MeasuredRun) -> bool:
+    """Whether the measured run kept the demonstration's target, a p99."""
+    return measured.kept_up and measured.tuple_latency.p99_s <= target.limit_s
+
+
+def _write_plan(folder: Path, plan: Plan) -> None:
+    (folder / "plan.json").write_text(json_text(plan_json(plan)) + "\n")
+    (folder / "plan.txt").write_text(plan_text(plan) + "\n")
+    for name, file in (
+        ("spark-defaults", "spark-defaults.conf"),
+        ("spark-submit", "spark-submit.sh"),
+        ("pyspark", "query_settings.py"),
+    ):
+        (folder / file).write_text(FORMATS[name](plan, version=__version__))
+
+
+def _write_comparison(folder: Path, plan: Plan, comparisons: tuple[ComparisonRow, ...]) -> None:
+    (folder / "comparison.txt").write_text(comparison_text(comparisons) + "\n")
+    (folder / "report.html").write_text(plan_page(plan, comparisons))

@@ -1,0 +1,83 @@
+"""The demonstration's outcome as text."""
+
+from __future__ import annotations
+
+from headway.demo.run import PREDICTED, PROFILED, DemoOutcome
+from headway.report.comparison import comparison_text
+from headway.report.text import plan_text
+from headway.units import format_duration, format_rate
+
+
+def story(outcome: DemoOutcome) -> str:
+    """What was run, predicted, planned and measured; the verdict last."""
+    return "\n".join(
+        [*_profiled(outcome), *_predicted(outcome), *_planned(outcome), *_verdict(outcome)]
+    )
+
+
+def _profiled(outcome: DemoOutcome) -> list[str]:
+    lines = ["Profiled, from the event log of a running Spark:"]
+    for name, setting in PROFILED.items():
+        seen = next(one for one in outcome.profile.settings if one.query_name == name)
+        lines.append(
+            f"  {name}: {setting}: {seen.num_batches} batches of "
+            f"{format_duration(seen.batch_duration_mean_s)}"
+        )
+    for stage in outcome.profile.stages:
+        lines.append(
+            f"  {stage.name}: a task takes {format_duration(stage.task_fixed_s)} and "
+            f"{stage.task_per_row_s * 1e6:.3g} us per row"
+        )
+    return [*lines, *(f"  note: {note}" for note in outcome.profile.notes), ""]
+
+
+def _predicted(outcome: DemoOutcome) -> list[str]:
+    lines = ["Predicted, settings it has not run:"]
+    for name, setting in PREDICTED.items():
+        latency = outcome.predictions[name].tuple_latency
+        lines.append(
+            f"  {setting}: "
+            + (
+                f"mean {format_duration(latency.mean_s)}, p99 {format_duration(latency.p99_s)}"
+                if latency
+                else "not stable"
+            )
+        )
+    return [*lines, ""]
+
+
+def _planned(outcome: DemoOutcome) -> list[str]:
+    folder = outcome.folder
+    return [
+        "Planned:",
+        plan_text(outcome.plan),
+        "",
+        f"{folder}/spark-defaults.conf:",
+        _indented((folder / "spark-defaults.conf").read_text()),
+        f"{folder}/query_settings.py:",
+        _indented((folder / "query_settings.py").read_text()),
+    ]
+
+
+def _verdict(outcome: DemoOutcome) -> list[str]:
+    if outcome.measured is None:
+        return ["The plan is not for this machine: it was not run.", f"All files: {outcome.folder}"]
+    asked = f"{outcome.plan.target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
+    p99 = format_duration(outcome.measured.tuple_latency.p99_s)
+    if outcome.promise_kept:
+        verdict = f"The promise was KEPT: {asked}, measured p99 {p99}."
+    elif not outcome.measured.kept_up:
+        verdict = f"The promise was BROKEN: {asked}, but the query fell behind."
+    else:
+        verdict = f"The promise was BROKEN: {asked}, measured p99 {p99}."
+    return [
+        "Predicted beside measured (tuple latency):",
+        comparison_text(outcome.comparisons),
+        "",
+        verdict,
+        f"All files: {outcome.folder} (open report.html)",
+    ]
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())

@@ -1,0 +1,1 @@
+"""Predictions and plans for people and machines: JSON, terminal text, one HTML page."""

@@ -1,0 +1,167 @@
+"""Predictions and plans as the JSON that other programs build on.
+
+The keys are a contract: more may be added, none is renamed or removed within a schema version.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from headway.domain import (
+    Arrivals,
+    Configuration,
+    FrontierPoint,
+    Interval,
+    LatencyDistribution,
+    Plan,
+    Prediction,
+    Rejection,
+    Target,
+)
+
+PREDICTION_SCHEMA = "headway.prediction/v1"
+PLAN_SCHEMA = "headway.plan/v1"
+
+
+def prediction_json(prediction: Prediction) -> dict[str, object]:
+    """A prediction as data for :func:`json_text`.
+
+    Numbers have six significant digits. The latencies are None when the setting is not stable;
+    so is every single number that has no bound, for instance the upper end of an interval.
+    """
+    return {
+        "schema": PREDICTION_SCHEMA,
+        "stable": prediction.stable,
+        "utilization": _number(prediction.utilization_ratio),
+        "calibrated": prediction.calibrated,
+        "warnings": list(prediction.warnings),
+        "arrivals": _arrivals(prediction.arrivals),
+        "sustainable_rate_per_s": _number(prediction.sustainable_rate_per_s),
+        "batch_duration_s": _latency(prediction, prediction.batch_duration),
+        "tuple_latency_s": _latency(prediction, prediction.tuple_latency),
+        "window_latency_s": _latency(prediction, prediction.window_latency),
+        "phases_s": {name: _number(value_s) for name, value_s in prediction.phases_s.items()},
+        "configuration": _configuration(prediction.configuration),
+    }
+
+
+def plan_json(plan: Plan) -> dict[str, object]:
+    """A plan with its prediction as data for :func:`json_text`; numbers as in a prediction."""
+    return {
+        "schema": PLAN_SCHEMA,
+        "feasible": plan.feasible,
+        "target": _target(plan.target),
+        "rate_per_s": _number(plan.arrivals.rate_per_s),
+        "arrivals": _arrivals(plan.arrivals),
+        "nodes": plan.nodes,
+        "planned_latency_s": _number(plan.planned_latency_s),
+        "floor_s": None if plan.floor_s is None else _number(plan.floor_s),
+        "configuration": _configuration(plan.configuration),
+        "spark_conf": dict(plan.spark_conf),
+        "query_options": dict(plan.query_options),
+        "binding": list(plan.binding),
+        "frontier": [_frontier_point(point) for point in plan.frontier],
+        "rejected": [_rejection(rejection) for rejection in plan.rejected],
+        "changes": [
+            {
+                "setting": change.setting,
+                "before": change.before,
+                "after": change.after,
+                "applies": str(change.applies),
+            }
+            for change in plan.changes
+        ],
+        "warnings": list(plan.warnings),
+        "prediction": prediction_json(plan.prediction),
+    }
+
+
+def json_text(obj: object) -> str:
+    """JSON for files and pipes, without an end of line.
+
+    Raises
+    ------
+    ValueError
+        If a number is infinite or not a number, which JSON cannot say.
+
+    Examples
+    --------
+    >>> print(json_text({"nodes": 2}))
+    {
+      "nodes": 2
+    }
+    """
+    return json.dumps(obj, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _number(value: float) -> float | None:
+    # Not a number is a fault of ours: it passes here and is refused by json_text.
+    return None if math.isinf(value) else float(f"{value:.6g}")
+
+
+def _target(target: Target) -> dict[str, object]:
+    return {
+        "text": str(target),
+        "metric": str(target.metric),
+        "quantile": None if target.quantile is None else _number(target.quantile),
+        "limit_s": _number(target.limit_s),
+    }
+
+
+def _arrivals(arrivals: Arrivals) -> dict[str, object]:
+    return {
+        "rate_per_s": _number(arrivals.rate_per_s),
+        "dispersion_ratio": _number(arrivals.dispersion_ratio),
+    }
+
+
+def _latency(
+    prediction: Prediction, distribution: LatencyDistribution | None
+) -> dict[str, object] | None:
+    if distribution is None or not prediction.stable:
+        return None
+    return {
+        "mean": _number(distribution.mean_s),
+        "p50": _number(distribution.p50_s),
+        "p95": _number(distribution.p95_s),
+        "p99": _number(distribution.p99_s),
+        "interval90": {
+            "mean": _interval(distribution.interval90_mean_s),
+            "p99": _interval(distribution.interval90_p99_s),
+        },
+    }
+
+
+def _interval(interval: Interval | None) -> list[float | None] | None:
+    return None if interval is None else [_number(interval.low), _number(interval.high)]
+
+
+def _configuration(configuration: Configuration) -> dict[str, object]:
+    return {
+        "executors": configuration.executors,
+        "cores_per_executor": configuration.cores_per_executor,
+        "shuffle_partitions": configuration.shuffle_partitions,
+        "trigger_s": _number(configuration.trigger_s),
+        "max_offsets_per_trigger": configuration.max_offsets_per_trigger,
+    }
+
+
+def _frontier_point(point: FrontierPoint) -> dict[str, object]:
+    return {
+        "nodes": point.nodes,
+        "sustainable_rate_per_s": _number(point.sustainable_rate_per_s),
+        "configuration": None
+        if point.configuration is None
+        else _configuration(point.configuration),
+        "calibrated": point.calibrated,
+    }
+
+
+def _rejection(rejection: Rejection) -> dict[str, object]:
+    return {
+        "change": rejection.change,
+        "configuration": _configuration(rejection.configuration),
+        "reason": rejection.reason,
+        "latency_s": None if rejection.latency_s is None else _number(rejection.latency_s),
+    }

@@ -1,0 +1,111 @@
+"""Predicted beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headway.domain import Interval, LatencyDistribution
+from headway.report.columns import aligned, paragraph
+from headway.report.wording import interval_text, intervals90, statistics_s
+from headway.units import format_duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """One latency as it was predicted and as it turned out.
+
+    Examples
+    --------
+    >>> guess = LatencyDistribution(mean_s=1.1, p50_s=1.0, p95_s=1.8, p99_s=2.2)
+    >>> truth = LatencyDistribution(mean_s=1.0, p50_s=1.0, p95_s=2.0, p99_s=2.0)
+    >>> row = ComparisonRow(label="tuple latency", predicted=guess, measured=truth)
+    >>> [figure.error_text for figure in row.figures]
+    ['+10 %', '+0.0 %', '-10 %', '+10 %']
+    """
+
+    label: str
+    predicted: LatencyDistribution
+    measured: LatencyDistribution
+
+    @property
+    def figures(self) -> tuple[ComparedFigure, ...]:
+        """Mean, p50, p95 and p99."""
+        measured_s = statistics_s(self.measured)
+        intervals = intervals90(self.predicted)
+        return tuple(
+            ComparedFigure(
+                statistic=statistic,
+                predicted_s=predicted_s,
+                measured_s=measured_s[statistic],
+                interval90_s=intervals.get(statistic),
+            )
+            for statistic, predicted_s in statistics_s(self.predicted).items()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFigure:
+    """One statistic of a comparison; ``interval90_s`` is what was predicted around it."""
+
+    statistic: str
+    predicted_s: float
+    measured_s: float
+    interval90_s: Interval | None
+
+    @property
+    def error_ratio(self) -> float | None:
+        """Predicted less measured, over measured; None where nothing was measured."""
+        if not self.measured_s > 0:
+            return None
+        return (self.predicted_s - self.measured_s) / self.measured_s
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether what was measured lies in the predicted interval; None where there is none."""
+        if self.interval90_s is None:
+            return None
+        return self.interval90_s.low <= self.measured_s <= self.interval90_s.high
+
+    @property
+    def error_text(self) -> str:
+        """The error in per cent, with one decimal below ten."""
+        if self.error_ratio is None:
+            return "-"
+        decimals = 1 if abs(self.error_ratio) < 0.0995 else 0
+        return f"{self.error_ratio:+.{decimals}%}".replace("%", " %")
+
+    @property
+    def interval_text(self) -> str:
+        """The interval and whether it held."""
+        if self.interval90_s is None:
+            return "-"
+        verdict = "inside" if self.is_inside else "outside"
+        return f"{interval_text(self.interval90_s)}, {verdict}"
+
+
+def comparison_text(rows: Sequence[ComparisonRow]) -> str:
+    """Tables for a terminal, one per row, lines of at most 100 columns.
+
+    Parameters
+    ----------
+    rows : sequence of ComparisonRow
+        What to show; the text is empty without any.
+    """
+    blocks = []
+    for row in rows:
+        table = [("", "predicted", "measured", "error", "90 % interval")]
+        table += [
+            (
+                figure.statistic,
+                format_duration(figure.predicted_s),
+                format_duration(figure.measured_s),
+                figure.error_text,
+                figure.interval_text,
+            )
+            for figure in row.figures
+        ]
+        blocks.append("\n".join([*paragraph(row.label), *aligned(table, right=(1, 2, 3))]))
+    if blocks:
+        blocks.append("error: predicted against measured; inside: measured lies in the interval.")
+    return "\n\n".join(blocks)

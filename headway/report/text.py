@@ -1,0 +1,172 @@
+"""Predictions and plans as plain text for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headway.domain import LatencyDistribution, Metric, Plan, Prediction
+from headway.report.columns import aligned, bar, paragraph, printable
+from headway.report.wording import (
+    APPLIES,
+    METRIC_NAMES,
+    brief_setting_text,
+    caution_text,
+    facts,
+    headline,
+    intervals90,
+    latencies,
+    notes,
+    percent,
+    rejection_text,
+    setting_text,
+    stability_text,
+    statistics_s,
+)
+from headway.units import format_duration, format_rate
+
+_BAR_WIDTH = 30
+
+
+def prediction_text(prediction: Prediction) -> str:
+    """A prediction as lines of at most 100 columns: stability, latencies, phases, warnings."""
+    return _joined(
+        _stability_lines(prediction),
+        paragraph(setting_text(prediction.configuration), lead="setting: "),
+        _latency_lines(prediction),
+        _phase_lines(prediction.phases_s) if prediction.stable else [],
+        _note_lines(tuple(dict.fromkeys(prediction.warnings))),
+    )
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan as lines of at most 100 columns, the answer first and what to paste last.
+
+    Lines of the Spark configuration and the query options are never broken, however long, so that
+    they can be copied.
+    """
+    return _joined(
+        [*paragraph(headline(plan)), *aligned(facts(plan))],
+        [*_stability_lines(plan.prediction), "", *_latency_lines(plan.prediction)]
+        if plan.prediction.stable
+        else _stability_lines(plan.prediction),
+        _titled(
+            "what binds", [line for text in plan.binding for line in paragraph(text, lead="  ")]
+        ),
+        _note_lines(notes(plan)),
+        _titled(
+            f"frontier: the most that nodes sustain under {plan.target}", _frontier_lines(plan)
+        ),
+        _titled("rejected neighbours", _rejected_lines(plan)),
+        _titled("changes against the profiled run", _change_lines(plan)),
+        _titled("Spark configuration", _pairs(plan.spark_conf)),
+        _titled("query options, set in the query itself", _pairs(plan.query_options)),
+    )
+
+
+def _stability_lines(prediction: Prediction) -> list[str]:
+    caution = caution_text(prediction)
+    return [*paragraph(stability_text(prediction)), *([caution] if caution else [])]
+
+
+def _latency_lines(prediction: Prediction) -> list[str]:
+    known = latencies(prediction)
+    if not known:
+        return []
+    rows: list[tuple[str, ...]] = []
+    for name, distribution in known.items():
+        if not rows:
+            rows.append(("", *statistics_s(distribution)))
+        rows += _distribution_rows(name, distribution)
+    return aligned(rows, right=range(1, len(rows[0])), indent=0)
+
+
+def _distribution_rows(name: str, distribution: LatencyDistribution) -> list[tuple[str, ...]]:
+    figures_s = statistics_s(distribution)
+    rows = [(name, *(format_duration(figure_s) for figure_s in figures_s.values()))]
+    known = intervals90(distribution)
+    if known:
+        lows = {statistic: format_duration(known[statistic].low) for statistic in known}
+        highs = {statistic: format_duration(known[statistic].high) for statistic in known}
+        rows += [
+            ("  90 % from", *(lows.get(statistic, "") for statistic in figures_s)),
+            ("       to", *(highs.get(statistic, "") for statistic in figures_s)),
+        ]
+    return rows
+
+
+def _phase_lines(phases_s: Mapping[str, float]) -> list[str]:
+    total_s = sum(phases_s.values())
+    if not total_s > 0:
+        return []
+    rows = [
+        (
+            name,
+            format_duration(value_s),
+            percent(value_s / total_s),
+            bar(value_s / total_s, width=_BAR_WIDTH),
+        )
+        for name, value_s in phases_s.items()
+    ]
+    return _titled(f"mean {METRIC_NAMES[Metric.TUPLE]} by phase", aligned(rows, right=(1, 2)))
+
+
+def _note_lines(warnings: tuple[str, ...]) -> list[str]:
+    return [line for text in warnings for line in paragraph(text, lead="note: ")]
+
+
+def _frontier_lines(plan: Plan) -> list[str]:
+    rows = [("", "nodes", "sustains", "keeps " + format_rate(plan.arrivals.rate_per_s), "setting")]
+    for point in plan.frontier:
+        sustained = point.sustainable_rate_per_s
+        setting = "-" if point.configuration is None else brief_setting_text(point.configuration)
+        rows.append(
+            (
+                ">" if plan.feasible and point.nodes == plan.nodes else "",
+                f"{point.nodes:,}",
+                format_rate(sustained) if sustained > 0 else "no rate",
+                "yes" if sustained >= plan.arrivals.rate_per_s else "no",
+                setting if point.calibrated or sustained <= 0 else f"{setting} (not calibrated)",
+            )
+        )
+    if len(rows) == 1:
+        return []
+    lines = aligned(rows, right=(1, 2), indent=0)
+    if plan.feasible and any(row[0] for row in rows):
+        lines.append("> the plan")
+    return lines
+
+
+def _rejected_lines(plan: Plan) -> list[str]:
+    return aligned(
+        [
+            (
+                rejection.change,
+                rejection_text(rejection),
+                brief_setting_text(rejection.configuration),
+            )
+            for rejection in plan.rejected
+        ]
+    )
+
+
+def _change_lines(plan: Plan) -> list[str]:
+    return aligned(
+        [
+            (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
+            for change in plan.changes
+        ]
+    )
+
+
+def _pairs(pairs: Mapping[str, str]) -> list[str]:
+    width = max(map(len, pairs), default=0)
+    return [f"  {printable(f'{key:<{width}}  {value}')}".rstrip() for key, value in pairs.items()]
+
+
+def _titled(title: str, lines: list[str]) -> list[str]:
+    return [*paragraph(title), *lines] if lines else []
+
+
+def _joined(*blocks: list[str]) -> str:
+    """The blocks that say something, an empty line between them."""
+    return "\n\n".join("\n".join(block) for block in blocks if block)

@@ -1,0 +1,251 @@
+"""Sentences and figures that terminal and page share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from headway.domain import (
+    Applies,
+    Configuration,
+    Interval,
+    LatencyDistribution,
+    Metric,
+    Plan,
+    Prediction,
+    Rejection,
+)
+from headway.units import format_duration, format_rate, spark_trigger_text
+
+APPLIES = {
+    Applies.RESTART: "when the query restarts",
+    Applies.NEW_APPLICATION: "when the application is submitted again",
+    Applies.NEW_CHECKPOINT: "only with a new checkpoint: the old one keeps its value",
+}
+METRIC_NAMES = {
+    Metric.TUPLE: "tuple latency",
+    Metric.BATCH: "batch duration",
+    Metric.WINDOW: "window latency",
+}
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun.
+
+    Examples
+    --------
+    >>> counted(1, "node"), counted(12000, "node")
+    ('1 node', '12,000 nodes')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(ratio: float) -> str:
+    """A share for people.
+
+    Examples
+    --------
+    >>> percent(0.614), percent(0.003), percent(0.0)
+    ('61 %', '<1 %', '0 %')
+    """
+    if 0 < ratio < 0.005:
+        return "<1 %"
+    return f"{ratio:.0%}".replace("%", " %")
+
+
+def interval_text(interval: Interval) -> str:
+    """Both ends of an interval.
+
+    Examples
+    --------
+    >>> interval_text(Interval(low=0.9, high=1.2))
+    '900 ms to 1.20 s'
+    """
+    if math.isinf(interval.high):
+        return f"{format_duration(interval.low)} or more"
+    return f"{format_duration(interval.low)} to {format_duration(interval.high)}"
+
+
+def statistics_s(distribution: LatencyDistribution) -> dict[str, float]:
+    """Mean and percentiles by the names that people see [s]."""
+    return {
+        "mean": distribution.mean_s,
+        "p50": distribution.p50_s,
+        "p95": distribution.p95_s,
+        "p99": distribution.p99_s,
+    }
+
+
+def intervals90(distribution: LatencyDistribution) -> dict[str, Interval]:
+    """The 90 % intervals that are known, by statistic [s]."""
+    known = {"mean": distribution.interval90_mean_s, "p99": distribution.interval90_p99_s}
+    return {name: interval for name, interval in known.items() if interval is not None}
+
+
+def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
+    """The distributions that may be quoted, by name; none where the setting is not stable."""
+    if not prediction.stable:
+        return {}
+    known = {
+        Metric.TUPLE: prediction.tuple_latency,
+        Metric.WINDOW: prediction.window_latency,
+        Metric.BATCH: prediction.batch_duration,
+    }
+    return {METRIC_NAMES[metric]: one for metric, one in known.items() if one is not None}
+
+
+def trigger_words(trigger_s: float) -> str:
+    """The trigger interval in words.
+
+    Examples
+    --------
+    >>> trigger_words(2.0), trigger_words(0.25), trigger_words(0.0)
+    ('every 2 s', 'every 250 ms', 'as fast as possible')
+    """
+    if trigger_s == 0:
+        return "as fast as possible"
+    number, unit = spark_trigger_text(trigger_s).split()
+    return f"every {number} {'ms' if unit.startswith('milli') else 's'}"
+
+
+def setting_text(configuration: Configuration) -> str:
+    """A setting in one line.
+
+    Examples
+    --------
+    >>> setting_text(
+    ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=2)
+    ... )
+    '2 executors x 4 cores, 8 shuffle partitions, trigger every 2 s'
+    """
+    executors = counted(configuration.executors, "executor")
+    parts = [
+        f"{executors} x {counted(configuration.cores_per_executor, 'core')}",
+        counted(configuration.shuffle_partitions, "shuffle partition"),
+        f"trigger {trigger_words(configuration.trigger_s)}",
+    ]
+    if configuration.max_offsets_per_trigger is not None:
+        parts.append(f"at most {counted(configuration.max_offsets_per_trigger, 'row')} per batch")
+    return ", ".join(parts)
+
+
+def brief_setting_text(configuration: Configuration) -> str:
+    """A setting in a table's cell.
+
+    Examples
+    --------
+    >>> brief_setting_text(
+    ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=0)
+    ... )
+    '2 x 4 cores, 8 partitions, as fast as possible'
+    """
+    text = (
+        f"{configuration.executors:,} x {counted(configuration.cores_per_executor, 'core')}, "
+        f"{counted(configuration.shuffle_partitions, 'partition')}, "
+        f"{trigger_words(configuration.trigger_s)}"
+    )
+    limit = configuration.max_offsets_per_trigger
+    return text if limit is None else f"{text}, {counted(limit, 'row')} at most"
+
+
+def stability_text(prediction: Prediction) -> str:
+    """Whether the setting keeps up with what arrives, and how far it would."""
+    rate = format_rate(prediction.arrivals.rate_per_s)
+    most_per_s = prediction.sustainable_rate_per_s
+    if not prediction.stable:
+        bound = (
+            f"This setting sustains up to {format_rate(most_per_s)}."
+            if most_per_s > 0
+            else "This setting sustains no rate at all."
+        )
+        return f"Not stable at {rate}: the backlog grows, there is no latency to quote. {bound}"
+    load = (
+        f"a batch runs {percent(prediction.utilization_ratio)} of the time"
+        if prediction.configuration.trigger_s > 0
+        else f"a second of input brings {format_duration(prediction.utilization_ratio)} of work"
+    )
+    room = "" if math.isinf(most_per_s) else _room_text(prediction)
+    return f"Stable at {rate}: {load}{room}."
+
+
+def caution_text(prediction: Prediction) -> str | None:
+    """What to say of numbers that the profile cannot vouch for; None where it can."""
+    if prediction.calibrated or not prediction.stable:
+        return None
+    return "Not calibrated: the profile does not vouch for these numbers, see the notes."
+
+
+def headline(plan: Plan) -> str:
+    """The answer in one sentence."""
+    rate = format_rate(plan.arrivals.rate_per_s)
+    if not plan.feasible:
+        return f"not feasible: no searched setting keeps {plan.target} at {rate}"
+    verb = "keeps" if plan.nodes == 1 else "keep"
+    return f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
+
+
+def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """What belongs right under the headline, as label and text."""
+    statistic, limit = plan.target.statistic, format_duration(plan.target.limit_s)
+    found = [("setting", setting_text(plan.configuration))]
+    if plan.feasible:
+        planned = format_duration(plan.planned_latency_s)
+        found.insert(
+            0, (f"planned {statistic}", f"up to {planned} of {limit}, safety margin included")
+        )
+    else:
+        found = [
+            (f"lowest {statistic} in reach", _floor_text(plan)),
+            ("nearest plan", _nearest_text(plan)),
+            *found,
+        ]
+    return (*found, ("most under the target", _most_text(plan)))
+
+
+def notes(plan: Plan) -> tuple[str, ...]:
+    """Warnings of the plan and its prediction, without repetition of each other or of a bound."""
+    every = dict.fromkeys((*plan.warnings, *plan.prediction.warnings))
+    return tuple(text for text in every if not _is_said(text, plan.binding))
+
+
+def _is_said(text: str, binding: Sequence[str]) -> bool:
+    return any(bound in text for bound in binding)
+
+
+def rejection_text(rejection: Rejection) -> str:
+    """Why a neighbour is ruled out, with its latency where the reason does not hold it."""
+    if rejection.latency_s is None or format_duration(rejection.latency_s) in rejection.reason:
+        return rejection.reason
+    return f"{rejection.reason} ({format_duration(rejection.latency_s)})"
+
+
+def _room_text(prediction: Prediction) -> str:
+    # What is sustained leaves room to spare; between it and capacity a setting is stable without.
+    most_per_s = prediction.sustainable_rate_per_s
+    only = "only " if most_per_s < prediction.arrivals.rate_per_s else ""
+    return f"; with room to spare {only}up to {format_rate(most_per_s)}"
+
+
+def _floor_text(plan: Plan) -> str:
+    rate = format_rate(plan.arrivals.rate_per_s)
+    if plan.floor_s is None:
+        return "not known"
+    if math.isinf(plan.floor_s):
+        return f"none: every searched setting is over capacity at {rate}"
+    return f"{format_duration(plan.floor_s)} at {rate}"
+
+
+def _nearest_text(plan: Plan) -> str:
+    nodes = counted(plan.nodes, "node")
+    if not plan.prediction.stable or math.isinf(plan.planned_latency_s):
+        return f"{nodes}, over capacity"
+    return f"{nodes}, {plan.target.statistic} up to {format_duration(plan.planned_latency_s)}"
+
+
+def _most_text(plan: Plan) -> str:
+    """The highest rate that the target allows: with the plan's nodes, or else with any number."""
+    points = [point for point in plan.frontier if point.nodes == plan.nodes or not plan.feasible]
+    best = max(points, key=lambda point: point.sustainable_rate_per_s, default=None)
+    if best is None or best.sustainable_rate_per_s <= 0:
+        return "no rate"
+    return f"{format_rate(best.sustainable_rate_per_s)} with {counted(best.nodes, 'node')}"
