@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,9 +130,9 @@ def run_demo(
             max_nodes=4,
         )
         _write_plan(folder, plan)
-        comparisons = ()
+        comparisons: list[ComparisonRow] = []
         if length.predicted_s:
-            comparisons = tuple(
+            comparisons.extend(
                 _compared(
                     bench.run(name, setting, run_s=length.predicted_s), setting, predictions[name]
                 )
@@ -141,14 +141,14 @@ def run_demo(
         measured = _run_plan(bench, plan, length.planned_s)
     if measured is not None:
         setting = _planned_setting(plan.configuration)
-        comparisons += (_compared(measured, setting, plan.prediction, label="the plan: "),)
+        comparisons.append(_compared(measured, setting, plan.prediction, label="the plan: "))
     _write_comparison(folder, plan, comparisons)
     return DemoOutcome(
         folder=folder,
         profile=profile,
         predictions=predictions,
         plan=plan,
-        comparisons=comparisons,
+        comparisons=tuple(comparisons),
         measured=measured,
         promise_kept=None if measured is None else _is_kept(plan.target, measured),
     )
@@ -258,6 +258,6 @@ def _write_plan(folder: Path, plan: Plan) -> None:
         (folder / file).write_text(FORMATS[name](plan, version=__version__))
 
 
-def _write_comparison(folder: Path, plan: Plan, comparisons: tuple[ComparisonRow, ...]) -> None:
+def _write_comparison(folder: Path, plan: Plan, comparisons: Sequence[ComparisonRow]) -> None:
     (folder / "comparison.txt").write_text(comparison_text(comparisons) + "\n")
     (folder / "report.html").write_text(plan_page(plan, comparisons))

@@ -23,11 +23,11 @@ def _profiled(outcome: DemoOutcome) -> list[str]:
             f"  {name}: {setting}: {seen.num_batches} batches of "
             f"{format_duration(seen.batch_duration_mean_s)}"
         )
-    for stage in outcome.profile.stages:
-        lines.append(
-            f"  {stage.name}: a task takes {format_duration(stage.task_fixed_s)} and "
-            f"{stage.task_per_row_s * 1e6:.3g} us per row"
-        )
+    lines += [
+        f"  {stage.name}: a task takes {format_duration(stage.task_fixed_s)} and "
+        f"{stage.task_per_row_s * 1e6:.3g} us per row"
+        for stage in outcome.profile.stages
+    ]
     return [*lines, *(f"  note: {note}" for note in outcome.profile.notes), ""]
 
 

@@ -78,8 +78,8 @@ def binding_constraints(
     target: Target, latency_s: float, confidence: float, rejected: tuple[Rejection, ...]
 ) -> tuple[str, ...]:
     found = [
-        f"{target}: {target.statistic} is up to {format_duration(latency_s)} "
-        f"with {confidence:.0%} confidence"
+        (f"{target}: {target.statistic} is up to {format_duration(latency_s)} "
+        f"with {confidence:.0%} confidence")
     ]
     fewer = next((one for one in rejected if one.change == "one node fewer"), None)
     if fewer is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headway.domain import LatencyDistribution, Metric, Plan, Prediction
+from headway.domain import Metric, Plan, Prediction
 from headway.report.columns import aligned, bar, paragraph, printable
 from headway.report.wording import (
     APPLIES,
@@ -13,14 +13,13 @@ from headway.report.wording import (
     caution_text,
     facts,
     headline,
-    intervals90,
-    latencies,
+    latency_rows,
     notes,
     percent,
+    promise_text,
     rejection_text,
     setting_text,
     stability_text,
-    statistics_s,
 )
 from headway.units import format_duration, format_rate
 
@@ -45,7 +44,7 @@ def plan_text(plan: Plan) -> str:
     they can be copied.
     """
     return _joined(
-        [*paragraph(headline(plan)), *aligned(facts(plan))],
+        [*paragraph(headline(plan)), *aligned([*_promise(plan), *facts(plan)])],
         [*_stability_lines(plan.prediction), "", *_latency_lines(plan.prediction)]
         if plan.prediction.stable
         else _stability_lines(plan.prediction),
@@ -63,35 +62,17 @@ def plan_text(plan: Plan) -> str:
     )
 
 
+def _promise(plan: Plan) -> list[tuple[str, str]]:
+    return [(f"planned {plan.target.statistic}", promise_text(plan))] if plan.feasible else []
+
+
 def _stability_lines(prediction: Prediction) -> list[str]:
     caution = caution_text(prediction)
     return [*paragraph(stability_text(prediction)), *([caution] if caution else [])]
 
 
 def _latency_lines(prediction: Prediction) -> list[str]:
-    known = latencies(prediction)
-    if not known:
-        return []
-    rows: list[tuple[str, ...]] = []
-    for name, distribution in known.items():
-        if not rows:
-            rows.append(("", *statistics_s(distribution)))
-        rows += _distribution_rows(name, distribution)
-    return aligned(rows, right=range(1, len(rows[0])), indent=0)
-
-
-def _distribution_rows(name: str, distribution: LatencyDistribution) -> list[tuple[str, ...]]:
-    figures_s = statistics_s(distribution)
-    rows = [(name, *(format_duration(figure_s) for figure_s in figures_s.values()))]
-    known = intervals90(distribution)
-    if known:
-        lows = {statistic: format_duration(known[statistic].low) for statistic in known}
-        highs = {statistic: format_duration(known[statistic].high) for statistic in known}
-        rows += [
-            ("  90 % from", *(lows.get(statistic, "") for statistic in figures_s)),
-            ("       to", *(highs.get(statistic, "") for statistic in figures_s)),
-        ]
-    return rows
+    return aligned(latency_rows(prediction), right=(1, 2, 3, 4), indent=0)
 
 
 def _phase_lines(phases_s: Mapping[str, float]) -> list[str]:

@@ -82,6 +82,24 @@ def intervals90(distribution: LatencyDistribution) -> dict[str, Interval]:
     return {name: interval for name, interval in known.items() if interval is not None}
 
 
+def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
+    """A table of what may be quoted, names of the columns first; empty where nothing may."""
+    rows: list[tuple[str, ...]] = []
+    for name, distribution in latencies(prediction).items():
+        figures_s, known = statistics_s(distribution), intervals90(distribution)
+        rows.append((name, *(format_duration(figure_s) for figure_s in figures_s.values())))
+        if known:
+            lows = {statistic: format_duration(known[statistic].low) for statistic in known}
+            highs = {statistic: format_duration(known[statistic].high) for statistic in known}
+            rows.append(
+                ("90 % interval, low", *(lows.get(statistic, "") for statistic in figures_s))
+            )
+            rows.append(
+                ("90 % interval, high", *(highs.get(statistic, "") for statistic in figures_s))
+            )
+    return (("", "mean", "p50", "p95", "p99"), *rows) if rows else ()
+
+
 def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
     """The distributions that may be quoted, by name; none where the setting is not stable."""
     if not prediction.stable:
@@ -184,22 +202,25 @@ def headline(plan: Plan) -> str:
     return f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
 
 
+def promise_text(plan: Plan) -> str:
+    """The latency that a feasible plan was made with, beside the limit."""
+    planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
+    return f"up to {planned} of {limit}, safety margin included"
+
+
 def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
     """What belongs right under the headline, as label and text."""
-    statistic, limit = plan.target.statistic, format_duration(plan.target.limit_s)
-    found = [("setting", setting_text(plan.configuration))]
+    found = [
+        ("setting", setting_text(plan.configuration)),
+        ("most under the target", _most_text(plan)),
+    ]
     if plan.feasible:
-        planned = format_duration(plan.planned_latency_s)
-        found.insert(
-            0, (f"planned {statistic}", f"up to {planned} of {limit}, safety margin included")
-        )
-    else:
-        found = [
-            (f"lowest {statistic} in reach", _floor_text(plan)),
-            ("nearest plan", _nearest_text(plan)),
-            *found,
-        ]
-    return (*found, ("most under the target", _most_text(plan)))
+        return tuple(found)
+    return (
+        (f"lowest {plan.target.statistic} in reach", _floor_text(plan)),
+        ("nearest plan", _nearest_text(plan)),
+        *found,
+    )
 
 
 def notes(plan: Plan) -> tuple[str, ...]:

@@ -1,0 +1,48 @@
+# Everything sets itself up: a virtual environment in .venv, made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+GROUND_TRUTH ?= ../shared/data/groundtruth
+
+.PHONY: demo test lint types imports tests test-statistical accuracy speed java clean
+
+demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
+	$(BIN)/headway demo
+
+test: lint types imports tests  ## everything CI runs
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+tests: $(READY) java
+	$(BIN)/python -m pytest -m "not statistical"
+
+test-statistical: $(READY) java  ## seeded simulations, minutes
+	$(BIN)/python -m pytest -m statistical
+
+accuracy: $(READY) java  ## predicted against measured on recorded real runs -> docs/accuracy.md
+	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/accuracy.md
+
+speed: $(READY)  ## whole-process times -> docs/speed.md
+	$(BIN)/python benchmarks/speed/commands.py --output docs/speed.md
+
+java:
+	@sh scripts/require-jdk.sh
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "headway needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,222 @@
+"""Where the marks of the page's charts stand, in per cent of the plot's width and height.
+
+Per cent, because a chart then fits a phone and a wide screen without scaling its letters; the
+template adds what has a size in pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.domain import Plan
+from headway.report.comparison import ComparedFigure, ComparisonRow
+from headway.report.wording import brief_setting_text, counted, interval_text, percent
+from headway.units import format_duration, format_rate
+
+_MOST_COLOURS = 8
+_MOST_TICKS = 6
+_LEAST_NUMBERED_PERCENT = 5.0
+_HEADROOM_RATIO = 1.08  # above the highest mark, for its symbol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A labelled place on an axis."""
+
+    place_percent: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierMark:
+    """One node count of the frontier chart; heights count from the bottom."""
+
+    place_percent: float
+    height_percent: float
+    nodes: str
+    rate: str
+    keeps_rate: bool
+    is_plan: bool
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierChart:
+    """Sustainable rate by node count, with the asked rate as a line."""
+
+    ticks: tuple[Tick, ...]
+    marks: tuple[FrontierMark, ...]
+    asked_percent: float
+    asked: str
+    has_gaps: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One piece of the phase bar and its line in the legend."""
+
+    start_percent: float
+    width_percent: float
+    number: int
+    is_numbered: bool
+    name: str
+    duration: str
+    share: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotRow:
+    """One statistic, predicted and measured, on the axis of its chart."""
+
+    figure: ComparedFigure
+    predicted_percent: float
+    measured_percent: float
+    low_percent: float | None
+    high_percent: float | None
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotChart:
+    """A comparison as a dot plot from zero."""
+
+    label: str
+    ticks: tuple[Tick, ...]
+    rows: tuple[DotRow, ...]
+
+
+def frontier_chart(plan: Plan) -> FrontierChart | None:
+    """The frontier of a plan; None where it has no points."""
+    if not plan.frontier:
+        return None
+    asked_per_s = plan.arrivals.rate_per_s
+    rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
+    ticks, top = _axis([*rates_per_s, asked_per_s], format_rate)
+    marks = []
+    for place, point in enumerate(plan.frontier):
+        rate_per_s = point.sustainable_rate_per_s
+        rate = format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
+        setting = "" if point.configuration is None else brief_setting_text(point.configuration)
+        parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
+        if rate_per_s > 0 and not point.calibrated:
+            parts.append("not calibrated")
+        marks.append(
+            FrontierMark(
+                place_percent=100 * (place + 0.5) / len(plan.frontier),
+                height_percent=_place_percent(rate_per_s, top),
+                nodes=f"{point.nodes:,}",
+                rate=rate,
+                keeps_rate=rate_per_s >= asked_per_s,
+                is_plan=plan.feasible and point.nodes == plan.nodes,
+                tooltip="\n".join(filter(None, parts)),
+            )
+        )
+    return FrontierChart(
+        ticks=ticks,
+        marks=tuple(marks),
+        asked_percent=_place_percent(asked_per_s, top),
+        asked=format_rate(asked_per_s),
+        has_gaps=plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
+    )
+
+
+def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
+    """The mean latency as pieces of one bar, in the order in which a record meets them.
+
+    Beyond as many phases as there are colours, the shortest are taken together at the end.
+    """
+    total_s = sum(phases_s.values())
+    if not 0 < total_s < math.inf:
+        return ()
+    shown = dict(phases_s)
+    if len(shown) > _MOST_COLOURS:
+        longest = sorted(shown, key=lambda name: shown[name], reverse=True)[: _MOST_COLOURS - 1]
+        rest = [name for name in shown if name not in longest]
+        rest_s = sum(shown[name] for name in rest)
+        shown = {name: value_s for name, value_s in shown.items() if name in longest}
+        shown[f"{len(rest)} shorter phases"] = rest_s
+    segments: list[Segment] = []
+    start_percent = 0.0
+    for number, (name, value_s) in enumerate(shown.items(), start=1):
+        width_percent = 100 * max(value_s, 0.0) / total_s
+        segments.append(
+            Segment(
+                start_percent=start_percent,
+                width_percent=width_percent,
+                number=number,
+                is_numbered=width_percent >= _LEAST_NUMBERED_PERCENT,
+                name=name,
+                duration=format_duration(value_s),
+                share=percent(value_s / total_s),
+            )
+        )
+        start_percent += width_percent
+    return tuple(segments)
+
+
+def dot_charts(rows: Sequence[ComparisonRow]) -> tuple[DotChart, ...]:
+    """A dot plot for each comparison, each on an axis of its own."""
+    return tuple(_dot_chart(row) for row in rows)
+
+
+def _dot_chart(row: ComparisonRow) -> DotChart:
+    reached_s = [
+        value_s
+        for figure in row.figures
+        for value_s in (
+            figure.predicted_s,
+            figure.measured_s,
+            figure.interval90_s.high if figure.interval90_s else 0.0,
+        )
+    ]
+    ticks, top = _axis(reached_s, format_duration)
+    return DotChart(
+        label=row.label,
+        ticks=ticks,
+        rows=tuple(_dot_row(figure, top) for figure in row.figures),
+    )
+
+
+def _dot_row(figure: ComparedFigure, top: float) -> DotRow:
+    interval = figure.interval90_s
+    tooltip = (
+        f"{figure.statistic}: predicted {format_duration(figure.predicted_s)}, "
+        f"measured {format_duration(figure.measured_s)} ({figure.error_text})"
+    )
+    if interval is not None:
+        tooltip += f"\n90 % interval {interval_text(interval)}"
+    return DotRow(
+        figure=figure,
+        predicted_percent=_place_percent(figure.predicted_s, top),
+        measured_percent=_place_percent(figure.measured_s, top),
+        low_percent=None if interval is None else _place_percent(interval.low, top),
+        high_percent=None if interval is None else _place_percent(interval.high, top),
+        tooltip=tooltip,
+    )
+
+
+def _axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[Tick, ...], float]:
+    """Round ticks from zero, and where the axis ends; values without bound end with it."""
+    highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
+    top = highest * _HEADROOM_RATIO
+    step = _round_step(top / _MOST_TICKS)
+    places = [step * count for count in range(int(top / step) + 1)]
+    ticks = tuple(
+        Tick(place_percent=_place_percent(place, top), label=label(place) if place else "0")
+        for place in places
+    )
+    return ticks, top
+
+
+def _round_step(least: float) -> float:
+    """The least of 1, 2, 2.5, 5, 10, 20, ... (or 0.5, 0.25, ...) that is not below ``least``."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(
+        power * times for times in (1, 2, 2.5, 5, 10) if power * times >= least * (1 - 1e-9)
+    )
+
+
+def _place_percent(value: float, top: float) -> float:
+    return 100 * min(max(value / top, 0.0), 1.0)
