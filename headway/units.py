@@ -216,13 +216,14 @@ def spark_trigger_text(trigger_s: float) -> str:
 
     Examples
     --------
-    >>> spark_trigger_text(2.0), spark_trigger_text(0.25), spark_trigger_text(0)
-    ('2 seconds', '250 milliseconds', '0 seconds')
+    >>> spark_trigger_text(1.0), spark_trigger_text(0.25), spark_trigger_text(0)
+    ('1 second', '250 milliseconds', '0 seconds')
     """
     milliseconds = s_to_ms(trigger_s)
     if milliseconds % _MS_PER_S:
         return f"{milliseconds} milliseconds"
-    return f"{milliseconds // _MS_PER_S} seconds"
+    seconds = milliseconds // _MS_PER_S
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
 def spark_memory_text(size_bytes: int) -> str:

@@ -38,21 +38,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-PREFACE = (
-    "Recorded runs of real Structured Streaming queries: wall-clock source at a constant rate, 20 "
-    "nested hashes per row, a stateful count by 1000 Zipf keys, update mode, default checkpoint "
-    "manager; one warm JVM, 22 s a setting. Latency is measured from the arrival of a row to the "
-    "end of its batch, offset commit excluded. The recordings lie beside the repository.",
-    "",
-    "Parameters are never fitted on a run that is judged. One choice of form was made after the "
-    "errors of sha_agg_local2 were seen: noise that multiplies the whole duration (driver and "
-    "stages of a batch are slow together in these logs) instead of an additive and a proportional "
-    "part, with which the median p99 error there was 10.2 %; sha_agg_local1 had no part in it.",
-    "",
-    "Runs with more than about 0.3 cores used by others are themselves disturbed; whoever "
-    "recorded them advises to distrust them. All judged runs below are of that kind.",
-    "",
-)
+PREFACE = """\
+Recorded runs of real Structured Streaming queries: wall-clock source at a constant rate, 20 nested
+hashes per row, a stateful count by 1000 Zipf keys, update mode, default checkpoint manager; one
+warm JVM, 22 s a setting. Latency is measured from the arrival of a row to the end of its batch,
+offset commit excluded. The recordings lie beside the repository.
+
+Parameters are never fitted on a run that is judged. One choice of form was made after the errors of
+sha_agg_local2 were seen: noise that multiplies the whole duration (driver and stages of a batch are
+slow together in these logs) instead of an additive and a proportional part, with which the median
+p99 error there was 10.2 %; sha_agg_local1 had no part in it.
+
+Runs with more than about 0.3 cores used by others are themselves disturbed; whoever recorded them
+advises to distrust them. All judged runs below are of that kind.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +348,7 @@ def page(root: Path) -> str:
         f"(`python benchmarks/accuracy/ground_truth.py`), headway {__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}."
     )
-    lines = ["# How right the predictions are", "", *PREFACE, made, ""]
+    lines = ["# How right the predictions are", "", PREFACE, made, ""]
     for recording in recordings:
         lines += workload_section(recording)
     return "\n".join(lines)

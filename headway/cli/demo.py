@@ -43,4 +43,4 @@ def command(output: Path | None, quick: bool) -> int:
             folder, QUICK if quick else FULL, step=progress.step, share=progress.share
         )
     click.echo(story(outcome))
-    return _FAILED if outcome.promise_kept is False else 0
+    return 0 if outcome.promise_kept else _FAILED

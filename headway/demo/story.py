@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headway.demo.run import PREDICTED, PROFILED, DemoOutcome
+from headway.domain import Plan
 from headway.report.comparison import comparison_text
 from headway.report.text import plan_text
 from headway.units import format_duration, format_rate
@@ -48,8 +49,14 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 
 def _planned(outcome: DemoOutcome) -> list[str]:
     folder = outcome.folder
+    smaller = [
+        f"{format_rate(wished.arrivals.rate_per_s)} would take {_machines(wished)}: planned, and "
+        "run, for what this one can carry."
+        for wished in outcome.plans[:-1]
+    ]
     return [
         "Planned:",
+        *smaller,
         plan_text(outcome.plan),
         "",
         f"{folder}/spark-defaults.conf:",
@@ -60,8 +67,6 @@ def _planned(outcome: DemoOutcome) -> list[str]:
 
 
 def _verdict(outcome: DemoOutcome) -> list[str]:
-    if outcome.measured is None:
-        return ["The plan is not for this machine: it was not run.", f"All files: {outcome.folder}"]
     asked = f"{outcome.plan.target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
     p99 = format_duration(outcome.measured.tuple_latency.p99_s)
     if outcome.promise_kept:
@@ -81,3 +86,7 @@ def _verdict(outcome: DemoOutcome) -> list[str]:
 
 def _indented(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def _machines(plan: Plan) -> str:
+    return f"{plan.nodes} such machines" if plan.feasible else "more than can be told from here"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.domain import StageProfile
 from headway.models.arrays import Array, Numeric
@@ -16,7 +19,7 @@ from headway.models.makespan import makespan_moments
 class LevelSpan(NamedTuple):
     """Mean time of one level of stages as a function of the rows of the batch.
 
-    The costs are floats, or arrays with one value per setting (:func:`stacked`).
+    The costs are floats, or arrays with one value per setting (:class:`DurationStack`).
     """
 
     name: str
@@ -33,6 +36,7 @@ class LevelSpan(NamedTuple):
 
     def slope_at(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
+        # A power below one is infinitely steep at zero: less than one row counts as one.
         rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), 1.0)
         slope_s = np.zeros_like(rows)
         for per_row_s, scale, exponent in self.stage_terms:
@@ -64,36 +68,65 @@ class DurationModel(NamedTuple):
         return np.asarray(slope_s)
 
 
-def stacked(models: Sequence[DurationModel], num_axes: int) -> DurationModel:
-    """Models of one job at several slots and partitions as one, along a new first axis.
+@dataclass(frozen=True, slots=True)
+class DurationStack:
+    """Duration models of one job at several slots and partitions, one beside the other.
 
-    ``num_axes`` is the number of axes of the arrays it will be asked about, the first included.
+    ``fixed_s`` and ``per_row_s`` have one row for each level of stages, or each of its stages, and
+    one column for each model; ``alike`` is one of them, for what they share.
+    """
+
+    alike: DurationModel
+    fixed_s: Array
+    per_row_s: Array
+
+    def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> DurationStack:
+        """Some of the models, or some of them several times."""
+        return DurationStack(self.alike, self.fixed_s[:, chosen], self.per_row_s[:, chosen])
+
+    def model(self, num_axes: int) -> DurationModel:
+        """All as one model: the first of the ``num_axes`` axes of what it is asked runs over them."""
+        shape = (-1, *([1] * (num_axes - 1)))
+        per_row_s = iter(self.per_row_s)
+        return DurationModel(
+            self.alike.driver_s,
+            tuple(
+                LevelSpan(
+                    name=level.name,
+                    fixed_s=fixed_s.reshape(shape),
+                    stage_terms=tuple(
+                        (next(per_row_s).reshape(shape), scale, exponent)
+                        for _, scale, exponent in level.stage_terms
+                    ),
+                )
+                for level, fixed_s in zip(self.alike.levels, self.fixed_s, strict=True)
+            ),
+        )
+
+
+def stacked(models: Sequence[DurationModel]) -> DurationStack:
+    """Models of one job at several slots and partitions, to be asked all at once.
+
+    Notes
+    -----
+    theory.md (T1).
 
     Examples
     --------
     >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
-    >>> both = stacked([DurationModel(0.2, levels) for levels in spans], num_axes=2)
-    >>> both.mean_s(np.ones((2, 1))).ravel()
+    >>> both = stacked([DurationModel(0.2, levels) for levels in spans])
+    >>> both.model(num_axes=2).mean_s(np.ones((2, 1))).ravel()
     array([0.3, 0.5])
     """
-    along_first = (len(models), *([1] * (num_axes - 1)))
-
-    def column(values: list[Numeric]) -> Array:
-        return np.array(values, dtype=np.float64).reshape(along_first)
-
-    levels = []
-    for alike in zip(*(model.levels for model in models), strict=True):
-        terms = zip(*(level.stage_terms for level in alike), strict=True)
-        levels.append(
-            LevelSpan(
-                name=alike[0].name,
-                fixed_s=column([level.fixed_s for level in alike]),
-                stage_terms=tuple(
-                    (column([term[0] for term in same]), same[0][1], same[0][2]) for same in terms
-                ),
-            )
-        )
-    return DurationModel(models[0].driver_s, tuple(levels))
+    fixed_s = [[level.fixed_s for level in model.levels] for model in models]
+    per_row_s = [
+        [term[0] for level in model.levels for term in level.stage_terms] for model in models
+    ]
+    return DurationStack(
+        models[0],
+        np.array(fixed_s, dtype=np.float64).T,
+        np.array(per_row_s, dtype=np.float64).T,
+    )
 
 
 def level_spans(
@@ -135,9 +168,8 @@ def level_spans(
         pool = list(grouped)
         num_tasks = [stage.num_tasks(shuffle_partitions) for stage in pool]
         total_tasks = sum(num_tasks)
-        noise_ratio = float(
-            np.sqrt(np.average([stage.task_noise_ratio**2 for stage in pool], weights=num_tasks))
-        )
+        pooled = sum(n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True))
+        noise_ratio = math.sqrt(pooled / total_tasks)
         per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
         spans.append(
             LevelSpan(

@@ -84,7 +84,7 @@ def is_spread_within(variances: Array, means: Array) -> bool:
 
     Examples
     --------
-    >>> is_spread_within(np.array([4.0]), np.array([10.0]))
+    >>> is_spread_within(np.array([9.0]), np.array([10.0]))
     True
     """
     mean = float(np.mean(means))

@@ -5,26 +5,29 @@ The vectorised path that prediction and search share.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
 
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
-from headway.models.distributions import bisect_increasing, lognormal_cdf
+from headway.models.distributions import lognormal_cdf
 from headway.models.duration import DurationModel, level_spans
 from headway.models.microbatch import AffineDuration, BoolArray, SteadyState, steady_state
-from headway.models.tuple_latency import (
-    tuple_latency_cdf,
-    tuple_latency_mean,
-    tuple_latency_quantile,
-)
+from headway.models.tuple_latency import tuple_latency_cdf, tuple_latency_mean
 
 AFTER_COMMIT_PHASES = ("commit_offsets", "other")
 _MOST_BATCH_ROWS = 1e15
+_LEAST_TAIL = 1e-16
+_ROOT_TOLERANCE_RATIO = 1e-10
+_MOST_ROOT_STEPS = 100
 # Gauss-Hermite: exact for moments of a normal variable up to the ninth.
-_SLOW_SCORES = np.array([-2.8569700, -1.3556262, 0.0, 1.3556262, 2.8569700])
-_SLOW_WEIGHTS = np.array([0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574])
+_SLOW_SCORES, _SLOW_TOTALS = hermegauss(5)
+_SLOW_WEIGHTS = _SLOW_TOTALS / _SLOW_TOTALS.sum()
 
 
 class SettingLaw(NamedTuple):
@@ -61,19 +64,17 @@ class SettingLaw(NamedTuple):
         """Mean batch duration [s]."""
         return self._average(self.state.mean_duration_s)
 
-    def batch_duration_quantile_s(self, q: float) -> Array:
-        """Quantile of the batch duration [s]."""
-        mean_s = np.where(self.state.is_stable, self.state.mean_duration_s, 1.0)
-        sd_s = np.where(self.state.is_stable, self.state.sd_duration_s, 0.0)
-        high = np.max(mean_s + 10.0 * sd_s, axis=-1) * 2.0
-        return self._finite(
-            bisect_increasing(
-                lambda x: self._average(lognormal_cdf(x[..., np.newaxis], mean_s, sd_s / mean_s)),
-                np.asarray(q),
-                np.zeros_like(high),
-                high,
-            )
-        )
+    def batch_duration_cdf(self, x_s: Numeric) -> Array:
+        """Share of batches that take at most ``x_s``; 0 where unstable."""
+        stable = self.state.is_stable
+        mean_s = np.where(stable, self.state.mean_duration_s, 1.0)
+        sd_s = np.where(stable, self.state.sd_duration_s, 0.0)
+        points = np.asarray(x_s, dtype=np.float64)[..., np.newaxis]
+        return self._average(np.where(stable, lognormal_cdf(points, mean_s, sd_s / mean_s), 0.0))
+
+    def batch_duration_quantile_s(self, q: Numeric) -> Array:
+        """Quantile of the batch duration [s]; ``inf`` where unstable."""
+        return self._quantile_s(self.batch_duration_cdf, self.batch_duration_mean_s(), q)
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
@@ -84,26 +85,36 @@ class SettingLaw(NamedTuple):
         points = np.asarray(x_s, dtype=np.float64)[..., np.newaxis]
         return self._average(tuple_latency_cdf(self.state, points))
 
-    def tuple_latency_quantile_s(self, q: float) -> Array:
+    def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        at_levels = np.where(self.state.is_stable, tuple_latency_quantile(self.state, q), 1.0)
-        return self._finite(
-            bisect_increasing(
-                self.tuple_latency_cdf,
-                np.asarray(q),
-                at_levels.min(axis=-1),
-                at_levels.max(axis=-1),
-            )
+        return self._quantile_s(self.tuple_latency_cdf, self.tuple_latency_mean_s(), q)
+
+    def take(self, chosen: NDArray[np.intp] | BoolArray) -> SettingLaw:
+        """The law at some of the settings."""
+        values = (getattr(self.state, field.name)[chosen] for field in fields(self.state))
+        return SettingLaw(SteadyState(*values), self.weights)
+
+    def _quantile_s(self, cdf: Callable[[Array], Array], guess_s: Array, q: Numeric) -> Array:
+        """Inverse of a distribution function, for every pair of ``q`` and setting."""
+        stable = self.is_stable
+        probability, guess = np.broadcast_arrays(
+            np.asarray(q, dtype=np.float64), np.where(stable, guess_s, 1.0)
         )
+        if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
+            raise ValueError("q must lie strictly between 0 and 1")
+
+        def excess(x_s: Array) -> Array:
+            # Tails are nearly straight in the logarithm of what lies beyond.
+            beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
+            return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
+
+        return np.where(stable, _increasing_root(excess, guess), np.inf)
 
     def _average(self, values: Array) -> Array:
         return np.asarray(np.sum(values * self.weights, axis=-1))
 
     def _middle(self, values: Array) -> Array:
         return np.asarray(values[..., values.shape[-1] // 2])
-
-    def _finite(self, values: Array) -> Array:
-        return np.where(self.is_stable, values, np.inf)
 
 
 def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int) -> DurationModel:
@@ -165,7 +176,7 @@ def settled_batch_rows(
         )
         grown = np.where(converging, newton, 4.0 * np.maximum(rows, 1.0))
         new_rows = np.minimum(np.maximum(rate * trigger, grown), _MOST_BATCH_ROWS)
-        settled = np.allclose(new_rows, rows, rtol=1e-9, atol=1e-9)
+        settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)))
         rows = new_rows
         if settled:
             break
@@ -198,11 +209,7 @@ def setting_law(
     batch, which is where the query works. The lasting part of the noise multiplies all durations
     for a while; the rest is drawn anew for every batch.
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
-    # The mean of the lognormal level is kept at one.
-    slow_sd = np.sqrt(profile.noise.autocorrelation) * profile.noise.batch_ratio
-    factors = factors[..., np.newaxis] * np.exp(slow_sd * _SLOW_SCORES - 0.5 * slow_sd**2)
-    rate, trigger = rate[..., np.newaxis], trigger[..., np.newaxis]
+    rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
     slope_s = factors * model.slope_s(rows)
     fixed_s = np.maximum(factors * model.mean_s(rows) - slope_s * rows, 1e-6)
@@ -218,6 +225,93 @@ def setting_law(
         profile.arrivals.dispersion_ratio,
     )
     return SettingLaw(state, _SLOW_WEIGHTS)
+
+
+def has_room(
+    profile: JobProfile,
+    model: DurationModel,
+    *,
+    rate_per_s: Numeric,
+    trigger_s: Numeric,
+    factor: Numeric,
+    highest_inflation: float,
+) -> BoolArray:
+    """Whether backlogs stay bounded, told from the work that a second of input brings alone.
+
+    Parameters
+    ----------
+    profile, model, rate_per_s, trigger_s, factor
+        As in :func:`setting_law`.
+    highest_inflation : float, <= 1
+        The most work per second of input at the middle level of the slow noise [s/s].
+
+    Notes
+    -----
+    theory.md (P3). Where batches outgrow the trigger interval they run back to back, and by (B8)
+    their variance is finite if ``r^2 (1 + c^2) < 1``. Free of the fixed point of (B3), which
+    converges slowly where it barely exists.
+    """
+    rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
+    rows = settled_batch_rows(model, rate, trigger, factors)
+    inflation = rate * factors * model.slope_s(rows)
+    noise_ratio = np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio
+    bounded = np.all(inflation * np.sqrt(1.0 + noise_ratio**2) < 1.0, axis=-1)
+    middle = inflation[..., inflation.shape[-1] // 2]
+    return np.asarray(bounded & (middle <= highest_inflation))
+
+
+def _at_slow_levels(
+    profile: JobProfile, rate_per_s: Numeric, trigger_s: Numeric, factor: Numeric
+) -> tuple[Array, Array, Array]:
+    """Settings with one more axis: the levels of the slow noise, whose mean is kept at one."""
+    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    slow_sd = np.sqrt(profile.noise.autocorrelation) * profile.noise.batch_ratio
+    levels = np.exp(slow_sd * _SLOW_SCORES - 0.5 * slow_sd**2)
+    return rate[..., np.newaxis], trigger[..., np.newaxis], factors[..., np.newaxis] * levels
+
+
+def _increasing_root(function: Callable[[Array], Array], guess: Array) -> Array:
+    """Zeros of increasing functions above 0, all at once; an element of zeros keeps its guess.
+
+    Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
+    """
+    newest, other = np.zeros_like(guess), 2.0 * guess
+    f_newest, f_other = function(newest), function(other)
+    while np.any(short := f_other < 0.0):
+        newest, f_newest = np.where(short, other, newest), np.where(short, f_other, f_newest)
+        other = np.where(short, 2.0 * other, other)
+        f_other = function(other)
+    step = np.full_like(guess, 0.5)
+    for _ in range(_MOST_ROOT_STEPS):
+        point = newest + step * (other - newest)
+        value = function(point)
+        same_side = np.sign(value) == np.sign(f_newest)
+        third, f_third = np.where(same_side, newest, other), np.where(same_side, f_newest, f_other)
+        other, f_other = np.where(same_side, other, newest), np.where(same_side, f_other, f_newest)
+        newest, f_newest = point, value
+        best = np.where(np.abs(f_newest) < np.abs(f_other), newest, other)
+        width = np.abs(other - newest)
+        done = (width <= _ROOT_TOLERANCE_RATIO * best) | (f_newest == 0.0)
+        if np.all(done):
+            break
+        smallest = 0.5 * _ROOT_TOLERANCE_RATIO * best / np.where(width > 0.0, width, 1.0)
+        step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
+        step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
+    return np.where(f_newest == 0.0, newest, best)
+
+
+def _interpolated_step(
+    newest: Array, other: Array, third: Array, f_newest: Array, f_other: Array, f_third: Array
+) -> Array:
+    """Share of the way from the newest point to the one across the zero; a half where unsafe."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        place = (newest - other) / (third - other)
+        height = (f_newest - f_other) / (f_third - f_other)
+        safe = (height**2 < place) & ((1.0 - height) ** 2 < 1.0 - place)
+        step = f_newest / (f_other - f_newest) * f_third / (f_other - f_third) + (
+            (third - newest) / (other - newest)
+        ) * f_newest / (f_third - f_newest) * f_other / (f_third - f_other)
+    return np.where(safe & np.isfinite(step), step, 0.5)
 
 
 def _together(*values: Numeric) -> tuple[Array, ...]:

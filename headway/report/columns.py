@@ -16,7 +16,7 @@ def aligned(
 ) -> list[str]:
     """Rows of equally many cells as lines of at most ``WIDTH`` columns.
 
-    The last cell continues on further lines where it is too long, the others are cut.
+    The last cell continues on further lines where it is too long, the others are cut if need be.
 
     Parameters
     ----------
@@ -36,8 +36,10 @@ def aligned(
     if not rows:
         return []
     *first, last = zip(*([printable(cell) for cell in row] for row in rows), strict=True)
-    most = (WIDTH - indent - _LEAST_LAST_WIDTH) // len(first) - len(_GAP) if first else 0
+    room = WIDTH - indent - _LEAST_LAST_WIDTH - len(_GAP) * len(first)
     columns = []
+    fits = sum(max(map(len, cells)) for cells in first) <= room
+    most = WIDTH if fits or not first else room // len(first)
     for place, cells in enumerate(first):
         short = [cell if len(cell) <= most else f"{cell[: most - 1]}…" for cell in cells]
         width = max(map(len, short))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from headway.domain import LatencyDistribution, Plan
+from headway.domain import LatencyDistribution, Plan, Prediction
 from headway.report.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
@@ -98,13 +98,7 @@ def _key_figures(plan: Plan) -> list[tuple[str, str, str]]:
     distribution = latencies(prediction).get(METRIC_NAMES[plan.target.metric])
     if distribution is not None:
         figures += _predicted_figures(plan.target.statistic, distribution)
-        figures.append(
-            (
-                "time in batches" if configuration.trigger_s else "work per second of input",
-                percent(prediction.utilization_ratio),
-                "the rest is room to spare",
-            )
-        )
+        figures.append(_load_figure(prediction))
     limit = configuration.max_offsets_per_trigger
     figures.append(
         (
@@ -114,6 +108,13 @@ def _key_figures(plan: Plan) -> list[tuple[str, str, str]]:
         )
     )
     return figures
+
+
+def _load_figure(prediction: Prediction) -> tuple[str, str, str]:
+    load_ratio = prediction.utilization_ratio
+    if prediction.configuration.trigger_s > 0:
+        return ("time in batches", percent(load_ratio), "the rest is room to spare")
+    return ("work", format_duration(load_ratio), "per second of input")
 
 
 def _predicted_figures(

@@ -96,24 +96,26 @@ def _note_lines(warnings: tuple[str, ...]) -> list[str]:
 
 
 def _frontier_lines(plan: Plan) -> list[str]:
-    rows = [("", "nodes", "sustains", "keeps " + format_rate(plan.arrivals.rate_per_s), "setting")]
+    if not plan.frontier:
+        return []
+    rows = [("", "nodes", "sustains ", f"keeps {format_rate(plan.arrivals.rate_per_s)}", "setting")]
     for point in plan.frontier:
-        sustained = point.sustainable_rate_per_s
-        setting = "-" if point.configuration is None else brief_setting_text(point.configuration)
+        rate_per_s, setting = point.sustainable_rate_per_s, point.configuration
+        rate = format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
         rows.append(
             (
                 ">" if plan.feasible and point.nodes == plan.nodes else "",
                 f"{point.nodes:,}",
-                format_rate(sustained) if sustained > 0 else "no rate",
-                "yes" if sustained >= plan.arrivals.rate_per_s else "no",
-                setting if point.calibrated or sustained <= 0 else f"{setting} (not calibrated)",
+                rate + (" " if point.calibrated or rate_per_s <= 0 else "*"),
+                "yes" if rate_per_s >= plan.arrivals.rate_per_s else "no",
+                "-" if setting is None else brief_setting_text(setting),
             )
         )
-    if len(rows) == 1:
-        return []
     lines = aligned(rows, right=(1, 2), indent=0)
-    if plan.feasible and any(row[0] for row in rows):
+    if any(row[0] == ">" for row in rows):
         lines.append("> the plan")
+    if any(row[2].endswith("*") for row in rows):
+        lines.append("* not calibrated: beyond what the profile has seen")
     return lines
 
 

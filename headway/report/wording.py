@@ -91,12 +91,8 @@ def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
         if known:
             lows = {statistic: format_duration(known[statistic].low) for statistic in known}
             highs = {statistic: format_duration(known[statistic].high) for statistic in known}
-            rows.append(
-                ("90 % interval, low", *(lows.get(statistic, "") for statistic in figures_s))
-            )
-            rows.append(
-                ("90 % interval, high", *(highs.get(statistic, "") for statistic in figures_s))
-            )
+            rows.append(("90 % low", *(lows.get(statistic, "") for statistic in figures_s)))
+            rows.append(("90 % high", *(highs.get(statistic, "") for statistic in figures_s)))
     return (("", "mean", "p50", "p95", "p99"), *rows) if rows else ()
 
 

@@ -1,0 +1,68 @@
+"""The demonstration, run for real in a process of its own: it has its own Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headway import load_profile
+from headway.sparkconf import parse_properties
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, int]]:
+    folder = tmp_path_factory.mktemp("work") / "demo"
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", "demo", "--quick", "-o", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    yield folder, done.stdout, done.returncode
+
+
+@pytest.mark.spark
+def test_the_verdict_is_what_was_measured(demo: tuple[Path, str, int]) -> None:
+    folder, printed, exit_code = demo
+    assert ("The promise was KEPT" in printed) == (exit_code == 0)
+    assert ("The promise was BROKEN" in printed) == (exit_code == 1)
+    assert "predicted" in (folder / "comparison.txt").read_text()
+
+
+@pytest.mark.spark
+def test_every_file_can_be_read_back(demo: tuple[Path, str, int]) -> None:
+    folder, printed, _ = demo
+    profile = load_profile(folder / "word-count.profile.yaml")
+    assert [setting.query_name for setting in profile.settings] == ["word-count-1", "word-count-2"]
+    assert [setting.configuration.trigger_s for setting in profile.settings] == [1.0, 2.0]
+    assert [setting.configuration.shuffle_partitions for setting in profile.settings] == [2, 8]
+    for setting, rate_per_s in zip(profile.settings, (4_000, 16_000), strict=True):
+        assert setting.rate_per_s == pytest.approx(rate_per_s, rel=0.05)
+    plan = json.loads((folder / "plan.json").read_text())
+    assert plan["feasible"]
+    conf = parse_properties((folder / "spark-defaults.conf").read_text())
+    assert conf == plan["spark_conf"]
+    assert "<svg" in (folder / "report.html").read_text()
+    assert (folder / "spark-defaults.conf").read_text().splitlines()[-1] in printed
+
+
+@pytest.mark.spark
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("keep")
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", "demo", "--quick", "-o", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "not empty" in done.stderr

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from headway.domain import Arrivals, FrontierPoint, Interval, LatencyDistribution, Plan
+from headway.report.as_json import json_text, plan_json
+from headway.report.charts import dot_charts, frontier_chart, phase_segments
+from headway.report.comparison import ComparisonRow
+from headway.report.html import plan_page
+from tests.factories import a_configuration, a_plan, a_prediction
+
+HOSTILE = """</script><script>alert("it's")</script><!-- & <img src=x onerror=alert(1)>"""
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements of a page; complains of those that are not closed as they were opened."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.json_text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script":
+            self.json_text += data
+
+
+def comparisons(label: str = "tuple latency") -> list[ComparisonRow]:
+    predicted = a_prediction().tuple_latency
+    assert predicted is not None
+    measured = LatencyDistribution(mean_s=1.24, p50_s=1.2, p95_s=1.85, p99_s=2.75)
+    return [ComparisonRow(label=label, predicted=predicted, measured=measured)]
+
+
+def over_capacity() -> Plan:
+    prediction = a_prediction(
+        stable=False, tuple_latency=None, batch_duration=None, phases_s={}, calibrated=False
+    )
+    return a_plan(
+        feasible=False, prediction=prediction, floor_s=math.inf, planned_latency_s=math.inf
+    )
+
+
+def a_large_plan() -> Plan:
+    plan = a_plan()
+    frontier = tuple(
+        FrontierPoint(
+            nodes=nodes,
+            sustainable_rate_per_s=7000.0 * nodes,
+            configuration=a_configuration(executors=nodes),
+            calibrated=False,
+        )
+        for nodes in (1, 2, 3, 5, 8, 12, 18, 27, 40, 41, 42, 43)
+    )
+    phases_s = {f"stage {number}": 0.1 for number in range(30)}
+    return replace(plan, frontier=frontier, prediction=a_prediction(phases_s=phases_s))
+
+
+PLANS = {"feasible": a_plan(), "over capacity": over_capacity(), "large": a_large_plan()}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_page_is_whole_small_and_needs_nothing_else(name: str) -> None:
+    text = plan_page(PLANS[name], comparisons())
+    page = Page(text)
+    assert len(text.encode()) < 150_000
+    assert not re.search(r"https?://|//[a-z]|@import|url\(", text)
+    assert not {"src", "href", "srcset", "onload", "onclick"} & {key for key, _ in page.attributes}
+    assert not {"link", "img", "iframe"} & set(page.tags)
+    assert "nan%" not in text
+    assert "inf%" not in text
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_embedded_plan_is_the_plan(name: str) -> None:
+    page = Page(plan_page(PLANS[name]))
+    assert json.loads(page.json_text) == json.loads(json_text(plan_json(PLANS[name])))
+
+
+def test_the_page_follows_the_scheme_and_the_width() -> None:
+    text = plan_page(a_plan())
+    assert "prefers-color-scheme: dark" in text
+    assert "width=device-width" in text
+
+
+def test_a_feasible_plan() -> None:
+    text = plan_page(a_plan(), comparisons())
+    for part in (
+        "2 nodes keep",
+        "What binds",
+        "stage aggregate holds the slots",
+        "How far each number of nodes goes",
+        "[rows/s]",
+        "Where the mean tuple latency goes",
+        "addBatch",
+        "Predicted against measured",
+        "-16 %",
+        "2.10 s to 2.60 s, outside",
+        "Why not less",
+        "1 node less",
+        "What changes",
+        "when the query restarts",
+        "spark.executor.instances 2",
+        "maxOffsetsPerTrigger 100000",
+    ):
+        assert part in text, part
+    assert "✓ yes, the plan" in text
+    assert "✗ no" in text
+
+
+def test_without_a_run_nothing_is_compared() -> None:
+    assert "measured" not in Page(plan_page(a_plan())).json_text
+    assert "Predicted against measured" not in plan_page(a_plan())
+
+
+def test_an_infeasible_plan_quotes_no_latency() -> None:
+    text = plan_page(over_capacity())
+    assert "Not feasible: no searched setting" in text
+    assert "over capacity" in text
+    assert "there is no latency to quote" in text
+    assert "Where the mean tuple latency goes" not in text
+    assert "the plan</td>" not in text
+
+
+def test_names_cannot_break_out_of_their_place() -> None:
+    plan = a_plan(
+        binding=(HOSTILE,),
+        warnings=(HOSTILE,),
+        spark_conf={HOSTILE: HOSTILE},
+        query_options={HOSTILE: HOSTILE},
+        prediction=a_prediction(phases_s={HOSTILE: 1.0}),
+    )
+    change = replace(plan.changes[0], setting=HOSTILE, before=HOSTILE, after=HOSTILE)
+    rejected = replace(plan.rejected[0], change=HOSTILE, reason=HOSTILE)
+    plan = replace(plan, changes=(change,), rejected=(rejected,))
+    text = plan_page(plan, comparisons(label=HOSTILE))
+    page = Page(text)
+    assert page.tags.count("script") == 1
+    assert "img" not in page.tags
+    assert not any(key.startswith("on") for key, _ in page.attributes)
+    assert text.count("</script") == 1
+    assert json.loads(page.json_text)["binding"] == [HOSTILE]
+
+
+def test_feasible_is_told_by_symbol_and_not_by_colour_alone() -> None:
+    text = plan_page(a_plan())
+    assert text.count('class="bad-mark cross"') == 2  # the legend and one node
+    assert text.count('<circle class="good-mark"') == 2  # the legend and two nodes
+
+
+def test_marks_of_the_frontier_stand_in_proportion() -> None:
+    chart = frontier_chart(a_plan())
+    assert chart is not None
+    low, high = chart.marks
+    assert (low.keeps_rate, high.keeps_rate) == (False, True)
+    assert (low.is_plan, high.is_plan) == (False, True)
+    assert low.height_percent / high.height_percent == pytest.approx(31 / 80)
+    assert chart.asked_percent / high.height_percent == pytest.approx(50 / 80)
+    assert not chart.has_gaps
+    assert [tick.label for tick in chart.ticks] == ["0", "20k/s", "40k/s", "60k/s", "80k/s"]
+
+
+@pytest.mark.parametrize("rate_per_s", [0.0, 1e-3, 7.3, 1e12, math.inf])
+def test_every_rate_has_a_place_on_the_chart(rate_per_s: float) -> None:
+    point = replace(a_plan().frontier[0], sustainable_rate_per_s=rate_per_s)
+    chart = frontier_chart(a_plan(frontier=(point,), arrivals=Arrivals(rate_per_s=5.0)))
+    assert chart is not None
+    assert 0 <= chart.marks[0].height_percent <= 100
+    assert 2 <= len(chart.ticks) <= 7
+    assert frontier_chart(a_plan(frontier=())) is None
+
+
+def test_segments_fill_the_bar_and_keep_their_order() -> None:
+    phases_s: dict[str, Any] = {f"phase {number}": 0.01 * number for number in range(1, 13)}
+    segments = phase_segments(phases_s)
+    assert len(segments) == 8
+    assert segments[-1].name == "5 shorter phases"
+    assert [one.name for one in segments[:2]] == ["phase 6", "phase 7"]
+    assert sum(one.width_percent for one in segments) == pytest.approx(100)
+    assert segments[3].start_percent == pytest.approx(
+        sum(one.width_percent for one in segments[:3])
+    )
+    assert phase_segments({}) == ()
+
+
+def test_an_interval_without_upper_end_reaches_the_edge() -> None:
+    predicted = a_prediction().tuple_latency
+    assert predicted is not None
+    predicted = replace(predicted, interval90_p99_s=Interval(low=2.0, high=math.inf))
+    (chart,) = dot_charts([replace(comparisons()[0], predicted=predicted)])
+    assert chart.rows[-1].high_percent == 100
+    assert chart.rows[1].high_percent is None
+    assert "2.00 s or more" in chart.rows[-1].tooltip
+
+
+def test_importing_the_room_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, headway.report.text, headway.report.html, headway.report.as_json\n"
+        "print(*{'jinja2', 'numpy', 'pandas', 'scipy', 'pyspark'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == ""

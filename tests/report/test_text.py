@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headway.domain import Change, Configuration, FrontierPoint, Interval, Plan, Prediction, Target
+from headway.report.columns import aligned
+from headway.report.text import plan_text, prediction_text
+from tests.factories import a_configuration, a_plan, a_prediction
+
+LONG = "a very long name " * 12
+HOSTILE = "\x1b[2Jred\nalert"
+
+
+def unstable(**changes: Any) -> Prediction:
+    changes = {"batch_duration": None, "tuple_latency": None, "phases_s": {}} | changes
+    return a_prediction(stable=False, calibrated=False, **changes)
+
+
+def an_infeasible_plan(**changes: Any) -> Plan:
+    changes = {"feasible": False, "floor_s": 3.4, "planned_latency_s": 3.4} | changes
+    return a_plan(**changes)
+
+
+def a_long_plan() -> Plan:
+    plan = a_plan(binding=(LONG,), warnings=(LONG,))
+    setting = Configuration(
+        executors=123456,
+        cores_per_executor=128,
+        shuffle_partitions=987654,
+        trigger_s=86399.999,
+        max_offsets_per_trigger=10**15,
+    )
+    return replace(
+        plan,
+        configuration=setting,
+        frontier=(
+            FrontierPoint(
+                nodes=10**6, sustainable_rate_per_s=1e12, configuration=setting, calibrated=False
+            ),
+        ),
+        rejected=(
+            replace(plan.rejected[0], change=LONG, reason=LONG, configuration=setting),
+            replace(plan.rejected[0], change=LONG, reason="x" * 300),
+        ),
+        changes=(Change(setting=LONG, before=LONG, after=LONG, applies=plan.changes[0].applies),),
+    )
+
+
+TEXTS = {
+    "prediction": prediction_text(a_prediction()),
+    "long prediction": prediction_text(a_prediction(warnings=(LONG,), phases_s={LONG: 1.0})),
+    "unstable": prediction_text(unstable()),
+    "plan": plan_text(a_plan()),
+    "long plan": plan_text(a_long_plan()),
+    "infeasible": plan_text(an_infeasible_plan()),
+    "over capacity": plan_text(an_infeasible_plan(prediction=unstable(), floor_s=math.inf)),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_lines_fit_a_terminal_and_end_where_their_text_ends(name: str) -> None:
+    for line in TEXTS[name].split("\n"):
+        assert len(line) <= 100
+        assert line == line.rstrip()
+
+
+def test_a_prediction_says_what_to_expect() -> None:
+    lines = TEXTS["prediction"].split("\n")
+    assert lines[0].startswith("Stable at 50k/s: a batch runs 61 % of the time")
+    assert [line.split() for line in lines if line.startswith("tuple latency")] == [
+        ["tuple", "latency", "1.20", "s", "1.10", "s", "1.90", "s", "2.30", "s"]
+    ]
+    assert [line.split()[-2:] for line in lines if line.startswith("90 %")] == [
+        ["2.10", "s"],
+        ["2.60", "s"],
+    ]
+    assert any(line.startswith("batch duration") and "600 ms" in line for line in lines)
+
+
+def test_phases_have_a_share_and_a_bar_in_proportion() -> None:
+    lines = TEXTS["prediction"].split("\n")
+    bars = {line.split()[0]: line.count("█") for line in lines if "█" in line}
+    assert bars == {"wait": 12, "plan": 2, "addBatch": 15}
+    assert any("addBatch" in line and "50 %" in line for line in lines)
+
+
+def test_each_warning_is_a_note_and_said_once() -> None:
+    text = prediction_text(a_prediction(warnings=("first", "second", "first"), calibrated=False))
+    assert [line for line in text.split("\n") if line.startswith("note:")] == [
+        "note: first",
+        "note: second",
+    ]
+    assert "Not calibrated" in text
+
+
+def test_not_stable_the_rate_that_fits_is_named_and_no_latency() -> None:
+    text = prediction_text(a_prediction(stable=False, sustainable_rate_per_s=31000.0))
+    assert text.startswith("Not stable at 50k/s")
+    assert "sustains up to 31k/s" in " ".join(text.split())
+    assert "p99" not in text
+    assert "█" not in text
+    text = prediction_text(unstable(sustainable_rate_per_s=0.0))
+    assert "sustains no rate at all" in " ".join(text.split())
+
+
+def test_a_stable_setting_beyond_its_margin_does_not_claim_room() -> None:
+    text = prediction_text(a_prediction(sustainable_rate_per_s=45000.0))
+    assert "only up to 45k/s" in text
+
+
+def test_free_running_queries_speak_of_work_not_of_a_grid() -> None:
+    text = prediction_text(a_prediction(configuration=a_configuration(trigger_s=0.0)))
+    assert "a second of input brings 610 ms of work" in text
+    assert "as fast as possible" in text
+
+
+def test_an_interval_without_upper_end() -> None:
+    latency = a_prediction().tuple_latency
+    assert latency is not None
+    latency = replace(latency, interval90_p99_s=Interval(low=2.0, high=math.inf))
+    assert "unbounded" in prediction_text(a_prediction(tuple_latency=latency))
+
+
+def test_a_plan_starts_with_the_answer_and_ends_with_what_to_paste() -> None:
+    text = TEXTS["plan"]
+    lines = text.split("\n")
+    assert lines[0] == "2 nodes keep p99 <= 3.00 s at 50k/s"
+    assert "up to 2.60 s of 3.00 s" in lines[1]
+    order = [
+        "2 executors x 4 cores",
+        "what binds",
+        "frontier",
+        "rejected neighbours",
+        "changes",
+        "spark.executor.instances",
+        "maxOffsetsPerTrigger  100000",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "1 node less" in text
+    assert "4.10 s" in text
+    assert "1 -> 2" in text
+    assert "when the application is submitted again" in text
+
+
+def test_the_frontier_marks_the_plan_and_what_lies_outside_the_profile() -> None:
+    plan = a_plan()
+    outside = replace(plan.frontier[1], calibrated=False)
+    nothing = replace(plan.frontier[0], sustainable_rate_per_s=0.0)
+    text = plan_text(replace(plan, frontier=(nothing, outside)))
+    (marked,) = [line for line in text.split("\n") if line.startswith("> ") and "k/s" in line]
+    assert marked.split()[1:4] == ["2", "80k/s*", "yes"]
+    assert "* not calibrated" in text
+    assert "no rate" in text
+
+
+def test_a_number_that_the_reason_holds_is_not_repeated() -> None:
+    plan = a_plan()
+    assert TEXTS["plan"].count("4.10 s") == 1
+    vague = replace(plan.rejected[0], reason="too slow")
+    assert "too slow (4.10 s)" in plan_text(replace(plan, rejected=(vague,)))
+
+
+def test_an_infeasible_plan_says_so_and_how_near_one_comes() -> None:
+    text = TEXTS["infeasible"]
+    assert text.startswith("not feasible: no searched setting keeps p99 <= 3.00 s at 50k/s")
+    assert "3.40 s at 50k/s" in text
+    assert "2 nodes, p99 up to 3.40 s" in text
+    assert "80k/s with 2 nodes" in text
+    assert not any(line.startswith(">") for line in text.split("\n"))
+
+
+def test_over_capacity_there_is_no_floor() -> None:
+    text = TEXTS["over capacity"]
+    assert "every searched setting is over capacity" in text
+    assert "2 nodes, over capacity" in text
+    assert "unbounded" not in text
+
+
+def test_a_note_does_not_repeat_a_bound() -> None:
+    plan = an_infeasible_plan(binding=("no room",), warnings=("not feasible: no room", "mind this"))
+    text = plan_text(plan)
+    assert text.count("no room") == 1
+    assert "note: mind this" in text
+
+
+def test_one_node_keeps_and_other_metrics_are_named() -> None:
+    text = plan_text(a_plan(nodes=1, target=Target.parse("batch mean <= 2s")))
+    assert text.startswith("1 node keeps batch mean <= 2.00 s at 50k/s")
+
+
+def test_names_from_logs_cannot_command_the_terminal() -> None:
+    plan = a_plan(
+        binding=(HOSTILE,),
+        warnings=(HOSTILE,),
+        spark_conf={HOSTILE: HOSTILE},
+        prediction=a_prediction(phases_s={HOSTILE: 1.0}),
+    )
+    for text in (plan_text(plan), prediction_text(plan.prediction)):
+        assert "\x1b" not in text
+        assert "red\n" not in text
+
+
+def test_columns_of_one_and_of_none() -> None:
+    assert aligned([]) == []
+    assert aligned([("only",), ("these",)]) == ["  only", "  these"]
