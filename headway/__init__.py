@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headway.version import __version__
+
 if TYPE_CHECKING:
     from headway.api import load_profile, plan, predict, profile, save_profile
     from headway.domain import (
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
         Target,
     )
     from headway.errors import HeadwayError
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "headway.api": ("load_profile", "plan", "predict", "profile", "save_profile"),
@@ -44,6 +44,7 @@ __all__ = [
     "Plan",
     "Prediction",
     "Target",
+    "__version__",
     "load_profile",
     "plan",
     "predict",

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway import __version__
 from headway.domain import Arrivals, Configuration, JobProfile, Plan, Prediction, Target
 from headway.errors import InputError
 from headway.units import parse_duration_s, parse_rate_per_s
+from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,9 +85,14 @@ def profile(
         if session is not None:
             return _profile_unpacked(session, Path(work_folder), names, queries, tell)
         from headway.profiler.session import embedded_session
+        from headway.profiler.tables import local_session_conf
 
         tell("starting Spark")
-        with embedded_session(master=master, app_name="headway profile") as spark:
+        with embedded_session(
+            master=master,
+            app_name="headway profile",
+            extra_conf=local_session_conf() if master.startswith("local") else {},
+        ) as spark:
             return _profile_unpacked(spark, Path(work_folder), names, queries, tell)
 
 

@@ -25,7 +25,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway import __version__
 from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
 from headway.models.predict import predict
@@ -33,6 +32,7 @@ from headway.profiler.session import embedded_session
 from headway.profiler.sources import find_event_logs, unpack
 from headway.profiler.summarize import CollectedLogs, collect, summarize
 from headway.profiler.tables import read_events
+from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headway import __version__
+from headway.version import __version__
 
 PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
 ROUNDS = 15

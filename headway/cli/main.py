@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import click
 
-from headway import __version__
 from headway.errors import HeadwayError
+from headway.version import __version__
 
 # Name -> module that holds the command of the same name, and the line shown in the overview.
 _COMMANDS = {
@@ -25,19 +25,19 @@ _INTERRUPTED = 130
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are run: start-up is part of the answer."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names in the order of use."""
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command, imported now."""
         if cmd_name not in _COMMANDS:
             return None
-        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), "command")
+        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The overview, without importing what it lists."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])

@@ -14,7 +14,8 @@ from headway.units import parse_duration_s, parse_rate_per_s
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class _Parsed(click.ParamType):
+# Generic since click 8.4, and not to be subscripted before.
+class _Parsed(click.ParamType):  # type: ignore[type-arg]
     """A parameter read by one of our own parsers, whose message becomes the usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headway import __version__, api
+from headway import api
 from headway.cli.options import (
     COUNT,
     RATE,
@@ -16,6 +16,7 @@ from headway.cli.options import (
 from headway.domain import Plan, Target
 from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
+from headway.version import __version__
 
 _INFEASIBLE, _OUTSIDE = 3, 5
 _TEXT, _JSON = "text", "json"

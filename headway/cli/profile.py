@@ -48,9 +48,11 @@ def command(
 def _summary(profile: JobProfile) -> str:
     num_batches = sum(setting.num_batches for setting in profile.settings)
     lines = [
-        (f"{len(profile.settings)} run(s), {num_batches} batches, "
-        f"{len(profile.stages)} stage(s) per batch, "
-        f"last at {format_rate(profile.arrivals.rate_per_s)}"),
+        (
+            f"{len(profile.settings)} run(s), {num_batches} batches, "
+            f"{len(profile.stages)} stage(s) per batch, "
+            f"last at {format_rate(profile.arrivals.rate_per_s)}"
+        ),
         *(
             f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
             for phase in profile.driver_phases

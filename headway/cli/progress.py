@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 
 class Progress:
@@ -49,7 +53,8 @@ class Progress:
             self._bar.update(self._task, completed=done, total=1.0)
 
 
-def _rich_bar():  # type: ignore[no-untyped-def]  # rich is imported only on a terminal
+def _rich_bar() -> RichProgress:
+    # Imported here: rich is for terminals only.
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar

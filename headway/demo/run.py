@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway import __version__, api
+from headway import api
 from headway.domain import JobProfile, Plan, Prediction, Target
 from headway.errors import HeadwayError
 from headway.planner.emit import FORMATS
@@ -19,6 +19,7 @@ from headway.report.text import plan_text
 from headway.report.wording import trigger_words
 from headway.runtime.measure import MeasuredRun, run_query
 from headway.units import format_rate
+from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

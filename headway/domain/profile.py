@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.configuration import Arrivals, Configuration
 
 PROFILE_SCHEMA = "headway.profile/v1"
+
+
+def _require_not_negative(where: str, **values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{where}: {name} is {value}; expected 0 or more")
 
 
 class TasksRule(StrEnum):
@@ -38,6 +45,9 @@ class DriverPhase:
     mean_s: float
     sd_s: float
 
+    def __post_init__(self) -> None:
+        _require_not_negative(f"phase {self.name}", mean_s=self.mean_s, sd_s=self.sd_s)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsLaw:
@@ -55,7 +65,7 @@ class RowsLaw:
     exponent: float
 
     def __post_init__(self) -> None:
-        if self.scale < 0 or not 0 <= self.exponent <= 1:
+        if not self.scale >= 0 or not 0 <= self.exponent <= 1:
             raise ValueError(
                 f"rows law is {self.scale} * n ** {self.exponent}; "
                 "expected scale >= 0 and an exponent in [0, 1]"
@@ -92,9 +102,16 @@ class StageProfile:
             raise ValueError(
                 f"stage {self.name}: num_source_tasks belongs to the rule 'source' only"
             )
-        costs = (self.task_fixed_s, self.task_per_row_s, self.task_per_partition_s)
-        if min(*costs, self.task_noise_ratio) < 0:
-            raise ValueError(f"stage {self.name}: task costs are negative")
+        if self.num_source_tasks is not None and self.num_source_tasks < 1:
+            raise ValueError(f"stage {self.name}: num_source_tasks is below 1")
+        _require_not_negative(
+            f"stage {self.name}",
+            level=self.level,
+            task_fixed_s=self.task_fixed_s,
+            task_per_row_s=self.task_per_row_s,
+            task_per_partition_s=self.task_per_partition_s,
+            task_noise_ratio=self.task_noise_ratio,
+        )
 
     def num_tasks(self, shuffle_partitions: int) -> int:
         """Tasks of the stage at a number of shuffle partitions."""
@@ -115,6 +132,15 @@ class DurationNoise:
     batch_ratio: float
     autocorrelation: float
     run_to_run_ratio: float
+
+    def __post_init__(self) -> None:
+        _require_not_negative(
+            "noise", batch_ratio=self.batch_ratio, run_to_run_ratio=self.run_to_run_ratio
+        )
+        if not 0 <= self.autocorrelation < 1:
+            raise ValueError(
+                f"noise: autocorrelation is {self.autocorrelation}; expected 0 or more, below 1"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +176,7 @@ class ObservedSetting:
     """One query run that the profile was fitted on."""
 
     query_id: str
-    query_name: str | None
+    query_name: str | None = None
     configuration: Configuration
     rate_per_s: float
     num_batches: int
@@ -161,6 +187,12 @@ class ObservedSetting:
     batch_duration_mean_s: float
     batch_duration_sd_s: float
     modelled_duration_mean_s: float
+
+    def __post_init__(self) -> None:
+        if not self.rate_per_s > 0 or self.num_batches < 1:
+            raise ValueError(f"setting {self.query_id}: expected a positive rate and some batches")
+        if not 0 <= self.rows_per_batch_low <= self.rows_per_batch_high:
+            raise ValueError(f"setting {self.query_id}: the range of rows per batch is reversed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +240,11 @@ class JobProfile:
             raise ValueError("a profile needs at least one observed setting")
         if not self.stages:
             raise ValueError("a profile needs at least one stage")
+        if not self.applications:
+            raise ValueError("a profile needs at least one application")
+        levels = [stage.level for stage in self.stages]
+        if levels != sorted(levels):
+            raise ValueError("the stages of a profile are listed by level, lowest first")
 
     @property
     def baseline(self) -> Configuration:

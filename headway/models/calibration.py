@@ -13,6 +13,7 @@ _ROWS_MARGIN = 1.5
 # Spread (of the logarithm of durations) added for every doubling beyond what was profiled: a
 # rule, not a measurement, until enough runs far outside of profiles are published.
 _SPREAD_PER_DOUBLING = 0.1
+_LEAST = 1e-9
 
 
 def spread_ratio(
@@ -40,10 +41,26 @@ def spread_ratio(
     return np.hypot(profile.noise.run_to_run_ratio, _SPREAD_PER_DOUBLING * np.asarray(doublings))
 
 
+def fewest_rows(profile: JobProfile) -> float:
+    """Rows of the smallest batch that the profile can speak for.
+
+    Notes
+    -----
+    theory.md (P2).
+    """
+    low, _ = profile.rows_per_batch_range
+    return low / _ROWS_MARGIN
+
+
 def reasons_outside(
     profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float
 ) -> Iterator[str]:
-    """Why a setting is beyond what the profile can speak for; nothing if it is not."""
+    """Why a setting is beyond what the profile can speak for; nothing if it is not.
+
+    Notes
+    -----
+    theory.md (P2).
+    """
     asked = (num_slots, shuffle_partitions, batch_rows)
     for value, (low, high), what, why in zip(
         asked,
@@ -69,11 +86,13 @@ def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
         partition_range: tuple[float, float] = (0.0, np.inf)
     else:
         partition_range = (min(partitions), max(partitions))
-    low, high = profile.rows_per_batch_range
-    return (min(slots), max(slots)), partition_range, (low / _ROWS_MARGIN, high * _ROWS_MARGIN)
+    rows_range = (fewest_rows(profile), profile.rows_per_batch_range[1] * _ROWS_MARGIN)
+    return (min(slots), max(slots)), partition_range, rows_range
 
 
 def _doublings(asked: Array, low: float, high: float) -> Array:
-    above = np.log2(np.maximum(asked, 1e-9) / high)
-    below = np.log2(max(low, 1e-9) / np.maximum(asked, 1e-9))
-    return np.maximum(np.maximum(above, below), 0.0)
+    # Differences of logarithms: the quotient by a range without end would be zero.
+    log_asked = np.log2(np.maximum(asked, _LEAST))
+    above = log_asked - np.log2(max(high, _LEAST))
+    below = np.log2(max(low, _LEAST)) - log_asked
+    return np.asarray(np.maximum(np.maximum(above, below), 0.0))

@@ -85,7 +85,7 @@ class DurationStack:
         return DurationStack(self.alike, self.fixed_s[:, chosen], self.per_row_s[:, chosen])
 
     def model(self, num_axes: int) -> DurationModel:
-        """All as one model: the first of the ``num_axes`` axes of what it is asked runs over them."""
+        """All as one: of the ``num_axes`` axes of what it is asked, the first runs over them."""
         shape = (-1, *([1] * (num_axes - 1)))
         per_row_s = iter(self.per_row_s)
         return DurationModel(
@@ -150,8 +150,8 @@ def level_spans(
 
     Notes
     -----
-    theory.md (T1), (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T
-    + k P)`` with u the makespan of unit tasks. Stages of one level share the slots as one pool of tasks
+    theory.md (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T + k P)``
+    with u the makespan of unit tasks. Stages of one level share the slots as one pool of tasks
     whose times are averaged; exact when their tasks cost the same.
 
     Examples
@@ -168,7 +168,9 @@ def level_spans(
         pool = list(grouped)
         num_tasks = [stage.num_tasks(shuffle_partitions) for stage in pool]
         total_tasks = sum(num_tasks)
-        pooled = sum(n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True))
+        pooled = sum(
+            n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True)
+        )
         noise_ratio = math.sqrt(pooled / total_tasks)
         per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
         spans.append(

@@ -20,9 +20,10 @@ from headway.models.calibration import reasons_outside, spread_ratio
 from headway.models.duration import DurationModel
 from headway.models.setting import (
     AFTER_COMMIT_PHASES,
+    MOST_BATCH_ROWS,
     SettingLaw,
     duration_model,
-    has_room,
+    load_ratio,
     setting_law,
     settled_batch_rows,
 )
@@ -30,10 +31,10 @@ from headway.units import format_rate
 
 Z90 = 1.6449  # half of a 90 % interval in standard deviations
 HIGHEST_QUOTED_INFLATION = 0.9
+LEAST_CATCH_UP_RATIO = 1.2  # below, a rate limit leaves nothing to catch up with
 _HIGHEST_QUOTED_OVERRUN = 0.5
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
-_LEAST_LIMIT_RATIO = 1.2  # below, a rate limit leaves nothing to catch up with
 
 
 def predict(
@@ -140,7 +141,7 @@ def sustainable_rate_per_s(
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S, 64), math.inf
     while ratio > 1.0 + _RATE_TOLERANCE_RATIO:
-        holds = has_room(
+        load = load_ratio(
             profile,
             model,
             rate_per_s=rates,
@@ -148,6 +149,7 @@ def sustainable_rate_per_s(
             factor=age_factor,
             highest_inflation=HIGHEST_QUOTED_INFLATION,
         )
+        holds = load <= 1.0
         if not holds[0]:
             return 0.0
         last = len(rates) - 1 if holds.all() else int(np.argmin(holds)) - 1
@@ -251,13 +253,22 @@ def _limit_holds(
     interval_s = max(configuration.trigger_s, age_factor * float(model.mean_s(float(limit))))
     needed = arrivals.rate_per_s * interval_s
     if limit <= needed:
+        enough_rows = float(
+            settled_batch_rows(
+                model,
+                LEAST_CATCH_UP_RATIO * arrivals.rate_per_s,
+                configuration.trigger_s,
+                age_factor,
+            )
+        )
         warnings.append(
             f"the rate limit of {limit} rows per batch lets through "
             f"{format_rate(limit / interval_s)}, less than the {format_rate(arrivals.rate_per_s)} "
-            f"that arrive: the backlog grows; {math.ceil(_LEAST_LIMIT_RATIO * needed)} rows would do"
+            "that arrive: the backlog grows"
+            + (f"; {math.ceil(enough_rows)} rows would do" if enough_rows < MOST_BATCH_ROWS else "")
         )
         return False
-    if limit < _LEAST_LIMIT_RATIO * needed:
+    if limit < LEAST_CATCH_UP_RATIO * needed:
         warnings.append(
             f"the rate limit of {limit} rows per batch leaves under 20 % to catch up with"
         )

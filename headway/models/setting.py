@@ -21,9 +21,9 @@ from headway.models.microbatch import AffineDuration, BoolArray, SteadyState, st
 from headway.models.tuple_latency import tuple_latency_cdf, tuple_latency_mean
 
 AFTER_COMMIT_PHASES = ("commit_offsets", "other")
-_MOST_BATCH_ROWS = 1e15
+MOST_BATCH_ROWS = 1e15
 _LEAST_TAIL = 1e-16
-_ROOT_TOLERANCE_RATIO = 1e-10
+_MOST_DOUBLINGS = 60
 _MOST_ROOT_STEPS = 100
 # Gauss-Hermite: exact for moments of a normal variable up to the ninth.
 _SLOW_SCORES, _SLOW_TOTALS = hermegauss(5)
@@ -108,7 +108,7 @@ class SettingLaw(NamedTuple):
             beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
             return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
 
-        return np.where(stable, _increasing_root(excess, guess), np.inf)
+        return np.where(stable, increasing_root(excess, guess), np.inf)
 
     def _average(self, values: Array) -> Array:
         return np.asarray(np.sum(values * self.weights, axis=-1))
@@ -175,7 +175,7 @@ def settled_batch_rows(
             rate * (duration_s - slope_s * rows) / np.where(converging, 1.0 - rate * slope_s, 1.0)
         )
         grown = np.where(converging, newton, 4.0 * np.maximum(rows, 1.0))
-        new_rows = np.minimum(np.maximum(rate * trigger, grown), _MOST_BATCH_ROWS)
+        new_rows = np.minimum(np.maximum(rate * trigger, grown), MOST_BATCH_ROWS)
         settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)))
         rows = new_rows
         if settled:
@@ -227,7 +227,7 @@ def setting_law(
     return SettingLaw(state, _SLOW_WEIGHTS)
 
 
-def has_room(
+def load_ratio(
     profile: JobProfile,
     model: DurationModel,
     *,
@@ -235,29 +235,34 @@ def has_room(
     trigger_s: Numeric,
     factor: Numeric,
     highest_inflation: float,
-) -> BoolArray:
-    """Whether backlogs stay bounded, told from the work that a second of input brings alone.
+) -> Array:
+    """Work that a second of input brings, over the most that is allowed.
 
     Parameters
     ----------
     profile, model, rate_per_s, trigger_s, factor
         As in :func:`setting_law`.
-    highest_inflation : float, <= 1
+    highest_inflation : float, > 0 and <= 1
         The most work per second of input at the middle level of the slow noise [s/s].
+
+    Returns
+    -------
+    array
+        Inputs broadcast; up to 1 the backlog stays bounded. [-]
 
     Notes
     -----
     theory.md (P3). Where batches outgrow the trigger interval they run back to back, and by (B8)
-    their variance is finite if ``r^2 (1 + c^2) < 1``. Free of the fixed point of (B3), which
-    converges slowly where it barely exists.
+    their variance is finite if ``r^2 (1 + c^2) < 1``, which every level of the slow noise must
+    keep. Free of the fixed point of (B3), which converges slowly where it barely exists.
     """
     rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
     inflation = rate * factors * model.slope_s(rows)
     noise_ratio = np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio
-    bounded = np.all(inflation * np.sqrt(1.0 + noise_ratio**2) < 1.0, axis=-1)
     middle = inflation[..., inflation.shape[-1] // 2]
-    return np.asarray(bounded & (middle <= highest_inflation))
+    worst = np.max(inflation, axis=-1) * np.sqrt(1.0 + noise_ratio**2)
+    return np.asarray(np.maximum(middle / highest_inflation, worst))
 
 
 def _at_slow_levels(
@@ -270,14 +275,41 @@ def _at_slow_levels(
     return rate[..., np.newaxis], trigger[..., np.newaxis], factors[..., np.newaxis] * levels
 
 
-def _increasing_root(function: Callable[[Array], Array], guess: Array) -> Array:
-    """Zeros of increasing functions above 0, all at once; an element of zeros keeps its guess.
+def increasing_root(
+    function: Callable[[Array], Array], guess: Array, tolerance_ratio: float = 1e-10
+) -> Array:
+    """Where increasing functions cross zero, all at once.
 
+    Parameters
+    ----------
+    function : callable
+        Increasing in each element of its array argument.
+    guess : (n,) array, >= 0
+        The root is looked for up to twice that, and beyond where it is not found there.
+    tolerance_ratio : float, > 0
+        Accuracy, relatively. [-]
+
+    Returns
+    -------
+    array
+        Shape of ``guess``. The function is not positive there; 0 where it is positive throughout.
+
+    Notes
+    -----
     Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
+
+    Examples
+    --------
+    >>> increasing_root(lambda x: x**2 - np.array([4.0, 9.0]), np.full(2, 2.5))
+    array([2., 3.])
     """
     newest, other = np.zeros_like(guess), 2.0 * guess
     f_newest, f_other = function(newest), function(other)
-    while np.any(short := f_other < 0.0):
+    rootless = f_newest > 0.0
+    for _ in range(_MOST_DOUBLINGS):
+        short = f_other < 0.0
+        if not np.any(short):
+            break
         newest, f_newest = np.where(short, other, newest), np.where(short, f_other, f_newest)
         other = np.where(short, 2.0 * other, other)
         f_other = function(other)
@@ -289,15 +321,14 @@ def _increasing_root(function: Callable[[Array], Array], guess: Array) -> Array:
         third, f_third = np.where(same_side, newest, other), np.where(same_side, f_newest, f_other)
         other, f_other = np.where(same_side, other, newest), np.where(same_side, f_other, f_newest)
         newest, f_newest = point, value
-        best = np.where(np.abs(f_newest) < np.abs(f_other), newest, other)
-        width = np.abs(other - newest)
-        done = (width <= _ROOT_TOLERANCE_RATIO * best) | (f_newest == 0.0)
-        if np.all(done):
+        width, scale = np.abs(other - newest), np.maximum(newest, other)
+        if np.all(rootless | (width <= tolerance_ratio * scale) | (f_newest == 0.0)):
             break
-        smallest = 0.5 * _ROOT_TOLERANCE_RATIO * best / np.where(width > 0.0, width, 1.0)
+        # So small a step beyond an end that is all but the root brings the other end close.
+        smallest = 0.5 * tolerance_ratio * scale / np.where(width > 0.0, width, 1.0)
         step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
         step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
-    return np.where(f_newest == 0.0, newest, best)
+    return np.where(rootless, 0.0, np.where(f_newest <= 0.0, newest, other))
 
 
 def _interpolated_step(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,22 +10,31 @@ from scipy.special import ndtri
 
 from headway.domain import Configuration, JobProfile, Metric, Target
 from headway.models.arrays import Array, Numeric
-from headway.models.calibration import spread_ratio
-from headway.models.duration import DurationModel, stacked
+from headway.models.calibration import fewest_rows, spread_ratio
+from headway.models.duration import DurationModel, DurationStack, stacked
 from headway.models.predict import HIGHEST_QUOTED_INFLATION
 from headway.models.setting import (
     SettingLaw,
     after_commit_s,
     duration_model,
+    load_ratio,
     setting_law,
     settled_batch_rows,
 )
 from headway.planner.space import SearchSpace
 
 BoolArray = NDArray[np.bool_]
+Places = NDArray[np.intp]
+
+_FIRST_LOOKS = 8
+_BOUND_MARGIN = 1.01
+_LEAST_TAIL = 1e-16
+_LEAST_EXCESS = 1e-9
+# Batch sizes below the profiled range that a plan is also held against, largest first.
+_SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Settings as parallel arrays; one entry is one (nodes, partitions, trigger)."""
 
@@ -36,20 +45,19 @@ class Candidates:
     nodes: NDArray[np.int_]
     partitions: NDArray[np.int_]
     trigger_s: Array
+    durations: DurationStack
 
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def take(self, chosen: NDArray[np.intp] | BoolArray) -> Candidates:
+    def take(self, chosen: Places | BoolArray) -> Candidates:
         """Some of the settings."""
-        return Candidates(
-            self.profile,
-            self.space,
-            self.target,
-            self.confidence,
-            self.nodes[chosen],
-            self.partitions[chosen],
-            self.trigger_s[chosen],
+        return replace(
+            self,
+            nodes=self.nodes[chosen],
+            partitions=self.partitions[chosen],
+            trigger_s=self.trigger_s[chosen],
+            durations=self.durations.take(chosen),
         )
 
     def configuration(self, place: int, max_offsets: int | None = None) -> Configuration:
@@ -64,90 +72,198 @@ class Candidates:
 
     def meets(self, rate_per_s: Numeric) -> BoolArray:
         """Which settings keep the target at the planned confidence and rate."""
-        law = self._planned_law(rate_per_s)
-        quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
+        return np.asarray(self.excess(rate_per_s) <= 0.0)
+
+    def excess(self, rate_per_s: Numeric) -> Array:
+        """How far each setting is from the target: increases with the rate, 0 at the limit.
+
+        The logarithm of the mean over its limit, or of the share beyond the limit over the share
+        allowed (one value of the distribution function instead of the ten a quantile takes), or
+        of the load over the highest load that is quoted.
+        """
+        rate, factor = self._planned_rate_and_factor(rate_per_s)
+        load = load_ratio(
+            self.profile,
+            self.durations.model(num_axes=2),
+            rate_per_s=rate,
+            trigger_s=self.trigger_s,
+            factor=factor,
+            highest_inflation=HIGHEST_QUOTED_INFLATION,
+        )
+        excess = np.log(np.maximum(load, _LEAST_TAIL))
+        loaded = np.flatnonzero(excess < 0.0)
+        if len(loaded):
+            law = self.take(loaded)._law(rate[loaded], factor[loaded])
+            over = np.maximum(excess[loaded], self._target_excess(law))
+            excess[loaded] = np.where(_is_quotable(law), over, np.maximum(over, _LEAST_EXCESS))
+        return excess
+
+    def _target_excess(self, law: SettingLaw) -> Array:
         limit_s, quantile = self.target.limit_s, self.target.quantile
-        if self.target.metric is Metric.BATCH:
-            value_s = (
-                law.batch_duration_mean_s()
-                if quantile is None
-                else law.batch_duration_quantile_s(quantile)
-            )
-            return np.asarray(quotable & (value_s <= limit_s))
         if quantile is None:
-            return np.asarray(quotable & (law.tuple_latency_mean_s() <= limit_s))
-        # One value of the distribution function instead of the some forty a quantile takes.
-        return np.asarray(quotable & (law.tuple_latency_cdf(limit_s) >= quantile))
+            return np.log(np.where(law.is_stable, self._mean_s(law), limit_s) / limit_s)
+        beyond = np.maximum(1.0 - self._cdf(law, limit_s), _LEAST_TAIL)
+        return np.asarray(np.log(beyond / (1.0 - quantile)))
 
     def latency_s(self, rate_per_s: Numeric) -> Array:
         """The latency the target is about, at the planned confidence; ``inf`` beyond capacity."""
         law = self._planned_law(rate_per_s)
-        quantile = self.target.quantile
-        if self.target.metric is Metric.BATCH:
-            value_s = (
-                law.batch_duration_mean_s()
-                if quantile is None
-                else law.batch_duration_quantile_s(quantile)
-            )
-        elif quantile is None:
-            value_s = law.tuple_latency_mean_s()
-        else:
-            value_s = law.tuple_latency_quantile_s(quantile)
-        quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
-        return np.where(quotable, value_s, np.inf)
+        return np.where(_is_quotable(law), self._statistic_s(law), np.inf)
+
+    def lowest_latency(self, rate_per_s: float) -> tuple[int, float]:
+        """The setting with the lowest such latency, and its latency [s].
+
+        Notes
+        -----
+        theory.md (P5): a setting whose bound is above the best seen is not looked at.
+        """
+        bound_s = self.noise_free_latency_s(rate_per_s)
+        first = np.argsort(bound_s, kind="stable")[:_FIRST_LOOKS]
+        latency_s = np.full(len(self), np.inf)
+        latency_s[first] = self.take(first).latency_s(rate_per_s)
+        best_s = float(latency_s.min())
+        others = np.setdiff1d(np.flatnonzero(bound_s < best_s), first)
+        if len(others):
+            law = self.take(others)._planned_law(rate_per_s)
+            quantile = self.target.quantile
+            lower = _is_quotable(law)
+            if quantile is not None and np.isfinite(best_s):
+                lower &= self._cdf(law, best_s) > quantile
+            latency_s[others[lower]] = self._statistic_s(law.take(lower))
+        place = int(np.argmin(latency_s))
+        return place, float(latency_s[place])
 
     def overrun_probability(self, rate_per_s: Numeric) -> Array:
         """Probability that a batch outlasts its trigger interval, at the planned confidence."""
         return self._planned_law(rate_per_s).overrun_probability
 
     def noise_free_rate_per_s(self) -> Array:
-        """Highest rate under the target if batches never varied: noise only costs.
+        """A rate that no setting exceeds under the target, for noise only costs.
 
         Notes
         -----
         theory.md (P5). The longest batch that the target allows, and the rows it has time for.
         """
-        limit_s = self.target.limit_s
-        weight = 0.5 if self.target.quantile is None else self.target.quantile
-        if self.target.metric is Metric.BATCH:
-            longest_s = np.full(len(self), limit_s)
-        else:
-            allowed_s = limit_s + after_commit_s(self.profile)
-            on_grid_s = allowed_s - weight * self.trigger_s
-            free_running_s = allowed_s / (1.0 + weight)
-            longest_s = np.where(
-                on_grid_s <= self.trigger_s, on_grid_s, np.maximum(free_running_s, self.trigger_s)
-            )
-        model = self._model(num_axes=1)
-        rows = _rows_of_duration(model, longest_s)
+        limit_s, weight = self.target.limit_s, self._wait_weight()
+        factor = self._least_factor()
+        for _ in range(2):
+            if self.target.metric is Metric.BATCH:
+                longest_s = np.full(len(self), limit_s)
+            else:
+                allowed_s = limit_s + factor * after_commit_s(self.profile)
+                on_grid_s = allowed_s - weight * self.trigger_s
+                free_running_s = allowed_s / (1.0 + weight)
+                longest_s = np.where(
+                    on_grid_s <= self.trigger_s,
+                    on_grid_s,
+                    np.maximum(free_running_s, self.trigger_s),
+                )
+            model = self.durations.model(num_axes=1)
+            rows = _rows_of_duration(model, longest_s / factor)
+            # Now that the rows are known, so is the noise that their number makes.
+            factor = self._least_factor() / self._noise_gain(model, rows)
         interval_s = np.maximum(self.trigger_s, longest_s)
-        return np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0)
+        return np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * _BOUND_MARGIN
+
+    def noise_free_latency_s(self, rate_per_s: float) -> Array:
+        """A latency that no setting comes below at a rate, for noise only costs.
+
+        Notes
+        -----
+        theory.md (P5).
+        """
+        model, factor = self.durations.model(num_axes=1), self._least_factor()
+        rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
+        factor = factor / self._noise_gain(model, rows)
+        rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
+        duration_s = factor * model.mean_s(rows)
+        if self.target.metric is Metric.BATCH:
+            return duration_s / _BOUND_MARGIN
+        waited_s = self._wait_weight() * np.maximum(self.trigger_s, duration_s)
+        latency_s = waited_s + duration_s - factor * after_commit_s(self.profile)
+        return latency_s / _BOUND_MARGIN
+
+    def _wait_weight(self) -> float:
+        return 0.5 if self.target.quantile is None else self.target.quantile
+
+    def _noise_gain(self, model: DurationModel, rows: Array) -> Array:
+        """By how much noise can lower a quantile: means are kept, and medians lie below them."""
+        quantile = self.target.quantile
+        if quantile is None:
+            return np.ones_like(rows)
+        from_counts = model.slope_s(rows) / model.mean_s(rows)
+        from_counts = from_counts**2 * self.profile.arrivals.dispersion_ratio * rows
+        log_variance = np.log1p(self.profile.noise.batch_ratio**2 + from_counts)
+        below = max(-float(ndtri(quantile)), 0.0)
+        return np.exp(0.5 * log_variance + below * np.sqrt(log_variance))
+
+    def _statistic_s(self, law: SettingLaw) -> Array:
+        if self.target.quantile is None:
+            return self._mean_s(law)
+        if self.target.metric is Metric.BATCH:
+            return law.batch_duration_quantile_s(self.target.quantile)
+        return law.tuple_latency_quantile_s(self.target.quantile)
+
+    def _mean_s(self, law: SettingLaw) -> Array:
+        is_batch = self.target.metric is Metric.BATCH
+        return law.batch_duration_mean_s() if is_batch else law.tuple_latency_mean_s()
+
+    def _cdf(self, law: SettingLaw, x_s: float) -> Array:
+        is_batch = self.target.metric is Metric.BATCH
+        return law.batch_duration_cdf(x_s) if is_batch else law.tuple_latency_cdf(x_s)
 
     def _planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end that the confidence asks for."""
-        rows = settled_batch_rows(self._model(num_axes=1), rate_per_s, self.trigger_s)
-        spread = spread_ratio(self.profile, self._slots(), self.partitions, rows)
+        return self._law(*self._planned_rate_and_factor(rate_per_s))
+
+    def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(
             self.profile,
-            self._model(num_axes=2),
+            self.durations.model(num_axes=2),
             rate_per_s=rate_per_s,
             trigger_s=self.trigger_s,
-            factor=np.exp(ndtri(self.confidence) * spread),
+            factor=factor,
         )
+
+    def _planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
+        """The rate asked, or a higher one that the profile knows more of, and the upper end there.
+
+        Notes
+        -----
+        theory.md (P4). What a setting keeps at a rate it keeps at all lower ones; without this,
+        batches smaller than any profiled would be planned as slower than those profiled.
+        """
+        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
+        rows = settled_batch_rows(self.durations.model(num_axes=1), rate, self.trigger_s)
+        small = np.flatnonzero(rows < fewest_rows(self.profile))
+        if not len(small):
+            return rate, self._factor(rows[:, np.newaxis])[:, 0]
+        model, trigger_s = self.durations.model(num_axes=2), self.trigger_s[:, np.newaxis]
+        larger = np.broadcast_to(
+            fewest_rows(self.profile) * _SMALLER_BATCHES, (len(self), len(_SMALLER_BATCHES))
+        )
+        # The rate asked comes first, so that it wins where nothing is gained.
+        all_rows = np.column_stack([rows, larger])
+        rates = np.column_stack([rate, larger / np.maximum(trigger_s, model.mean_s(larger))])
+        factors = self._factor(all_rows)
+        duration_s = _lengthened_s(model, all_rows, rates, trigger_s, factors)
+        best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
+        everyone = np.arange(len(self))
+        return rates[everyone, best], factors[everyone, best]
+
+    def _factor(self, rows: Array) -> Array:
+        """Upper over mean duration, by settings and rows of the batch."""
+        slots = self._slots().astype(np.float64)[:, np.newaxis]
+        partitions = self.partitions.astype(np.float64)[:, np.newaxis]
+        spread = spread_ratio(self.profile, slots, partitions, rows)
+        return np.exp(ndtri(self.confidence) * spread)
+
+    def _least_factor(self) -> Array:
+        """The same where the number of rows is well known."""
+        return self._factor(np.full((len(self), 1), fewest_rows(self.profile)))[:, 0]
 
     def _slots(self) -> NDArray[np.int_]:
         return self.nodes * self.space.num_slots(1)
-
-    def _model(self, num_axes: int) -> DurationModel:
-        """The duration models of all settings; those that differ are built once."""
-        built: dict[tuple[int, int], DurationModel] = {}
-        for key in zip(self._slots().tolist(), self.partitions.tolist(), strict=True):
-            if key not in built:
-                built[key] = duration_model(self.profile, *key)
-        models = [
-            built[key] for key in zip(self._slots().tolist(), self.partitions.tolist(), strict=True)
-        ]
-        return stacked(models, num_axes)
 
 
 def all_candidates(
@@ -158,31 +274,62 @@ def all_candidates(
     node_counts: tuple[int, ...],
 ) -> Candidates:
     """Every setting of the space at some node counts."""
-    triggers_s = space.trigger_choices_s(profile, target.limit_s)
-    settings = [
-        (nodes, partitions, trigger_s)
+    choices = [
+        (nodes, partitions)
         for nodes in node_counts
         for partitions in space.partition_choices(profile, nodes)
-        for trigger_s in triggers_s
     ]
-    nodes, partitions, trigger_s = zip(*settings, strict=True)
+    triggers_s = space.trigger_choices_s(profile, target.limit_s)
+    durations = stacked(
+        [
+            duration_model(profile, space.num_slots(nodes), partitions)
+            for nodes, partitions in choices
+        ]
+    )
+    nodes, partitions = np.repeat(np.array(choices), len(triggers_s), axis=0).T
     return Candidates(
-        profile,
-        space,
-        target,
-        confidence,
-        np.array(nodes),
-        np.array(partitions),
-        np.array(trigger_s, dtype=np.float64),
+        profile=profile,
+        space=space,
+        target=target,
+        confidence=confidence,
+        nodes=nodes,
+        partitions=partitions,
+        trigger_s=np.tile(np.array(triggers_s, dtype=np.float64), len(choices)),
+        durations=durations.take(np.repeat(np.arange(len(choices)), len(triggers_s))),
     )
 
 
+def _is_quotable(law: SettingLaw) -> BoolArray:
+    return np.asarray(law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION))
+
+
+def _lengthened_s(
+    model: DurationModel, rows: Array, rate_per_s: Array, trigger_s: Array, factor: Array
+) -> Array:
+    """How long batches come out that take ``factor`` times as long, by the tangent at the rows."""
+    slope_s = model.slope_s(rows)
+    mean_s = model.mean_s(rows)
+    room = 1.0 - rate_per_s * factor * slope_s
+    free_running_s = factor * (mean_s - slope_s * rows) / np.where(room > 0, room, 1.0)
+    alone_s = np.where(room > 0, free_running_s, np.inf)
+    return np.where(factor * mean_s <= trigger_s, factor * mean_s, alone_s)
+
+
 def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
-    """Rows of a batch that takes a given time on average; 0 where even an empty one takes longer."""
+    """Rows of a batch that takes a given time on average: 0 where even an empty one takes longer,
+    1 where a full row does."""
     rows = np.ones_like(duration_s)
     for _ in range(60):
         gap_s = duration_s - model.mean_s(rows)
         slope_s = np.maximum(model.slope_s(rows), 1e-15)
         # The duration is concave in the rows: a step from below never overshoots.
-        rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
-    return np.where(model.mean_s(np.ones_like(rows)) < duration_s, rows, 0.0)
+        new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
+        settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * rows))
+        rows = new_rows
+        if settled:
+            break
+    return np.where(
+        model.mean_s(np.ones_like(rows)) < duration_s,
+        rows,
+        np.where(model.mean_s(np.zeros_like(rows)) < duration_s, 1.0, 0.0),
+    )

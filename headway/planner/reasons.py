@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from headway.domain import (
     Arrivals,
     Change,
@@ -42,15 +40,10 @@ def rejected_neighbours(
         (f"trigger of {spark_trigger_text(choice)}", chosen.shuffle_partitions, choice)
         for choice in longer[:1]
     ] + [(f"{choice} shuffle partitions", choice, chosen.trigger_s) for choice in more[-1:]]
+    at_nodes = all_candidates(profile, space, target, confidence, (nodes,))
     for change, num_partitions, trigger_s in beside:
-        alone = Candidates(
-            profile,
-            space,
-            target,
-            confidence,
-            np.array([nodes]),
-            np.array([num_partitions]),
-            np.array([trigger_s]),
+        alone = at_nodes.take(
+            (at_nodes.partitions == num_partitions) & (at_nodes.trigger_s == trigger_s)
         )
         if not alone.meets(arrivals.rate_per_s)[0]:
             found.append(_best_of(alone, arrivals, target, change))
@@ -59,9 +52,7 @@ def rejected_neighbours(
 
 def _best_of(candidates: Candidates, arrivals: Arrivals, target: Target, change: str) -> Rejection:
     """The best that a changed plan could do, as a rejection."""
-    latency_s = candidates.latency_s(arrivals.rate_per_s)
-    place = int(np.argmin(latency_s))
-    best_s = float(latency_s[place])
+    place, best_s = candidates.lowest_latency(arrivals.rate_per_s)
     if math.isinf(best_s):
         reason = f"over capacity at {format_rate(arrivals.rate_per_s)}"
     else:
@@ -77,9 +68,12 @@ def _best_of(candidates: Candidates, arrivals: Arrivals, target: Target, change:
 def binding_constraints(
     target: Target, latency_s: float, confidence: float, rejected: tuple[Rejection, ...]
 ) -> tuple[str, ...]:
+    """What a plan rests on, in words: the promise, and what is wrong with one node fewer."""
     found = [
-        (f"{target}: {target.statistic} is up to {format_duration(latency_s)} "
-        f"with {confidence:.0%} confidence")
+        (
+            f"{target}: {target.statistic} is up to {format_duration(latency_s)} "
+            f"with {confidence:.0%} confidence"
+        )
     ]
     fewer = next((one for one in rejected if one.change == "one node fewer"), None)
     if fewer is None:

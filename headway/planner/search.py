@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.calibration import reasons_outside
-from headway.models.predict import Z90, predict
-from headway.models.setting import duration_model, settled_batch_rows
+from headway.models.predict import LEAST_CATCH_UP_RATIO, Z90, predict
+from headway.models.setting import duration_model, increasing_root, settled_batch_rows
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.reasons import (
     binding_constraints,
@@ -31,8 +32,11 @@ from headway.planner.space import SearchSpace
 from headway.sparkconf import query_options, spark_conf
 from headway.units import format_duration, format_rate
 
-_FINALISTS_PER_NODE_COUNT = 8
-_RATE_STEPS = 14
+_FIRST_LOOKS = 3
+_RATE_TOLERANCE_RATIO = 1e-4
+_LOWEST_SHARE = 1e-4
+_LEAST_RATE_PER_S = 1e-12
+_WORTHWHILE_RATIO = 1.001
 _CLOSE_RATIO = 0.98
 _HEADROOM_RATIO = 1.25
 _SELDOM_PROB = 0.1
@@ -76,8 +80,8 @@ def plan(
 
     Notes
     -----
-    theory.md (P4)-(P6). Every setting of the chosen number of nodes and of one node less is
-    held against the target; that more nodes never lower the sustainable rate narrows the rest.
+    theory.md (P4)-(P6). Every setting of every smaller number of nodes is held against the
+    target, or ruled out by a bound that noise can only worsen.
     """
     if target.metric is Metric.WINDOW:
         raise InputError(
@@ -89,11 +93,13 @@ def plan(
     fewest = _fewest_nodes(profile, arrivals, target, space, confidence)
     node_counts = _frontier_node_counts(fewest or space.max_nodes, space.max_nodes)
     candidates = all_candidates(profile, space, target, confidence, node_counts)
-    finalists, rates_per_s = _finalists(candidates, arrivals.rate_per_s)
-    frontier = _frontier(profile, finalists, rates_per_s, node_counts)
+    frontier = tuple(
+        _frontier(profile, candidates, best_of_each_node_count(candidates), node_counts)
+    )
     if fewest is None:
         return _infeasible(profile, arrivals, target, space, confidence, frontier)
-    setting = _choose(profile, candidates, finalists, rates_per_s, fewest, arrivals.rate_per_s)
+    at_fewest = candidates.take(candidates.nodes == fewest)
+    setting = _choose(profile, at_fewest, arrivals.rate_per_s)
     configuration = setting.configuration(0, _rate_limit(profile, arrivals, target, setting))
     rejected = rejected_neighbours(
         profile, arrivals, target, space, confidence, configuration, fewest
@@ -122,21 +128,17 @@ def _fewest_nodes(
     space: SearchSpace,
     confidence: float,
 ) -> int | None:
-    """Bisection on the node count, each probe exhaustive over its settings."""
+    """The first node count of which a setting meets the target, from one upwards.
 
-    def feasible(nodes: int) -> bool:
+    More nodes are no safe bet for a target that fewer miss: beyond the profiled slots a plan
+    allows for more uncertainty.
+    """
+    for nodes in range(1, space.max_nodes + 1):
         candidates = all_candidates(profile, space, target, confidence, (nodes,))
-        return bool(candidates.meets(arrivals.rate_per_s).any())
-
-    low, high = 0, 1
-    while not feasible(high):
-        if high == space.max_nodes:
-            return None
-        low, high = high, min(2 * high, space.max_nodes)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if feasible(middle) else (middle, high)
-    return high
+        possible = candidates.noise_free_rate_per_s() >= arrivals.rate_per_s
+        if np.any(possible) and np.any(candidates.take(possible).meets(arrivals.rate_per_s)):
+            return nodes
+    return None
 
 
 def _frontier_node_counts(around: int, max_nodes: int) -> tuple[int, ...]:
@@ -149,60 +151,66 @@ def _frontier_node_counts(around: int, max_nodes: int) -> tuple[int, ...]:
     return tuple(sorted({*far.tolist(), *near}))
 
 
-def _finalists(candidates: Candidates, rate_per_s: float) -> tuple[Candidates, Array]:
-    """The settings of each node count that could sustain most, and what they sustain.
+def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, float]]:
+    """The place of the setting that sustains most, and the rate it sustains [records/s].
 
-    Noise lowers what a setting sustains, so those that would sustain most without noise are
-    looked at; settings that meet the target at the asked rate are never dropped below others.
+    Notes
+    -----
+    theory.md (P5). The settings with the highest bounds are solved to a part in ten thousand;
+    another takes their place if it sustains a thousandth more than the best of them.
     """
-    noise_free = candidates.noise_free_rate_per_s()
-    keep = np.zeros(len(candidates), dtype=bool)
-    for nodes in np.unique(candidates.nodes):
-        places = np.flatnonzero(candidates.nodes == nodes)
-        best = places[np.argsort(-noise_free[places], kind="stable")]
-        keep[best[:_FINALISTS_PER_NODE_COUNT]] = True
-    meets = candidates.meets(rate_per_s)
-    for nodes in np.unique(candidates.nodes):
-        places = np.flatnonzero((candidates.nodes == nodes) & meets)
-        best = places[np.argsort(-noise_free[places], kind="stable")]
-        keep[best[:_FINALISTS_PER_NODE_COUNT]] = True
-    finalists = candidates.take(keep)
-    floor = np.where(meets[keep], rate_per_s, 0.0)
-    return finalists, _sustainable_rates(finalists, floor)
+    bound_per_s = candidates.noise_free_rate_per_s()
+    groups = [np.flatnonzero(candidates.nodes == nodes) for nodes in np.unique(candidates.nodes)]
+    first = np.concatenate(
+        [group[np.argsort(-bound_per_s[group], kind="stable")[:_FIRST_LOOKS]] for group in groups]
+    )
+    rate_per_s = np.zeros(len(candidates))
+    rate_per_s[first] = _sustainable_rates(candidates.take(first), bound_per_s[first])
+    goal_per_s = np.zeros(len(candidates))
+    for group in groups:
+        goal_per_s[group] = rate_per_s[group].max() * _WORTHWHILE_RATIO
+    others = np.setdiff1d(
+        np.flatnonzero(bound_per_s > np.maximum(goal_per_s, _LEAST_RATE_PER_S)), first
+    )
+    if len(others):
+        goals_per_s = np.maximum(goal_per_s[others], bound_per_s[others] * _LOWEST_SHARE)
+        others = others[candidates.take(others).meets(goals_per_s)]
+    if len(others):
+        rate_per_s[others] = _sustainable_rates(candidates.take(others), bound_per_s[others])
+    best = [int(group[np.argmax(rate_per_s[group])]) for group in groups]
+    return {int(candidates.nodes[place]): (place, float(rate_per_s[place])) for place in best}
 
 
-def _sustainable_rates(candidates: Candidates, known_per_s: Array) -> Array:
-    """Highest rate of each setting under the target, by bisection to a part in ten thousand."""
-    ceiling = np.minimum(candidates.noise_free_rate_per_s() * 1.01, _HIGHEST_RATE_PER_S)
-    low, high = np.maximum(known_per_s, ceiling * 1e-3), np.maximum(ceiling, known_per_s)
-    low = np.where(candidates.meets(np.maximum(low, 1e-9)), low, 0.0)
-    for _ in range(_RATE_STEPS):
-        middle = np.maximum((low + high) / 2, 1e-9)
-        meets = candidates.meets(middle)
-        low, high = np.where(meets, middle, low), np.where(meets, high, middle)
-    return np.where(low > 0, low, 0.0)
+def _sustainable_rates(candidates: Candidates, bound_per_s: Array) -> Array:
+    """Highest rate of each setting under the target; 0 where it is met at no rate."""
+    highest = np.clip(bound_per_s, _LEAST_RATE_PER_S, _HIGHEST_RATE_PER_S)
+    shares = increasing_root(
+        lambda share: candidates.excess(np.maximum(share, _LOWEST_SHARE) * highest),
+        np.where(bound_per_s > 0, 0.5, 0.0),
+        _RATE_TOLERANCE_RATIO,
+    )
+    return np.where(shares > _LOWEST_SHARE, np.minimum(shares * highest, _HIGHEST_RATE_PER_S), 0.0)
 
 
 def _frontier(
-    profile: JobProfile, finalists: Candidates, rates_per_s: Array, node_counts: tuple[int, ...]
-) -> tuple[FrontierPoint, ...]:
+    profile: JobProfile,
+    candidates: Candidates,
+    best_at: Mapping[int, tuple[int, float]],
+    node_counts: tuple[int, ...],
+) -> Iterator[FrontierPoint]:
     """The best setting of up to so many nodes: those that do not help can be left idle."""
-    points = []
     for nodes in node_counts:
-        within = np.where(finalists.nodes <= nodes, rates_per_s, -1.0)
-        best = int(np.argmax(within))
-        rate_per_s = max(float(rates_per_s[best]), 0.0)
-        configuration = finalists.configuration(best) if rate_per_s > 0 else None
-        points.append(
-            FrontierPoint(
-                nodes=nodes,
-                sustainable_rate_per_s=rate_per_s,
-                configuration=configuration,
-                calibrated=configuration is not None
-                and _is_calibrated(profile, configuration, rate_per_s),
-            )
+        place, rate_per_s = max(
+            (best_at[count] for count in node_counts if count <= nodes), key=lambda best: best[1]
         )
-    return tuple(points)
+        configuration = candidates.configuration(place) if rate_per_s > 0 else None
+        yield FrontierPoint(
+            nodes=nodes,
+            sustainable_rate_per_s=rate_per_s,
+            configuration=configuration,
+            calibrated=configuration is not None
+            and _is_calibrated(profile, configuration, rate_per_s),
+        )
 
 
 def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:
@@ -213,36 +221,30 @@ def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s
     return not any(True for _ in reasons_outside(profile, slots, partitions, float(rows)))
 
 
-def _choose(
-    profile: JobProfile,
-    candidates: Candidates,
-    finalists: Candidates,
-    rates_per_s: Array,
-    nodes: int,
-    rate_per_s: float,
-) -> Candidates:
+def _choose(profile: JobProfile, at_nodes: Candidates, rate_per_s: float) -> Candidates:
     """The one setting to run at the chosen node count.
 
     Of the settings that would carry a quarter more than asked: today's partitions first, which
     spares a new checkpoint, then batches that keep to their trigger, then the rarest batches.
     Where none has that much room, the one that sustains most.
     """
-    at_nodes = candidates.take(candidates.nodes == nodes)
-    roomy = np.flatnonzero(at_nodes.meets(_HEADROOM_RATIO * rate_per_s))
+    possible = at_nodes.take(at_nodes.noise_free_rate_per_s() >= rate_per_s)
+    met = possible.take(possible.meets(rate_per_s))
+    roomy = met.take(met.meets(_HEADROOM_RATIO * rate_per_s))
     if not len(roomy):
-        most = np.where(finalists.nodes == nodes, rates_per_s, -1.0)
-        return finalists.take(np.array([int(np.argmax(most))]))
-    overruns = at_nodes.overrun_probability(rate_per_s) > _SELDOM_PROB
+        rates_per_s = _sustainable_rates(met, met.noise_free_rate_per_s())
+        return met.take(np.array([int(np.argmax(rates_per_s))]))
+    overruns = roomy.overrun_probability(rate_per_s) > _SELDOM_PROB
     order = sorted(
-        roomy.tolist(),
+        range(len(roomy)),
         key=lambda place: (
-            at_nodes.partitions[place] != profile.baseline.shuffle_partitions,
-            overruns[place] and at_nodes.trigger_s[place] > 0,
-            -at_nodes.trigger_s[place],
-            at_nodes.partitions[place],
+            roomy.partitions[place] != profile.baseline.shuffle_partitions,
+            overruns[place] and roomy.trigger_s[place] > 0,
+            -roomy.trigger_s[place],
+            roomy.partitions[place],
         ),
     )
-    return at_nodes.take(np.array([order[0]]))
+    return roomy.take(np.array([order[0]]))
 
 
 def _rate_limit(
@@ -265,10 +267,16 @@ def _rate_limit(
         middle = math.sqrt(low * high)
         fits = margin * float(model.mean_s(middle)) <= target.limit_s
         low, high = (middle, high) if fits else (low, middle)
-    if low < _LEAST_LIMIT_RATIO * settled:
+    if low < max(_LEAST_LIMIT_RATIO * settled, 1.0):
         return None
-    unit = 10.0 ** (math.floor(math.log10(low)) - 1)
-    return int(math.floor(low / unit) * unit)
+    unit = 10.0 ** max(math.floor(math.log10(low)) - 1, 0)
+    rounded = int(math.floor(low / unit) * unit)
+    limit = rounded if rounded >= _LEAST_LIMIT_RATIO * settled else int(low)
+    interval_s = max(configuration.trigger_s, float(model.mean_s(float(limit))))
+    leaves_room = limit >= max(
+        _LEAST_LIMIT_RATIO * settled, LEAST_CATCH_UP_RATIO * arrivals.rate_per_s * interval_s
+    )
+    return limit if leaves_room else None
 
 
 def _floor_s(
@@ -277,24 +285,27 @@ def _floor_s(
     target: Target,
     space: SearchSpace,
     confidence: float,
-) -> tuple[float, Candidates, int]:
-    """The lowest latency that any setting reaches at the asked rate, and that setting."""
-    counts = tuple(
-        sorted({1, (space.max_nodes + 3) // 4, (space.max_nodes + 1) // 2, space.max_nodes})
-    )
-    fastest = SearchSpace(
-        max_nodes=space.max_nodes,
-        executors_per_node=space.executors_per_node,
-        cores_per_executor=space.cores_per_executor,
-        shuffle_partitions=space.shuffle_partitions,
-        # Latency never falls with a longer interval: the floor is at the shortest allowed.
-        trigger_s=space.trigger_s or 0.0,
-    )
-    candidates = all_candidates(profile, fastest, target, confidence, counts)
-    latency_s = candidates.latency_s(arrivals.rate_per_s)
-    lowest_s = float(latency_s.min())
-    close = np.flatnonzero(latency_s <= lowest_s / _CLOSE_RATIO)
-    return lowest_s, candidates, int(close[np.argmin(candidates.nodes[close])])
+) -> tuple[float, Candidates]:
+    """The lowest latency that any setting reaches at the asked rate, and that setting.
+
+    Of those that come close to it, one with the fewest nodes.
+    """
+    counts = tuple(range(1, space.max_nodes + 1))
+    candidates = all_candidates(profile, space, target, confidence, counts)
+    place, lowest_s = candidates.lowest_latency(arrivals.rate_per_s)
+    if math.isinf(lowest_s):
+        return lowest_s, candidates.take(np.array([place]))
+    close_s = lowest_s / _CLOSE_RATIO
+    possible = candidates.noise_free_latency_s(arrivals.rate_per_s) <= close_s
+    fewest = int(candidates.nodes[place])
+    for nodes in np.unique(candidates.nodes[possible]).tolist():
+        if nodes == fewest:
+            break
+        beside = candidates.take(possible & (candidates.nodes == nodes))
+        at, latency_s = beside.lowest_latency(arrivals.rate_per_s)
+        if latency_s <= close_s:
+            return lowest_s, beside.take(np.array([at]))
+    return lowest_s, candidates.take(np.array([place]))
 
 
 def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str, ...]:
@@ -318,17 +329,17 @@ def _infeasible(
     confidence: float,
     frontier: tuple[FrontierPoint, ...],
 ) -> Plan:
-    floor_s, candidates, place = _floor_s(profile, arrivals, target, space, confidence)
+    floor_s, fastest = _floor_s(profile, arrivals, target, space, confidence)
     best = frontier[-1]
     if math.isfinite(floor_s):
-        configuration, nodes = candidates.configuration(place), int(candidates.nodes[place])
+        configuration, nodes = fastest.configuration(0), int(fastest.nodes[0])
         why = (
             f"no setting of up to {space.max_nodes} nodes comes below a {target.statistic} of "
             f"{format_duration(floor_s)} at {format_rate(arrivals.rate_per_s)}"
         )
     else:
         why = f"{space.max_nodes} nodes are over capacity at {format_rate(arrivals.rate_per_s)}"
-        configuration = best.configuration or candidates.configuration(place)
+        configuration = best.configuration or fastest.configuration(0)
         nodes = configuration.executors // space.executors_per_node
     under_target = (
         f"{target} holds up to {format_rate(best.sustainable_rate_per_s)} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from headway.domain import JobProfile, TasksRule
@@ -48,8 +49,10 @@ class SearchSpace:
             raise ValueError(
                 f"shuffle_partitions is {self.shuffle_partitions}; expected at least 1"
             )
-        if self.trigger_s is not None and self.trigger_s < 0:
-            raise ValueError(f"trigger_s is {self.trigger_s}; expected 0 or more")
+        if self.trigger_s is not None and not 0 <= self.trigger_s < math.inf:
+            raise ValueError(
+                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
+            )
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""

@@ -13,6 +13,7 @@ from headway.domain import (
     Drift,
     DriverPhase,
     DurationNoise,
+    QueryShape,
     RowsLaw,
     Separation,
     StageProfile,
@@ -64,10 +65,15 @@ class StageSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSample:
-    """One micro-batch: when, how long, how many rows, and its stages in order."""
+    """One micro-batch: when, how long, how many rows, and its stages in order.
+
+    ``interval_s`` is the time in which its rows arrived: since the start of the batch before; None
+    where that is not on record.
+    """
 
     batch_id: int
     started_s: float
+    interval_s: float | None
     jvm_age_s: float
     duration_s: float
     phases_s: dict[str, float]
@@ -95,6 +101,7 @@ class QueryRun:
 
     query_id: str
     query_name: str | None
+    shape: QueryShape
     configuration: Configuration
     rate_per_s: float
     num_cut: int

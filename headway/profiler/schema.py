@@ -43,20 +43,22 @@ _EVENTS_DDL = """
     `Executor Info` struct<`Total Cores`: int>,
     `Job ID` int, `Stage IDs` array<int>,
     `Properties` struct<`sql.streaming.queryId`: string, `streaming.sql.batchId`: string,
+                        `spark.jobGroup.id`: string,
                         `spark.sql.shuffle.partitions`: string>,
     `Stage Info` struct<`Stage ID`: int, `Stage Attempt ID`: int, `Number of Tasks`: int,
                         `Parent IDs`: array<int>, `Submission Time`: bigint,
                         `Completion Time`: bigint>,
     `Stage ID` int, `Stage Attempt ID` int,
-    `Task Info` struct<`Launch Time`: bigint, `Finish Time`: bigint, `Failed`: boolean,
-                       `Killed`: boolean>,
+    `Task Info` struct<`Task ID`: bigint, `Launch Time`: bigint, `Finish Time`: bigint,
+                       `Failed`: boolean, `Killed`: boolean>,
     `Task Metrics` struct<
         `Executor Deserialize Time`: bigint, `Executor Run Time`: bigint,
         `Result Serialization Time`: bigint,
         `Input Metrics`: struct<`Records Read`: bigint>,
         `Shuffle Read Metrics`: struct<`Total Records Read`: bigint>>,
     `progress` struct<
-        `id`: string, `name`: string, `timestamp`: string, `batchId`: bigint,
+        `id`: string, `runId`: string, `name`: string, `timestamp`: string, `batchId`: bigint,
+        `numInputRows`: bigint,
         `durationMs`: map<string, bigint>,
         `eventTime`: struct<`watermark`: string>,
         `stateOperators`: array<struct<`operatorName`: string, `numRowsTotal`: bigint,
@@ -70,4 +72,6 @@ def events_schema() -> StructType:
     """The schema that event-log lines are parsed with."""
     from pyspark.sql.types import StructType
 
-    return StructType.fromDDL(_EVENTS_DDL)
+    schema = StructType.fromDDL(_EVENTS_DDL)
+    assert isinstance(schema, StructType)
+    return schema

@@ -23,7 +23,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_BLOCK_MAGIC = b"LZ4Block"
 _SNAPPY_MAGIC = b"\x82SNAPPY"
 _LZF_MAGIC = b"ZV"
-_ROLLING_PART = re.compile(r"events_(\d+)_")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ROLLING_PART = re.compile(r"events_(\d+)_.*?(\.compact)?$")
 _COPY_BYTES = 4 * 1024 * 1024
 
 
@@ -33,6 +34,10 @@ class EventLog:
 
     name: str
     files: tuple[Path, ...]
+
+
+class _NothingWholeError(EventLogError):
+    """A file that ends before it says anything."""
 
 
 def find_event_logs(sources: Sequence[str | Path]) -> tuple[EventLog, ...]:
@@ -78,45 +83,50 @@ def unpack(logs: Sequence[EventLog], work_folder: Path) -> None:
             with file.open("rb") as packed, (folder / f"part-{part:05d}.json").open("wb") as plain:
                 try:
                     _unpack_file(packed, plain, file)
-                except (EOFError, zlib.error, gzip.BadGzipFile):
-                    # A log that is still being written, or was cut off, ends inside a block:
-                    # what came before it stands.
-                    if plain.tell() == 0:
-                        raise EventLogError(
-                            f"{file}: compressed, but not one whole block could be read"
-                        ) from None
+                except _NothingWholeError:
+                    # Spark may just have begun the last part of a log that is still growing.
+                    if part == 0 or file != log.files[-1]:
+                        raise
 
 
 def _logs_below(path: Path) -> Iterator[EventLog]:
     if path.is_file():
         yield EventLog(name=str(path), files=(path,))
         return
-    parts = sorted(
-        (int(match[1]), file)
-        for file in path.iterdir()
-        if file.is_file() and (match := _ROLLING_PART.match(file.name))
-    )
-    if parts:
-        yield EventLog(name=str(path), files=tuple(file for _, file in parts))
+    if parts := _rolling_parts(path):
+        yield EventLog(name=str(path), files=parts)
         return
     for child in sorted(path.iterdir()):
         if child.is_dir():
-            if any(_ROLLING_PART.match(file.name) for file in child.iterdir()):
-                yield from _logs_below(child)
+            if parts := _rolling_parts(child):
+                yield EventLog(name=str(child), files=parts)
         elif not child.name.startswith((".", "appstatus_", "_")) and child.suffix != ".jsonl":
             yield EventLog(name=str(child), files=(child,))
 
 
+def _rolling_parts(folder: Path) -> tuple[Path, ...]:
+    """The files of a rolling log by number; those that were compacted into one are in that one."""
+    parts = sorted(
+        (int(match[1]), match[2] is not None, file)
+        for file in folder.iterdir()
+        if file.is_file() and (match := _ROLLING_PART.match(file.name))
+    )
+    compacted = [place for place, (_, is_compact, _) in enumerate(parts) if is_compact]
+    return tuple(file for _, _, file in parts[compacted[-1] if compacted else 0 :])
+
+
 def _unpack_file(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
     head = packed.read(16)
-    packed.seek(0)
     if not head:
-        raise EventLogError(f"{file}: the file is empty; expected a Spark event log")
+        raise _NothingWholeError(f"{file}: the file is empty; expected a Spark event log")
+    packed.seek(0)
+    if head.startswith(_BYTE_ORDER_MARK):
+        head = head.removeprefix(_BYTE_ORDER_MARK)
+        packed.seek(len(_BYTE_ORDER_MARK))
     if head.startswith(_ZSTD_MAGIC):
         _unpack_zstd(packed, plain, file)
     elif head.startswith(_GZIP_MAGIC):
-        with gzip.open(packed, "rb") as reader:
-            shutil.copyfileobj(cast(IO[bytes], reader), plain, _COPY_BYTES)
+        _unpack_gzip(packed, plain, file)
     elif head.lstrip()[:1] == b"{":
         shutil.copyfileobj(packed, plain, _COPY_BYTES)
     elif head.startswith((_LZ4_BLOCK_MAGIC, _SNAPPY_MAGIC, _LZF_MAGIC)):
@@ -131,6 +141,16 @@ def _unpack_file(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
         )
 
 
+def _unpack_gzip(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
+    try:
+        with gzip.open(packed, "rb") as reader:
+            shutil.copyfileobj(cast(IO[bytes], reader), plain, _COPY_BYTES)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        # A log that was cut off ends inside a block: what came before it stands.
+        if plain.tell() == 0:
+            raise _NothingWholeError(f"{file}: not one whole gzip block ({error})") from None
+
+
 def _unpack_zstd(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
     import zstandard
 
@@ -143,3 +163,5 @@ def _unpack_zstd(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
     except zstandard.ZstdError as error:
         if plain.tell() == 0:
             raise EventLogError(f"{file}: damaged zstd data ({error})") from None
+    if plain.tell() == 0:
+        raise _NothingWholeError(f"{file}: not one whole zstd block")

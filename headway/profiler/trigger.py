@@ -10,6 +10,9 @@ from headway.models.arrays import Array
 
 _IDLE_GAP_S = 0.030  # above Spark's polling delay of 10 ms and the rounding of two timestamps
 _GRID_TOLERANCE_S = 0.006
+_EARLY_TOLERANCE_S = 0.001
+_CANDIDATES = 200  # about as many intervals are tried
+_MOST_CHANCE = 1e-3
 _ON_GRID_SHARE = 0.9
 _LEAST_GAPS = 3
 
@@ -60,8 +63,12 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     shortest_ms = float(np.quantile(steps_ms, 0.1)) if len(steps_ms) else 0.0
     for divisor in (1, 2, 3, 4, 5):
         for candidate_ms in _nearby_milliseconds(shortest_ms / divisor):
-            if _share_on_grid(after_idle, candidate_ms / 1000.0) >= _ON_GRID_SHARE:
-                return TriggerReading(candidate_ms / 1000.0, "batches start on its grid")
+            candidate_s = candidate_ms / 1000.0
+            if (
+                _share_on_grid(after_idle, candidate_s) >= _ON_GRID_SHARE
+                and _chance(len(after_idle), candidate_s) <= _MOST_CHANCE
+            ):
+                return TriggerReading(candidate_s, "batches start on its grid")
     return TriggerReading(None, "batches pause, but start on no common grid")
 
 
@@ -78,4 +85,11 @@ def _roundness(milliseconds: int) -> int:
 
 def _share_on_grid(started_s: Array, trigger_s: float) -> float:
     offset_s = np.mod(started_s, trigger_s)
-    return float(np.mean((offset_s < _GRID_TOLERANCE_S) | (trigger_s - offset_s < 0.001)))
+    early = trigger_s - offset_s < _EARLY_TOLERANCE_S
+    return float(np.mean((offset_s < _GRID_TOLERANCE_S) | early))
+
+
+def _chance(num_starts: int, trigger_s: float) -> float:
+    """Probability that starts at random times lie on the grid of some candidate."""
+    share = min((_GRID_TOLERANCE_S + _EARLY_TOLERANCE_S) / trigger_s, 1.0)
+    return float(_CANDIDATES * share**num_starts)

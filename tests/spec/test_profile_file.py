@@ -124,6 +124,7 @@ def profiles(draw: st.DrawFn) -> JobProfile:
                         spark_version=texts,
                         executor_memory=st.none() | texts,
                     ),
+                    min_size=1,
                     max_size=2,
                 )
             )
@@ -142,7 +143,7 @@ def profiles(draw: st.DrawFn) -> JobProfile:
                 )
             )
         ),
-        stages=stages,
+        stages=tuple(sorted(stages, key=lambda stage: stage.level)),
         settings=observed,
         notes=tuple(draw(st.lists(texts, max_size=2))),
     )
@@ -177,9 +178,9 @@ def test_the_text_is_made_for_people() -> None:
 def test_numbers_have_six_digits_and_unbounded_ones_are_refused() -> None:
     text = dump_profile(replace(a_profile(), arrivals=Arrivals(rate_per_s=1 / 3)))
     assert "rate_per_s: 0.333333," in text
-    phases = (DriverPhase(name="walCommit", mean_s=float("nan"), sd_s=0.0),)
-    with pytest.raises(ValueError, match=r"driver_phases\[0\]\.mean_s is nan"):
-        dump_profile(replace(a_profile(), driver_phases=phases))
+    settings = (replace(a_profile().settings[0], batch_duration_mean_s=float("nan")),)
+    with pytest.raises(ValueError, match=r"settings\[0\]\.batch_duration_mean_s is nan"):
+        dump_profile(replace(a_profile(), settings=settings))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,474 @@
+"""The search against enumeration on random small spaces, and the laws of any plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from headway.domain import (
+    Arrivals,
+    Configuration,
+    DurationNoise,
+    JobProfile,
+    Metric,
+    Plan,
+    RowsLaw,
+    Separation,
+    StageProfile,
+    Target,
+    TasksRule,
+)
+from headway.errors import InputError
+from headway.models.arrays import Array
+from headway.models.calibration import spread_ratio
+from headway.models.duration import DurationModel
+from headway.models.predict import HIGHEST_QUOTED_INFLATION, predict
+from headway.models.setting import duration_model, setting_law, settled_batch_rows
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_configuration, a_profile
+
+Z90 = float(ndtri(0.95))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question to the planner."""
+
+    profile: JobProfile
+    arrivals: Arrivals
+    target: Target
+    space: SearchSpace
+    confidence: float
+
+    def answer(self) -> Plan:
+        return plan(
+            self.profile, self.arrivals, self.target, self.space, confidence=self.confidence
+        )
+
+
+def random_profile(random: np.random.Generator) -> JobProfile:
+    exponent = float(random.choice([0.6, 0.8, 1.0]))
+    rows = float(random.choice([500.0, 5000.0, 50000.0]))
+    base = a_profile()
+    stages = (
+        replace(
+            base.stages[0],
+            num_source_tasks=int(random.integers(1, 9)),
+            task_fixed_s=float(random.uniform(0.005, 0.05)),
+            task_per_row_s=float(random.uniform(1e-6, 2e-5)),
+            task_per_partition_s=float(random.choice([0.0, 2e-4])),
+            task_noise_ratio=float(random.uniform(0.0, 0.6)),
+        ),
+        replace(
+            base.stages[1],
+            rows=RowsLaw(scale=rows ** (1 - exponent) * 0.8, exponent=exponent),
+            task_fixed_s=float(random.uniform(0.01, 0.1)),
+            task_per_row_s=float(random.uniform(1e-6, 5e-5)),
+            task_noise_ratio=float(random.uniform(0.0, 0.6)),
+        ),
+    )
+    seen = replace(
+        base.settings[0],
+        configuration=a_configuration(
+            executors=int(random.integers(1, 4)),
+            cores_per_executor=int(random.integers(1, 5)),
+            shuffle_partitions=int(random.choice([2, 5, 8, 16])),
+            trigger_s=float(random.choice([0.0, 0.5, 1.0, 4.0])),
+        ),
+        rows_per_batch_low=0.9 * rows,
+        rows_per_batch_high=1.1 * rows,
+    )
+    return replace(
+        base,
+        stages=stages if random.random() < 0.85 else stages[:1],
+        settings=(seen,),
+        arrivals=Arrivals(rate_per_s=rows, dispersion_ratio=float(random.choice([0.0, 1.0, 50.0]))),
+        noise=DurationNoise(
+            batch_ratio=float(random.uniform(0.01, 0.3)),
+            autocorrelation=float(random.choice([0.0, 0.3, 0.8])),
+            run_to_run_ratio=float(random.uniform(0.01, 0.12)),
+        ),
+    )
+
+
+def random_case(seed: int) -> Case:
+    random = np.random.default_rng(seed)
+    profile = random_profile(random)
+    rate_per_s = float(np.exp(random.uniform(np.log(50.0), np.log(1e6))))
+    return Case(
+        profile=profile,
+        arrivals=replace(profile.arrivals, rate_per_s=rate_per_s),
+        target=Target(
+            metric=Metric.BATCH if random.random() < 0.3 else Metric.TUPLE,
+            quantile=[None, 0.5, 0.95, 0.99][int(random.integers(4))],
+            limit_s=float(np.exp(random.uniform(np.log(0.25), np.log(8.0)))),
+        ),
+        space=SearchSpace(
+            max_nodes=int(random.integers(1, 6)),
+            executors_per_node=int(random.integers(1, 3)),
+            cores_per_executor=int(random.integers(1, 4)),
+            shuffle_partitions=int(random.integers(1, 20)) if random.random() < 0.6 else None,
+            trigger_s=float(random.choice([0.0, 0.7, 2.0])) if random.random() < 0.6 else None,
+        ),
+        confidence=float(random.choice([0.5, 0.8, 0.95, 0.99])),
+    )
+
+
+def holds_alone(
+    case: Case, num_slots: int, partitions: int, trigger_s: float, rates_per_s: Array
+) -> NDArray[np.bool_]:
+    """Whether one setting keeps the target at each of some rates, read off the latency law."""
+    model = duration_model(case.profile, num_slots, partitions)
+    rows = settled_batch_rows(model, rates_per_s, trigger_s)
+    factor = np.exp(
+        ndtri(case.confidence) * spread_ratio(case.profile, num_slots, partitions, rows)
+    )
+    slower = settled_batch_rows(model, rates_per_s, trigger_s, factor)
+    holds = rates_per_s * factor * model.slope_s(slower) <= HIGHEST_QUOTED_INFLATION
+    if holds.any():
+        holds[holds] = law_holds(case, model, trigger_s, rates_per_s[holds], factor[holds])
+    return np.asarray(holds)
+
+
+def law_holds(
+    case: Case, model: DurationModel, trigger_s: float, rates_per_s: Array, factor: Array
+) -> NDArray[np.bool_]:
+    law = setting_law(
+        case.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
+    )
+    quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
+    limit_s, quantile = case.target.limit_s, case.target.quantile
+    if case.target.metric is Metric.BATCH:
+        kept = (
+            law.batch_duration_mean_s() <= limit_s
+            if quantile is None
+            else law.batch_duration_cdf(limit_s) >= quantile
+        )
+    elif quantile is None:
+        kept = law.tuple_latency_mean_s() <= limit_s
+    else:
+        kept = law.tuple_latency_cdf(limit_s) >= quantile
+    return np.asarray(quotable & kept)
+
+
+def highest_rate(case: Case, num_slots: int, partitions: int, trigger_s: float) -> float:
+    """The last rate of a scan at which a setting keeps the target, refined twice.
+
+    What is known of a setting changes where its batches leave the profiled range at the lower
+    end: the scan starts from there, both ways.
+    """
+    model = duration_model(case.profile, num_slots, partitions)
+    rows = case.profile.rows_per_batch_range[0] / 1.5
+    edge = rows / max(trigger_s, float(model.mean_s(rows)))
+    rates = edge * np.concatenate(
+        [2.0 ** (-0.5 * np.arange(24.0, -1.0, -1.0)), 1.4 ** np.arange(1.0, 33.0)]
+    )
+    best = 0.0
+    for _ in range(3):
+        holds = holds_alone(case, num_slots, partitions, trigger_s, rates)
+        if not holds.any():
+            return best
+        last = int(np.flatnonzero(holds)[-1])
+        best = float(rates[last])
+        rates = np.geomspace(best, rates[min(last + 1, len(rates) - 1)], 10)
+    return best
+
+
+@lru_cache(maxsize=256)
+def highest_rates(seed: int) -> dict[int, float]:
+    """Of every node count, the best that any of its settings sustains: enumeration."""
+    case = random_case(seed)
+    return {
+        nodes: max(
+            highest_rate(case, case.space.num_slots(nodes), partitions, trigger_s)
+            for partitions in case.space.partition_choices(case.profile, nodes)
+            for trigger_s in case.space.trigger_choices_s(case.profile, case.target.limit_s)
+        )
+        for nodes in range(1, case.space.max_nodes + 1)
+    }
+
+
+def check_against_enumeration(seed: int) -> None:
+    case, rates = random_case(seed), highest_rates(seed)
+    answer = case.answer()
+    enough = [nodes for nodes, rate in rates.items() if rate >= case.arrivals.rate_per_s]
+    assert answer.feasible == bool(enough)
+    if enough:
+        assert answer.nodes == enough[0]
+    frontier = {point.nodes: point.sustainable_rate_per_s for point in answer.frontier}
+    listed = sorted(frontier)
+    for nodes in listed:
+        best = max(rates[count] for count in range(1, nodes + 1))
+        assert frontier[nodes] == pytest.approx(best, rel=0.01)
+    assert [frontier[nodes] for nodes in listed] == sorted(frontier.values())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_plan_equals_enumeration(seed: int) -> None:
+    check_against_enumeration(seed)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("seed", range(60, 400))
+def test_plan_equals_enumeration_at_length(seed: int) -> None:
+    check_against_enumeration(seed)
+
+
+def test_the_random_cases_are_of_every_kind() -> None:
+    cases = [random_case(seed) for seed in range(60)]
+    assert {case.target.metric for case in cases} == {Metric.TUPLE, Metric.BATCH}
+    assert {case.target.quantile for case in cases} == {None, 0.5, 0.95, 0.99}
+    feasible = [case.answer().feasible for case in cases[:30]]
+    assert 5 <= sum(feasible) <= 25
+    for pinned in ("shuffle_partitions", "trigger_s"):
+        assert {getattr(case.space, pinned) is None for case in cases} == {True, False}
+
+
+def nodes_needed(case: Case) -> float:
+    answer = case.answer()
+    return answer.nodes if answer.feasible else np.inf
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_more_rate_never_takes_fewer_nodes(seed: int) -> None:
+    case = random_case(seed)
+    needed = [
+        nodes_needed(replace(case, arrivals=replace(case.arrivals, rate_per_s=rate_per_s)))
+        for rate_per_s in np.geomspace(0.5, 2e6, 14).tolist()
+    ]
+    assert needed == sorted(needed)
+
+
+@pytest.mark.parametrize("seed", range(12, 24))
+def test_a_laxer_target_never_takes_more_nodes(seed: int) -> None:
+    case = random_case(seed)
+    needed = [
+        nodes_needed(replace(case, target=replace(case.target, limit_s=limit_s)))
+        for limit_s in np.geomspace(0.1, 30.0, 14).tolist()
+    ]
+    assert needed == sorted(needed, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_plan_keeps_its_word(seed: int) -> None:
+    case = random_case(seed)
+    answer = case.answer()
+    chosen, pinned = answer.configuration, case.space
+    assert chosen.cores_per_executor == pinned.cores_per_executor
+    assert chosen.executors == answer.nodes * pinned.executors_per_node
+    assert 1 <= answer.nodes <= pinned.max_nodes
+    for name in ("shuffle_partitions", "trigger_s"):
+        if getattr(pinned, name) is not None:
+            assert getattr(chosen, name) == getattr(pinned, name)
+    if answer.feasible:
+        assert answer.planned_latency_s <= case.target.limit_s * (1 + 1e-9)
+        assert answer.prediction.stable
+        assert predicted_s(case, chosen) <= answer.planned_latency_s * (1 + 1e-6)
+        assert answer.floor_s is None
+    else:
+        assert answer.floor_s is not None
+        assert answer.floor_s > case.target.limit_s
+        assert answer.planned_latency_s == answer.floor_s
+        assert answer.rejected == ()
+        assert len(answer.binding) == 2
+
+
+def predicted_s(case: Case, configuration: Configuration) -> float:
+    model = duration_model(case.profile, configuration.num_slots, configuration.shuffle_partitions)
+    law = setting_law(
+        case.profile,
+        model,
+        rate_per_s=case.arrivals.rate_per_s,
+        trigger_s=configuration.trigger_s,
+    )
+    quantile = case.target.quantile
+    if case.target.metric is Metric.BATCH:
+        value_s = (
+            law.batch_duration_mean_s()
+            if quantile is None
+            else law.batch_duration_quantile_s(quantile)
+        )
+    else:
+        value_s = (
+            law.tuple_latency_mean_s()
+            if quantile is None
+            else law.tuple_latency_quantile_s(quantile)
+        )
+    return float(value_s)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_rate_limit_keeps_the_promise_and_room_to_catch_up(seed: int) -> None:
+    case = random_case(seed)
+    answer = case.answer()
+    limit = answer.configuration.max_offsets_per_trigger
+    if limit is None:
+        return
+    chosen = answer.configuration
+    model = duration_model(case.profile, chosen.num_slots, chosen.shuffle_partitions)
+    margin = np.exp(Z90 * case.profile.noise.run_to_run_ratio)
+    assert margin * float(model.mean_s(float(limit))) <= case.target.limit_s * (1 + 1e-3)
+    settled = float(settled_batch_rows(model, case.arrivals.rate_per_s, chosen.trigger_s))
+    assert limit >= 1.5 * settled
+    assert answer.query_options["maxOffsetsPerTrigger"] == str(limit)
+    assert not any("rate limit" in warning for warning in answer.warnings)
+
+
+def test_a_rate_limit_of_less_than_one_record_is_none() -> None:
+    slow = replace(
+        a_profile().stages[1],
+        rows=RowsLaw(scale=1.0, exponent=1.0),
+        task_per_row_s=1.0,
+        task_noise_ratio=0.0,
+    )
+    profile = replace(a_profile(), stages=(slow,), driver_phases=())
+    space = SearchSpace(max_nodes=1, trigger_s=1.0, shuffle_partitions=1)
+    target = Target.parse("p99 <= 1.5s")
+    answer = plan(profile, Arrivals(rate_per_s=0.01), target, space)
+    assert answer.configuration.max_offsets_per_trigger is None
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    case = random_case(3)
+    assert case.answer() == case.answer()
+
+
+def test_a_target_below_the_fixed_costs_names_the_floor() -> None:
+    space = SearchSpace(max_nodes=5, cores_per_executor=4)
+    answer = plan(a_profile(), Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 50ms"), space)
+    assert not answer.feasible
+    assert answer.floor_s is not None
+    # No better setting hides among the counts and triggers.
+    attained = [
+        plan(
+            a_profile(),
+            Arrivals(rate_per_s=5000.0),
+            Target(quantile=0.99, limit_s=answer.floor_s * share),
+            space,
+        ).feasible
+        for share in (0.999, 1.001)
+    ]
+    assert attained == [False, True]
+    assert "comes below" in answer.binding[0]
+
+
+def test_over_capacity_names_the_rate_that_would_do() -> None:
+    space = SearchSpace(max_nodes=2, cores_per_executor=2)
+    answer = plan(a_profile(), Arrivals(rate_per_s=1e8), Target.parse("mean <= 5s"), space)
+    assert not answer.feasible
+    assert answer.floor_s == np.inf
+    highest = answer.frontier[-1].sustainable_rate_per_s
+    assert highest > 0
+    within = plan(
+        a_profile(), Arrivals(rate_per_s=0.99 * highest), Target.parse("mean <= 5s"), space
+    )
+    assert within.feasible
+    assert "over capacity" in answer.binding[0]
+
+
+def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:
+    """Partitions are pinned, so slots beyond them only lead away from what was profiled."""
+    stage = StageProfile(
+        name="aggregate",
+        level=0,
+        tasks_rule=TasksRule.SHUFFLE,
+        rows=RowsLaw(scale=1.0, exponent=1.0),
+        task_fixed_s=0.05,
+        task_per_row_s=1e-4,
+        task_noise_ratio=0.0,
+        separation=Separation.BATCHES,
+    )
+    profile = replace(a_profile(), stages=(stage,), settings=a_profile().settings)
+    target = Target.parse("p99 <= 3s")
+    space = SearchSpace(max_nodes=64, cores_per_executor=1, shuffle_partitions=3)
+    rates = [
+        plan(profile, Arrivals(rate_per_s=1.0), target, replace(space, max_nodes=nodes))
+        .frontier[-1]
+        .sustainable_rate_per_s
+        for nodes in (2, 3, 8)
+    ]
+    between = Arrivals(rate_per_s=0.5 * (rates[0] + rates[1]))
+    assert rates[0] < rates[1] == pytest.approx(rates[2], rel=1e-3)
+    assert plan(profile, between, target, space).nodes == 3
+
+
+def test_small_batches_are_not_planned_as_slower_than_larger_ones() -> None:
+    """A plan for a hundredth of the profiled rate is feasible where one for that rate is."""
+    space = SearchSpace(max_nodes=4, cores_per_executor=4)
+    target = Target.parse("p99 <= 1.5s")
+    at_profiled = plan(a_profile(), Arrivals(rate_per_s=5000.0), target, space)
+    assert at_profiled.feasible
+    for rate_per_s in (500.0, 50.0, 0.5):
+        answer = plan(a_profile(), Arrivals(rate_per_s=rate_per_s), target, space)
+        assert answer.feasible
+        assert answer.nodes <= at_profiled.nodes
+
+
+def test_the_frontier_of_many_nodes_is_thinned_but_ends_beyond_the_plan() -> None:
+    space = SearchSpace(max_nodes=60, cores_per_executor=1)
+    profile = replace(
+        a_profile(),
+        stages=(replace(a_profile().stages[0], num_source_tasks=256, task_per_row_s=2e-4),),
+    )
+    answer = plan(profile, Arrivals(rate_per_s=120000.0), Target.parse("p99 <= 10s"), space)
+    counts = [point.nodes for point in answer.frontier]
+    assert answer.feasible
+    assert answer.nodes > 20
+    assert counts[0] == 1
+    assert counts[-1] == min(answer.nodes + 2, 60)
+    assert len(counts) <= 13
+    assert answer.rejected[0].change == "one node fewer"
+
+
+def test_window_targets_are_refused_by_name() -> None:
+    with pytest.raises(InputError, match="window"):
+        plan(
+            a_profile(),
+            Arrivals(rate_per_s=5000.0),
+            Target.parse("window p95 <= 5s"),
+            SearchSpace(max_nodes=2),
+        )
+
+
+@pytest.mark.parametrize("confidence", [0.49, 1.0, float("nan")])
+def test_confidence_has_a_range(confidence: float) -> None:
+    with pytest.raises(ValueError, match="confidence"):
+        plan(
+            a_profile(),
+            Arrivals(rate_per_s=5000.0),
+            Target.parse("p95 <= 5s"),
+            SearchSpace(max_nodes=2),
+            confidence=confidence,
+        )
+
+
+def test_a_more_confident_plan_sustains_less() -> None:
+    space, target = SearchSpace(max_nodes=2, cores_per_executor=4), Target.parse("p99 <= 2s")
+    rates = [
+        plan(a_profile(), Arrivals(rate_per_s=5000.0), target, space, confidence=confidence)
+        .frontier[-1]
+        .sustainable_rate_per_s
+        for confidence in (0.5, 0.8, 0.95, 0.99)
+    ]
+    assert rates == sorted(rates, reverse=True)
+    assert len(set(rates)) == 4
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(rate_per_s=st.floats(1.0, 5e5), limit_s=st.floats(0.2, 20.0))
+def test_what_is_predicted_of_a_plan_is_what_predict_says(
+    rate_per_s: float, limit_s: float
+) -> None:
+    space = SearchSpace(max_nodes=3, cores_per_executor=4)
+    target = Target(quantile=0.95, limit_s=limit_s)
+    answer = plan(a_profile(), Arrivals(rate_per_s=rate_per_s), target, space)
+    again = predict(a_profile(), answer.configuration, answer.arrivals)
+    assert answer.prediction == again

@@ -1,0 +1,392 @@
+"""Event logs as Spark writes them, of jobs whose every cost is known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+
+Event = dict[str, Any]
+
+PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
+EPOCH_S = 1_790_000_000.0
+PHASES_S = {
+    "latestOffset": 0.003,
+    "walCommit": 0.030,
+    "getBatch": 0.001,
+    "queryPlanning": 0.020,
+    "addBatch": 0.050,
+    "commitOffsets": 0.028,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage: a task takes ``fixed_s + per_row_s * rows``, times noise."""
+
+    fixed_s: float = 0.040
+    per_row_s: float = 20e-6
+    num_tasks: int | None = 4  # None: the query's partitions, behind an exchange
+    rows_scale: float = 1.0
+    shares: Sequence[float] | None = None  # of the tasks; equal by default
+
+
+MAP = Stage()
+REDUCE = Stage(fixed_s=0.060, per_row_s=12e-6, num_tasks=None, rows_scale=0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One run of a query. ``addBatch`` of ``phases_s`` is what it takes without its stages."""
+
+    name: str | None = "orders"
+    query_id: str = "3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a"
+    run_id: str = ""
+    started_s: float = EPOCH_S + 20.0
+    num_batches: int = 40
+    first_batch_id: int = 0
+    rate_per_s: float = 20_000.0
+    trigger_s: float = 1.0
+    partitions: int = 4
+    phases_s: Mapping[str, float] = field(default_factory=lambda: PHASES_S)
+    jobs: Sequence[Sequence[Stage]] = ((MAP, REDUCE),)
+    noise: float = 0.02
+    slowness: float = 1.0
+    warm_up: Sequence[float] = ()  # slowness of the first batches
+    start_delay_s: float = 0.002
+    source: str = "KafkaV2[Subscribe[orders]]"
+    sink: str = "ForeachBatchSink"
+    operators: Sequence[str] = ("stateStoreSave",)
+    seed: int = 1
+
+    @property
+    def run(self) -> str:
+        """The run's id, the same each time."""
+        return self.run_id or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.query_id}{self.seed}"))
+
+
+class AppLog:
+    """The log of one application: queries are added one after the other."""
+
+    def __init__(
+        self, *, app_id: str = "app-20260925-0001", executors: Sequence[int] = (4,)
+    ) -> None:
+        self.num_slots = sum(executors)
+        self.events: list[Event] = [
+            {"Event": "SparkListenerLogStart", "Spark Version": "4.0.1"},
+            {"Event": "SparkListenerResourceProfileAdded", "Resource Profile Id": 0},
+            *(
+                {
+                    "Event": "SparkListenerExecutorAdded",
+                    "Timestamp": _ms(EPOCH_S + number),
+                    "Executor ID": str(number),
+                    "Executor Info": {"Host": "[::1]", "Total Cores": cores},
+                }
+                for number, cores in enumerate(executors)
+            ),
+            {
+                "Event": "SparkListenerEnvironmentUpdate",
+                "Spark Properties": {
+                    "spark.executor.memory": "3g",
+                    "spark.hadoop.fs.s3a.secret.key": "hunter2",
+                },
+            },
+            {
+                "Event": "SparkListenerApplicationStart",
+                "App Name": "orders job",
+                "App ID": app_id,
+                "Timestamp": _ms(EPOCH_S),
+            },
+        ]
+        self._ids = {"job": count(), "stage": count(), "task": count(), "execution": count()}
+
+    def add(self, query: Query) -> AppLog:
+        """The events of a run; its batches follow Spark's trigger rule."""
+        random = np.random.default_rng(query.seed)
+        self.events.append(_lifecycle("QueryStartedEvent", query, name=query.name))
+        taken, free_s = 0, query.started_s
+        for number in range(query.num_batches):
+            started_s = free_s
+            if query.trigger_s:
+                started_s = math.ceil(free_s / query.trigger_s - 1e-9) * query.trigger_s
+            started_s += query.start_delay_s
+            arrived = int(query.rate_per_s * (started_s - query.started_s))
+            if number == 0:
+                arrived += 1000
+            slow = query.slowness
+            slow *= query.warm_up[number] if number < len(query.warm_up) else 1.0
+            free_s = self._batch(
+                query,
+                query.first_batch_id + number,
+                started_s=started_s,
+                rows=arrived - taken,
+                slow=slow,
+                random=random,
+            )
+            taken = arrived
+        self.events.append(_lifecycle("QueryTerminatedEvent", query, exception=None))
+        return self
+
+    @property
+    def lines(self) -> list[str]:
+        """The log's lines, without line ends."""
+        return [json.dumps(event, separators=(",", ":")) for event in self.events]
+
+    def of(self, kind: str) -> list[Event]:
+        """The events of a kind; changing them changes the log."""
+        return [event for event in self.events if event["Event"].endswith(kind)]
+
+    def drop(self, *kinds: str) -> AppLog:
+        """Without the events of some kinds."""
+        self.events = [event for event in self.events if not event["Event"].endswith(kinds)]
+        return self
+
+    def _batch(
+        self,
+        query: Query,
+        batch_id: int,
+        *,
+        started_s: float,
+        rows: int,
+        slow: float,
+        random: np.random.Generator,
+    ) -> float:
+        phases_s = {name: seconds * slow for name, seconds in query.phases_s.items()}
+        before_stages_s = sum(phases_s.values()) - phases_s.get("commitOffsets", 0.0)
+        at_s = started_s + before_stages_s
+        self.events.append(
+            {
+                "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+                "executionId": next(self._ids["execution"]),
+                "physicalPlanDescription": "== Physical Plan ==\n" + "Project [word#1]\n" * 100,
+            }
+        )
+        for stages in query.jobs:
+            at_s = self._job(query, batch_id, stages, at_s, rows=rows, slow=slow, random=random)
+        stages_s = at_s - started_s - before_stages_s
+        phases_s["addBatch"] = phases_s.get("addBatch", 0.0) + stages_s
+        duration_ms = {name: round(1000 * seconds) for name, seconds in phases_s.items()}
+        total_ms = sum(duration_ms.values())
+        self.events.append(
+            {
+                "Event": PROGRESS,
+                "progress": {
+                    "id": query.query_id,
+                    "runId": query.run,
+                    "name": query.name,
+                    "timestamp": _iso(started_s),
+                    "batchId": batch_id,
+                    "batchDuration": total_ms,
+                    "durationMs": {"triggerExecution": total_ms, **duration_ms},
+                    "eventTime": {},
+                    "stateOperators": [
+                        {
+                            "operatorName": operator,
+                            "numRowsTotal": 1000,
+                            "commitTimeMs": 20 * query.partitions,
+                            "numShufflePartitions": query.partitions,
+                        }
+                        for operator in query.operators
+                    ],
+                    "sources": [
+                        {
+                            "description": query.source,
+                            "startOffset": None,
+                            "endOffset": {"orders": {"0": batch_id}},
+                            "numInputRows": rows,
+                            "inputRowsPerSecond": "NaN",
+                        }
+                    ],
+                    "sink": {"description": query.sink, "numOutputRows": -1},
+                },
+            }
+        )
+        return started_s + total_ms / 1000
+
+    def _job(
+        self,
+        query: Query,
+        batch_id: int,
+        stages: Sequence[Stage],
+        at_s: float,
+        *,
+        rows: int,
+        slow: float,
+        random: np.random.Generator,
+    ) -> float:
+        job_id = next(self._ids["job"])
+        stage_ids = [next(self._ids["stage"]) for _ in stages]
+        self.events.append(
+            {
+                "Event": "SparkListenerJobStart",
+                "Job ID": job_id,
+                "Submission Time": _ms(at_s),
+                "Stage IDs": stage_ids,
+                "Properties": {
+                    "sql.streaming.queryId": query.query_id,
+                    "streaming.sql.batchId": str(batch_id),
+                    "spark.jobGroup.id": query.run,
+                    "spark.sql.shuffle.partitions": str(query.partitions),
+                },
+            }
+        )
+        parents: list[int] = []
+        for stage, stage_id in zip(stages, stage_ids, strict=True):
+            at_s = self._stage(
+                stage, stage_id, parents, query, at_s, rows=rows, slow=slow, random=random
+            )
+            parents = [stage_id]
+        self.events.append({"Event": "SparkListenerJobEnd", "Job ID": job_id})
+        return at_s
+
+    def _stage(
+        self,
+        stage: Stage,
+        stage_id: int,
+        parents: list[int],
+        query: Query,
+        at_s: float,
+        *,
+        rows: int,
+        slow: float,
+        random: np.random.Generator,
+    ) -> float:
+        num_tasks = stage.num_tasks or query.partitions
+        shares = stage.shares or [1 / num_tasks] * num_tasks
+        info = {
+            "Stage ID": stage_id,
+            "Stage Attempt ID": 0,
+            "Number of Tasks": num_tasks,
+            "Parent IDs": parents,
+            "Submission Time": _ms(at_s),
+        }
+        self.events.append({"Event": "SparkListenerStageSubmitted", "Stage Info": dict(info)})
+        free_s = [at_s] * self.num_slots
+        for index, share in enumerate(shares):
+            slot = free_s.index(min(free_s))
+            task_rows = round(rows * stage.rows_scale * share)
+            took_s = (stage.fixed_s + stage.per_row_s * task_rows) * slow
+            took_s *= max(random.normal(1.0, query.noise), 0.5)
+            # Both times are whole milliseconds: to start on one leaves the rounding unbiased.
+            launched_ms = round(1000 * free_s[slot])
+            took_ms = int(1000 * took_s + random.random())
+            free_s[slot] = (launched_ms + took_ms) / 1000
+            self.events += _task(
+                next(self._ids["task"]),
+                stage_id,
+                index,
+                launched_ms=launched_ms,
+                took_ms=took_ms,
+                outside_ms=round(1000 * stage.fixed_s * slow * 0.5),
+                read={"rows": task_rows, "shuffled": bool(parents)},
+            )
+        finished_s = max(free_s)
+        self.events.append(
+            {
+                "Event": "SparkListenerStageCompleted",
+                "Stage Info": {**info, "Completion Time": _ms(finished_s)},
+            }
+        )
+        return finished_s
+
+
+def write_plain(lines: Iterable[str], path: Path) -> Path:
+    """One file of JSON lines."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_gzip(lines: Iterable[str], path: Path) -> Path:
+    """One gzip file."""
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    return path
+
+
+def write_zstd(lines: Sequence[str], path: Path, *, frames: int = 1) -> Path:
+    """One zstd file of several frames, each a share of the lines."""
+    size = math.ceil(len(lines) / frames)
+    path.write_bytes(
+        b"".join(
+            zstandard.compress("".join(f"{line}\n" for line in lines[at : at + size]).encode())
+            for at in range(0, len(lines), size)
+        )
+    )
+    return path
+
+
+def write_rolling(
+    lines: Sequence[str], folder: Path, *, numbers: Sequence[int] = (1, 2, 10)
+) -> Path:
+    """A rolling folder; its parts sort in another order by name than by number."""
+    folder.mkdir()
+    size = math.ceil(len(lines) / len(numbers))
+    for place, number in enumerate(numbers):
+        part = lines[place * size : (place + 1) * size]
+        write_zstd(part, folder / f"events_{number}_{folder.name}.zstd")
+    (folder / f"appstatus_{folder.name}").touch()
+    return folder
+
+
+def _task(
+    task_id: int,
+    stage_id: int,
+    index: int,
+    *,
+    launched_ms: int,
+    took_ms: int,
+    outside_ms: int,
+    read: Mapping[str, int],
+) -> list[Event]:
+    info = {
+        "Task ID": task_id,
+        "Index": index,
+        "Attempt": 0,
+        "Launch Time": launched_ms,
+        "Executor ID": "0",
+        "Finish Time": 0,
+        "Failed": False,
+        "Killed": False,
+        "Accumulables": [],
+    }
+    key = {"Stage ID": stage_id, "Stage Attempt ID": 0}
+    of_source, of_shuffle = (0, read["rows"]) if read["shuffled"] else (read["rows"], 0)
+    return [
+        {"Event": "SparkListenerTaskStart", **key, "Task Info": info},
+        {
+            "Event": "SparkListenerTaskEnd",
+            **key,
+            "Task End Reason": {"Reason": "Success"},
+            "Task Info": {**info, "Finish Time": launched_ms + took_ms},
+            "Task Metrics": {
+                "Executor Run Time": max(took_ms - outside_ms, 0),
+                "Input Metrics": {"Bytes Read": 0, "Records Read": of_source},
+                "Shuffle Read Metrics": {"Total Records Read": of_shuffle},
+            },
+        },
+    ]
+
+
+def _lifecycle(kind: str, query: Query, **more: object) -> Event:
+    return {
+        "Event": f"org.apache.spark.sql.streaming.StreamingQueryListener${kind}",
+        "id": query.query_id,
+        "runId": query.run,
+        **more,
+    }
+
+
+def _ms(seconds: float) -> int:
+    return round(1000 * seconds)
+
+
+def _iso(seconds: float) -> str:
+    return np.datetime_as_string(np.datetime64(_ms(seconds), "ms")) + "Z"
