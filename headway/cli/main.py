@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code."""
+    stdout = sys.stdout
     try:
         result = cli.main(args=list(arguments), prog_name="headway", standalone_mode=False)
         sys.stdout.flush()
@@ -81,9 +82,12 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        # The reader has seen enough; nothing is left to say, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _say_no_more()
+    except SystemExit:
+        # Of a pipe that breaks inside a command click makes this, after it muffled the streams.
+        if sys.stdout is stdout:
+            raise
+        return _say_no_more()
     except OSError as error:
         return _fail(f"{error.filename or 'i/o'}: {error.strerror or error}", 1)
     except Exception as error:
@@ -92,6 +96,12 @@ def run(arguments: Sequence[str]) -> int:
         kind = type(error).__name__
         return _fail(f"internal error: {kind}: {error} (HEADWAY_DEBUG=1 shows where)", 1)
     return result if isinstance(result, int) else 0
+
+
+def _say_no_more() -> int:
+    """The reader has seen enough; nothing is left to say, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _fail(message: str, exit_code: int) -> int:

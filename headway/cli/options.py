@@ -39,7 +39,9 @@ def _duration_s(text: str) -> float:
 RATE = _Parsed("rate", parse_rate_per_s)
 DURATION = _Parsed("duration", _duration_s)
 TARGET = _Parsed("target", Target.parse)
-COUNT = click.IntRange(min=1)
+# Spark counts in 32 bits, and offsets in 64.
+COUNT = click.IntRange(1, 2**31 - 1)
+ROWS = click.IntRange(1, 2**63 - 1)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 strict_option = click.option(

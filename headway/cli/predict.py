@@ -9,6 +9,7 @@ from headway.cli.options import (
     COUNT,
     DURATION,
     RATE,
+    ROWS,
     json_option,
     setting_options,
     strict_option,
@@ -24,7 +25,7 @@ _OUTSIDE = 5
 @click.option("--rate", type=RATE, help="Arrivals, e.g. 50k/s.")
 @setting_options
 @click.option("--executors", type=COUNT, help="Executors.")
-@click.option("--max-offsets", type=COUNT, help="Rate limit: most records per batch.")
+@click.option("--max-offsets", type=ROWS, help="Rate limit: most records per batch.")
 @click.option("--jvm-age", type=DURATION, help="Time since the executors started, e.g. 2min.")
 @strict_option
 @json_option

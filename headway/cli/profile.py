@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -9,12 +10,18 @@ import click
 from headway import api
 from headway.cli.progress import Progress
 from headway.domain import JobProfile
+from headway.errors import InputError
 from headway.units import format_duration, format_rate
 
 
 @click.command("profile")
 @click.argument("sources", nargs=-1, required=True, metavar="EVENTLOG...")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="YAML file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
+    help="YAML file.",
+)
 @click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable.")
 @click.option(
     "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
@@ -35,6 +42,8 @@ def command(
     """
     from headway.spec.profile_file import dump_profile
 
+    if output is not None:
+        _require_folder(output)
     with Progress() as progress:
         profile = api.profile(sources, queries=queries, master=master, progress=progress.step)
     if output is None:
@@ -43,6 +52,15 @@ def command(
     api.save_profile(profile, output)
     click.echo(_summary(profile), err=True)
     click.echo(str(output))
+
+
+def _require_folder(output: Path) -> None:
+    """Told before the logs are read, which takes a while."""
+    folder = output.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"{output}: no folder {folder}; make it, or name another file with -o")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{output}: the folder {folder} is not yours to write to")
 
 
 def _summary(profile: JobProfile) -> str:

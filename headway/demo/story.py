@@ -50,8 +50,8 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 def _planned(outcome: DemoOutcome) -> list[str]:
     folder = outcome.folder
     smaller = [
-        f"{format_rate(wished.arrivals.rate_per_s)} would take {_machines(wished)}: planned, and "
-        "run, for what this one can carry."
+        f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)} would take "
+        f"{_machines(wished)}: planned, and run, for what this one can carry."
         for wished in outcome.plans[:-1]
     ]
     return [

@@ -17,7 +17,7 @@ from headway.models.makespan import makespan_moments
 
 
 class LevelSpan(NamedTuple):
-    """Mean time of one level of stages as a function of the rows of the batch.
+    """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
 
     The costs are floats, or arrays with one value per setting (:class:`DurationStack`).
     """
@@ -45,7 +45,7 @@ class LevelSpan(NamedTuple):
 
 
 class DurationModel(NamedTuple):
-    """Mean duration of a batch as a function of its rows, at fixed slots and partitions.
+    """Mean duration of a batch by its rows, at fixed slots and partitions: theory.md (T1).
 
     ``driver_s`` is the time on the driver alone; ``levels`` are the stage levels in order.
     """

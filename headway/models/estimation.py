@@ -66,7 +66,7 @@ def is_spread(values: Array) -> bool:
 
     Notes
     -----
-    theory.md (E2). A coefficient of variation of 0.25 is two loads of ratio 1.7. Under that the
+    theory.md (E2). A coefficient of variation of 0.25 is two loads of ratio 5/3. Under that the
     slope is uncertain, and in a query that runs as fast as it can it is also biased: a slow batch
     makes the next one large.
 
@@ -81,6 +81,10 @@ def is_spread(values: Array) -> bool:
 
 def is_spread_within(variances: Array, means: Array) -> bool:
     """Whether the tasks of a batch differ enough in size, on average over batches.
+
+    Notes
+    -----
+    theory.md (E2).
 
     Examples
     --------

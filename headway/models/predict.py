@@ -65,7 +65,7 @@ def predict(
 
     Notes
     -----
-    theory.md (P1)-(P4).
+    theory.md (P1)-(P3).
     """
     if jvm_age_s is not None and not jvm_age_s > 0:
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
@@ -195,7 +195,7 @@ def _phases_s(
     settled: float,
     age_factor: float,
 ) -> Mapping[str, float]:
-    """The mean tuple latency, split; adds up to it exactly.
+    """The mean tuple latency, split; adds up to it exactly: theory.md (P1).
 
     A row meets intervals in proportion to their length, so the batch it lands in is the one
     that such an interval collects.

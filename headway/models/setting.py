@@ -31,7 +31,7 @@ _SLOW_WEIGHTS = _SLOW_TOTALS / _SLOW_TOTALS.sum()
 
 
 class SettingLaw(NamedTuple):
-    """Durations and latencies at an array of settings.
+    """Durations and latencies at an array of settings: theory.md (T4).
 
     The state has one more axis than the settings, the last: levels of the slow noise, which
     outlasts many batches, each with its share of time.
@@ -131,7 +131,12 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
 
 
 def after_commit_s(profile: JobProfile) -> float:
-    """Time of a batch that passes after its rows are committed: no row waits for it [s]."""
+    """Time of a batch that passes after its rows are committed: no row waits for it [s].
+
+    Notes
+    -----
+    theory.md (T1).
+    """
     return sum(phase.mean_s for phase in profile.driver_phases if phase.name in AFTER_COMMIT_PHASES)
 
 
@@ -205,7 +210,7 @@ def setting_law(
 
     Notes
     -----
-    theory.md (T1)-(T4), (B1)-(B6): the duration is replaced by its tangent at the settled
+    theory.md (T4), (B1)-(B6): the duration is replaced by its tangent at the settled
     batch, which is where the query works. The lasting part of the noise multiplies all durations
     for a while; the rest is drawn anew for every batch.
     """
@@ -217,7 +222,7 @@ def setting_law(
         AffineDuration(
             fixed_s=fixed_s,
             per_row_s=slope_s,
-            relative_noise=np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio,
+            relative_noise=_fresh_noise_ratio(profile),
             after_commit_s=np.minimum(factors * after_commit_s(profile), fixed_s),
         ),
         rate,
@@ -259,10 +264,21 @@ def load_ratio(
     rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
     inflation = rate * factors * model.slope_s(rows)
-    noise_ratio = np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio
     middle = inflation[..., inflation.shape[-1] // 2]
-    worst = np.max(inflation, axis=-1) * np.sqrt(1.0 + noise_ratio**2)
+    worst = np.max(inflation, axis=-1) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
     return np.asarray(np.maximum(middle / highest_inflation, worst))
+
+
+def allowed_inflation(profile: JobProfile, highest_inflation: float) -> float:
+    """The mean work per second of input at which `load_ratio` is 1, if no row comes cheaper [s/s].
+
+    Notes
+    -----
+    theory.md (P3).
+    """
+    levels = _slow_levels(profile)
+    worst = float(levels[-1]) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
+    return float(min(highest_inflation / levels[len(levels) // 2], 1.0 / worst))
 
 
 def _at_slow_levels(
@@ -270,9 +286,18 @@ def _at_slow_levels(
 ) -> tuple[Array, Array, Array]:
     """Settings with one more axis: the levels of the slow noise, whose mean is kept at one."""
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    levelled = factors[..., np.newaxis] * _slow_levels(profile)
+    return rate[..., np.newaxis], trigger[..., np.newaxis], levelled
+
+
+def _slow_levels(profile: JobProfile) -> Array:
     slow_sd = np.sqrt(profile.noise.autocorrelation) * profile.noise.batch_ratio
-    levels = np.exp(slow_sd * _SLOW_SCORES - 0.5 * slow_sd**2)
-    return rate[..., np.newaxis], trigger[..., np.newaxis], factors[..., np.newaxis] * levels
+    return np.asarray(np.exp(slow_sd * _SLOW_SCORES - 0.5 * slow_sd**2))
+
+
+def _fresh_noise_ratio(profile: JobProfile) -> float:
+    """Coefficient of variation of the part of the noise that every batch draws anew."""
+    return float(np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio)
 
 
 def increasing_root(

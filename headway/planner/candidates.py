@@ -16,6 +16,7 @@ from headway.models.predict import HIGHEST_QUOTED_INFLATION
 from headway.models.setting import (
     SettingLaw,
     after_commit_s,
+    allowed_inflation,
     duration_model,
     load_ratio,
     setting_law,
@@ -235,18 +236,27 @@ class Candidates:
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         rows = settled_batch_rows(self.durations.model(num_axes=1), rate, self.trigger_s)
+        factor = self._factor(rows[:, np.newaxis])[:, 0]
         small = np.flatnonzero(rows < fewest_rows(self.profile))
-        if not len(small):
-            return rate, self._factor(rows[:, np.newaxis])[:, 0]
+        if len(small):
+            better = self.take(small)._least_loaded(rate[small], rows[small])
+            rate, factor = rate.copy(), factor.copy()
+            rate[small], factor[small] = better
+        return rate, factor
+
+    def _least_loaded(self, rate_per_s: Array, rows: Array) -> tuple[Array, Array]:
+        """Of a rate and higher ones with batches up to the fewest rows, the shortest batches."""
         model, trigger_s = self.durations.model(num_axes=2), self.trigger_s[:, np.newaxis]
         larger = np.broadcast_to(
             fewest_rows(self.profile) * _SMALLER_BATCHES, (len(self), len(_SMALLER_BATCHES))
         )
         # The rate asked comes first, so that it wins where nothing is gained.
-        all_rows = np.column_stack([rows, larger])
-        rates = np.column_stack([rate, larger / np.maximum(trigger_s, model.mean_s(larger))])
-        factors = self._factor(all_rows)
-        duration_s = _lengthened_s(model, all_rows, rates, trigger_s, factors)
+        rates = np.column_stack([rate_per_s, larger / np.maximum(trigger_s, model.mean_s(larger))])
+        factors = self._factor(np.column_stack([rows, larger]))
+        lengthened = settled_batch_rows(model, rates, trigger_s, factors)
+        inflation = rates * factors * model.slope_s(lengthened)
+        has_room = inflation <= allowed_inflation(self.profile, HIGHEST_QUOTED_INFLATION)
+        duration_s = np.where(has_room, factors * model.mean_s(lengthened), np.inf)
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
         everyone = np.arange(len(self))
         return rates[everyone, best], factors[everyone, best]
@@ -301,18 +311,6 @@ def all_candidates(
 
 def _is_quotable(law: SettingLaw) -> BoolArray:
     return np.asarray(law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION))
-
-
-def _lengthened_s(
-    model: DurationModel, rows: Array, rate_per_s: Array, trigger_s: Array, factor: Array
-) -> Array:
-    """How long batches come out that take ``factor`` times as long, by the tangent at the rows."""
-    slope_s = model.slope_s(rows)
-    mean_s = model.mean_s(rows)
-    room = 1.0 - rate_per_s * factor * slope_s
-    free_running_s = factor * (mean_s - slope_s * rows) / np.where(room > 0, room, 1.0)
-    alone_s = np.where(room > 0, free_running_s, np.inf)
-    return np.where(factor * mean_s <= trigger_s, factor * mean_s, alone_s)
 
 
 def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:

@@ -222,7 +222,7 @@ def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s
 
 
 def _choose(profile: JobProfile, at_nodes: Candidates, rate_per_s: float) -> Candidates:
-    """The one setting to run at the chosen node count.
+    """The one setting to run at the chosen node count: theory.md (P6).
 
     Of the settings that would carry a quarter more than asked: today's partitions first, which
     spares a new checkpoint, then batches that keep to their trigger, then the rarest batches.
@@ -253,7 +253,7 @@ def _rate_limit(
     target: Target,
     setting: Candidates,
 ) -> int | None:
-    """The largest batch that by itself still meets the limit, to two digits.
+    """The largest batch that by itself still meets the limit, to two digits: theory.md (P6).
 
     After an outage the backlog is worked off in batches of this size, none of which outlasts the
     promise. None where it would leave too little to catch up with.
@@ -286,7 +286,7 @@ def _floor_s(
     space: SearchSpace,
     confidence: float,
 ) -> tuple[float, Candidates]:
-    """The lowest latency that any setting reaches at the asked rate, and that setting.
+    """The lowest latency that any setting reaches at the asked rate, and that setting: (P6).
 
     Of those that come close to it, one with the fewest nodes.
     """

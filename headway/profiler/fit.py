@@ -278,7 +278,7 @@ def _fit_stage(
     if is_spread(rows_per_task):
         terms = [np.ones_like(rows_per_task), rows_per_task]
         partitions = _partitions_written(runs, place)
-        if is_spread(partitions):
+        if _is_told_apart(partitions, np.column_stack(terms)):
             terms.append(partitions)
         fixed_s, per_row_s, *more = relative_huber(np.column_stack(terms), task_mean_s, weights)
         per_partition_s = float(more[0]) if more else 0.0
@@ -318,9 +318,19 @@ def _fit_stage(
 
 def _partitions_written(runs: Sequence[QueryRun], place: int) -> Array:
     """Readers that a task of the stage writes for: none where no exchange follows."""
-    last = len(runs[0].batches[0].stages) - 1
-    written = [0 if place == last else run.configuration.shuffle_partitions for run in runs]
+    behind = runs[0].batches[0].stages[place + 1 : place + 2]
+    followed = any(stage.has_parents for stage in behind)
+    written = [run.configuration.shuffle_partitions if followed else 0 for run in runs]
     return np.repeat(np.array(written, dtype=np.float64), [len(run.batches) for run in runs])
+
+
+def _is_told_apart(column: Array, terms: Array) -> bool:
+    """Whether a column differs enough between batches beyond what the other terms explain.
+
+    Two settings that differ in rows and partitions cannot tell what each of them costs.
+    """
+    explained = terms @ np.linalg.lstsq(terms, column)[0]
+    return is_spread(column.mean() + column - explained)
 
 
 def _by_parts(

@@ -77,11 +77,13 @@ def steady_part(
     label = f"query {query_label(last['query_id'], last['query_name'])}"
     stages = _stages_by_batch(stage_runs)
     # The first batch has no interval that filled it, and pays for planning and class loading.
-    filled = [report for report in reports[1:] if report["num_rows"] > 0]
+    filled = [report for report in reports[1:] if _known_rows(report) != 0]
     usable = [
         report
         for report in filled
-        if _is_timed(report) and _is_complete(stages.get(report["batch_id"], ()))
+        if _known_rows(report) > 0
+        and _is_timed(report)
+        and _is_complete(stages.get(report["batch_id"], ()))
     ]
     if len(usable) < LEAST_BATCHES:
         why = (
@@ -93,7 +95,7 @@ def steady_part(
     if len(usable) < len(filled):
         notes.append(
             f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: tasks "
-            "failed or are missing, or times make no sense"
+            "failed or are missing, or numbers make no sense"
         )
     intervals_s = _intervals_s(reports)
     jvm_started_s = _first_executor_s(executors, label, log_name) or reports[0]["started_s"]
@@ -127,7 +129,9 @@ def steady_part(
         notes.append(
             f"{label}: trigger interval unknown ({trigger.why}); taken as fast as possible"
         )
-    num_executors, cores = _executors_at(executors, steady[-1].started_s, label, log_name)
+    # Not the last, before which the clock may have been set back.
+    latest_s = max(sample.started_s for sample in steady)
+    num_executors, cores = _executors_at(executors, latest_s, label, log_name)
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
@@ -153,9 +157,15 @@ def _one_per_batch(reports: Sequence[Row]) -> list[Row]:
     by_batch: dict[int, Row] = {}
     for report in reports:
         known = by_batch.get(report["batch_id"])
-        if known is None or report["num_rows"] > known["num_rows"]:
+        if known is None or _known_rows(report) > _known_rows(known):
             by_batch[report["batch_id"]] = report
     return [by_batch[batch_id] for batch_id in sorted(by_batch)]
+
+
+def _known_rows(report: Row) -> float:
+    """Rows of the batch; less than none where the report does not tell."""
+    rows = report["num_rows"]
+    return float(rows) if rows is not None and 0 <= rows < _MOST_ROWS else -1.0
 
 
 def _is_timed(report: Row) -> bool:
@@ -163,7 +173,6 @@ def _is_timed(report: Row) -> bool:
     times_s = [seconds for seconds in phases_s.values() if seconds is not None]
     return (
         report["started_s"] is not None
-        and report["num_rows"] < _MOST_ROWS
         and 0 < (phases_s.get("triggerExecution") or 0.0) < _LONGEST_S
         and min(times_s) >= 0
         and max(times_s) < _LONGEST_S
@@ -195,9 +204,9 @@ def _intervals_s(reports: Sequence[Row]) -> dict[int, float]:
 def _rate_per_s(reports: Sequence[Row], intervals_s: Mapping[int, float]) -> float | None:
     """Rows over the time in which they arrived; batches without rows had that time too."""
     known = [
-        (report["num_rows"], intervals_s[report["batch_id"]])
+        (_known_rows(report), intervals_s[report["batch_id"]])
         for report in reports
-        if report["batch_id"] in intervals_s and 0 <= report["num_rows"] < _MOST_ROWS
+        if report["batch_id"] in intervals_s and _known_rows(report) >= 0
     ]
     rows, elapsed_s = (sum(values) for values in zip(*known, strict=True)) if known else (0, 0)
     return rows / elapsed_s if rows > 0 else None

@@ -101,7 +101,7 @@ def batches(events: DataFrame) -> DataFrame:
     rows_of_sources = F.aggregate(
         "sources",
         F.lit(0.0),
-        lambda total, source: total + _or_zero(source["numInputRows"].cast("double")),
+        lambda total, source: total + source["numInputRows"].cast("double"),
     )
     return progress.select(
         "app",
@@ -111,10 +111,8 @@ def batches(events: DataFrame) -> DataFrame:
         F.col("batchId").alias("batch_id"),
         F.try_to_timestamp(F.col("timestamp")).cast("double").alias("started_s"),
         F.transform_values("durationMs", lambda _, ms: _seconds(ms)).alias("phases_s"),
-        # Not every version states the sum, and some sources state no part of it.
-        F.greatest(_or_zero(rows_of_sources), _or_zero(F.col("numInputRows").cast("double"))).alias(
-            "num_rows"
-        ),
+        # Not every version states the sum, and not every source its part.
+        F.coalesce(rows_of_sources, F.col("numInputRows").cast("double")).alias("num_rows"),
         F.transform("sources", lambda source: source["description"]).alias("sources"),
         F.col("sink.description").alias("sink"),
         F.col("stateOperators").alias("stateful_operators"),
@@ -196,8 +194,8 @@ def _task_sums(events: DataFrame) -> DataFrame:
             F.col("Stage ID").alias("stage_id"),
             F.col("Stage Attempt ID").alias("attempt_id"),
             info["Task ID"].alias("task_id"),
-            _seconds(info["Launch Time"]).alias("launched_s"),
-            _seconds(info["Finish Time"]).alias("finished_s"),
+            info["Launch Time"].alias("launched_ms"),
+            info["Finish Time"].alias("finished_ms"),
             _seconds(info["Finish Time"] - info["Launch Time"]).alias("wall_s"),
             _seconds(_or_zero(metrics["Executor Run Time"])).alias("run_s"),
             (
@@ -213,7 +211,7 @@ def _task_sums(events: DataFrame) -> DataFrame:
         F.avg("wall_s").alias("task_mean_s"),
         F.stddev_samp("wall_s").alias("task_sd_s"),
         F.max("wall_s").alias("task_max_s"),
-        (F.max("finished_s") - F.min("launched_s")).alias("launch_to_finish_s"),
+        _seconds(F.max("finished_ms") - F.min("launched_ms")).alias("launch_to_finish_s"),
         F.avg(F.greatest(F.col("wall_s") - F.col("run_s"), F.lit(0.0))).alias("outside_run_s"),
         F.sum("rows").alias("rows_read"),
         F.var_pop("rows").alias("rows_variance"),

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from headway.domain import (
     Arrivals,
     Configuration,
-    DurationNoise,
-    JobProfile,
     Metric,
-    Plan,
     RowsLaw,
     Separation,
     StageProfile,
@@ -26,174 +21,14 @@ from headway.domain import (
     TasksRule,
 )
 from headway.errors import InputError
-from headway.models.arrays import Array
-from headway.models.calibration import spread_ratio
-from headway.models.duration import DurationModel
-from headway.models.predict import HIGHEST_QUOTED_INFLATION, predict
+from headway.models.predict import predict
 from headway.models.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from tests.factories import a_configuration, a_profile
+from tests.factories import a_profile
+from tests.planner.enumeration import Case, highest_rates, holds_at, random_case
 
 Z90 = float(ndtri(0.95))
-
-
-@dataclass(frozen=True)
-class Case:
-    """One question to the planner."""
-
-    profile: JobProfile
-    arrivals: Arrivals
-    target: Target
-    space: SearchSpace
-    confidence: float
-
-    def answer(self) -> Plan:
-        return plan(
-            self.profile, self.arrivals, self.target, self.space, confidence=self.confidence
-        )
-
-
-def random_profile(random: np.random.Generator) -> JobProfile:
-    exponent = float(random.choice([0.6, 0.8, 1.0]))
-    rows = float(random.choice([500.0, 5000.0, 50000.0]))
-    base = a_profile()
-    stages = (
-        replace(
-            base.stages[0],
-            num_source_tasks=int(random.integers(1, 9)),
-            task_fixed_s=float(random.uniform(0.005, 0.05)),
-            task_per_row_s=float(random.uniform(1e-6, 2e-5)),
-            task_per_partition_s=float(random.choice([0.0, 2e-4])),
-            task_noise_ratio=float(random.uniform(0.0, 0.6)),
-        ),
-        replace(
-            base.stages[1],
-            rows=RowsLaw(scale=rows ** (1 - exponent) * 0.8, exponent=exponent),
-            task_fixed_s=float(random.uniform(0.01, 0.1)),
-            task_per_row_s=float(random.uniform(1e-6, 5e-5)),
-            task_noise_ratio=float(random.uniform(0.0, 0.6)),
-        ),
-    )
-    seen = replace(
-        base.settings[0],
-        configuration=a_configuration(
-            executors=int(random.integers(1, 4)),
-            cores_per_executor=int(random.integers(1, 5)),
-            shuffle_partitions=int(random.choice([2, 5, 8, 16])),
-            trigger_s=float(random.choice([0.0, 0.5, 1.0, 4.0])),
-        ),
-        rows_per_batch_low=0.9 * rows,
-        rows_per_batch_high=1.1 * rows,
-    )
-    return replace(
-        base,
-        stages=stages if random.random() < 0.85 else stages[:1],
-        settings=(seen,),
-        arrivals=Arrivals(rate_per_s=rows, dispersion_ratio=float(random.choice([0.0, 1.0, 50.0]))),
-        noise=DurationNoise(
-            batch_ratio=float(random.uniform(0.01, 0.3)),
-            autocorrelation=float(random.choice([0.0, 0.3, 0.8])),
-            run_to_run_ratio=float(random.uniform(0.01, 0.12)),
-        ),
-    )
-
-
-def random_case(seed: int) -> Case:
-    random = np.random.default_rng(seed)
-    profile = random_profile(random)
-    rate_per_s = float(np.exp(random.uniform(np.log(50.0), np.log(1e6))))
-    return Case(
-        profile=profile,
-        arrivals=replace(profile.arrivals, rate_per_s=rate_per_s),
-        target=Target(
-            metric=Metric.BATCH if random.random() < 0.3 else Metric.TUPLE,
-            quantile=[None, 0.5, 0.95, 0.99][int(random.integers(4))],
-            limit_s=float(np.exp(random.uniform(np.log(0.25), np.log(8.0)))),
-        ),
-        space=SearchSpace(
-            max_nodes=int(random.integers(1, 6)),
-            executors_per_node=int(random.integers(1, 3)),
-            cores_per_executor=int(random.integers(1, 4)),
-            shuffle_partitions=int(random.integers(1, 20)) if random.random() < 0.6 else None,
-            trigger_s=float(random.choice([0.0, 0.7, 2.0])) if random.random() < 0.6 else None,
-        ),
-        confidence=float(random.choice([0.5, 0.8, 0.95, 0.99])),
-    )
-
-
-def holds_alone(
-    case: Case, num_slots: int, partitions: int, trigger_s: float, rates_per_s: Array
-) -> NDArray[np.bool_]:
-    """Whether one setting keeps the target at each of some rates, read off the latency law."""
-    model = duration_model(case.profile, num_slots, partitions)
-    rows = settled_batch_rows(model, rates_per_s, trigger_s)
-    factor = np.exp(
-        ndtri(case.confidence) * spread_ratio(case.profile, num_slots, partitions, rows)
-    )
-    slower = settled_batch_rows(model, rates_per_s, trigger_s, factor)
-    holds = rates_per_s * factor * model.slope_s(slower) <= HIGHEST_QUOTED_INFLATION
-    if holds.any():
-        holds[holds] = law_holds(case, model, trigger_s, rates_per_s[holds], factor[holds])
-    return np.asarray(holds)
-
-
-def law_holds(
-    case: Case, model: DurationModel, trigger_s: float, rates_per_s: Array, factor: Array
-) -> NDArray[np.bool_]:
-    law = setting_law(
-        case.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
-    )
-    quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
-    limit_s, quantile = case.target.limit_s, case.target.quantile
-    if case.target.metric is Metric.BATCH:
-        kept = (
-            law.batch_duration_mean_s() <= limit_s
-            if quantile is None
-            else law.batch_duration_cdf(limit_s) >= quantile
-        )
-    elif quantile is None:
-        kept = law.tuple_latency_mean_s() <= limit_s
-    else:
-        kept = law.tuple_latency_cdf(limit_s) >= quantile
-    return np.asarray(quotable & kept)
-
-
-def highest_rate(case: Case, num_slots: int, partitions: int, trigger_s: float) -> float:
-    """The last rate of a scan at which a setting keeps the target, refined twice.
-
-    What is known of a setting changes where its batches leave the profiled range at the lower
-    end: the scan starts from there, both ways.
-    """
-    model = duration_model(case.profile, num_slots, partitions)
-    rows = case.profile.rows_per_batch_range[0] / 1.5
-    edge = rows / max(trigger_s, float(model.mean_s(rows)))
-    rates = edge * np.concatenate(
-        [2.0 ** (-0.5 * np.arange(24.0, -1.0, -1.0)), 1.4 ** np.arange(1.0, 33.0)]
-    )
-    best = 0.0
-    for _ in range(3):
-        holds = holds_alone(case, num_slots, partitions, trigger_s, rates)
-        if not holds.any():
-            return best
-        last = int(np.flatnonzero(holds)[-1])
-        best = float(rates[last])
-        rates = np.geomspace(best, rates[min(last + 1, len(rates) - 1)], 10)
-    return best
-
-
-@lru_cache(maxsize=256)
-def highest_rates(seed: int) -> dict[int, float]:
-    """Of every node count, the best that any of its settings sustains: enumeration."""
-    case = random_case(seed)
-    return {
-        nodes: max(
-            highest_rate(case, case.space.num_slots(nodes), partitions, trigger_s)
-            for partitions in case.space.partition_choices(case.profile, nodes)
-            for trigger_s in case.space.trigger_choices_s(case.profile, case.target.limit_s)
-        )
-        for nodes in range(1, case.space.max_nodes + 1)
-    }
 
 
 def check_against_enumeration(seed: int) -> None:
@@ -203,12 +38,15 @@ def check_against_enumeration(seed: int) -> None:
     assert answer.feasible == bool(enough)
     if enough:
         assert answer.nodes == enough[0]
-    frontier = {point.nodes: point.sustainable_rate_per_s for point in answer.frontier}
-    listed = sorted(frontier)
-    for nodes in listed:
-        best = max(rates[count] for count in range(1, nodes + 1))
-        assert frontier[nodes] == pytest.approx(best, rel=0.01)
-    assert [frontier[nodes] for nodes in listed] == sorted(frontier.values())
+    reached = [point.sustainable_rate_per_s for point in answer.frontier]
+    assert reached == sorted(reached)
+    for point in answer.frontier:
+        best = max(rates[count] for count in range(1, point.nodes + 1))
+        assert point.sustainable_rate_per_s >= 0.99 * best
+        if point.sustainable_rate_per_s > 1.01 * best:
+            # Just below the capacity a second stretch of rates may be too short for the scan.
+            assert point.configuration is not None
+            assert holds_at(case, point.configuration, point.sustainable_rate_per_s)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -226,8 +64,8 @@ def test_the_random_cases_are_of_every_kind() -> None:
     cases = [random_case(seed) for seed in range(60)]
     assert {case.target.metric for case in cases} == {Metric.TUPLE, Metric.BATCH}
     assert {case.target.quantile for case in cases} == {None, 0.5, 0.95, 0.99}
-    feasible = [case.answer().feasible for case in cases[:30]]
-    assert 5 <= sum(feasible) <= 25
+    feasible = [case.answer().feasible for case in cases[:20]]
+    assert 4 <= sum(feasible) <= 16
     for pinned in ("shuffle_partitions", "trigger_s"):
         assert {getattr(case.space, pinned) is None for case in cases} == {True, False}
 
@@ -237,27 +75,27 @@ def nodes_needed(case: Case) -> float:
     return answer.nodes if answer.feasible else np.inf
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_more_rate_never_takes_fewer_nodes(seed: int) -> None:
     case = random_case(seed)
     needed = [
         nodes_needed(replace(case, arrivals=replace(case.arrivals, rate_per_s=rate_per_s)))
-        for rate_per_s in np.geomspace(0.5, 2e6, 14).tolist()
+        for rate_per_s in np.geomspace(0.5, 2e6, 10).tolist()
     ]
     assert needed == sorted(needed)
 
 
-@pytest.mark.parametrize("seed", range(12, 24))
+@pytest.mark.parametrize("seed", range(8, 16))
 def test_a_laxer_target_never_takes_more_nodes(seed: int) -> None:
     case = random_case(seed)
     needed = [
         nodes_needed(replace(case, target=replace(case.target, limit_s=limit_s)))
-        for limit_s in np.geomspace(0.1, 30.0, 14).tolist()
+        for limit_s in np.geomspace(0.1, 30.0, 10).tolist()
     ]
     assert needed == sorted(needed, reverse=True)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_every_plan_keeps_its_word(seed: int) -> None:
     case = random_case(seed)
     answer = case.answer()
@@ -305,7 +143,7 @@ def predicted_s(case: Case, configuration: Configuration) -> float:
     return float(value_s)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_the_rate_limit_keeps_the_promise_and_room_to_catch_up(seed: int) -> None:
     case = random_case(seed)
     answer = case.answer()
@@ -417,6 +255,7 @@ def test_the_frontier_of_many_nodes_is_thinned_but_ends_beyond_the_plan() -> Non
     profile = replace(
         a_profile(),
         stages=(replace(a_profile().stages[0], num_source_tasks=256, task_per_row_s=2e-4),),
+        settings=(replace(a_profile().settings[0], rows_per_batch_high=1e6),),
     )
     answer = plan(profile, Arrivals(rate_per_s=120000.0), Target.parse("p99 <= 10s"), space)
     counts = [point.nodes for point in answer.frontier]
@@ -462,7 +301,7 @@ def test_a_more_confident_plan_sustains_less() -> None:
     assert len(set(rates)) == 4
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(rate_per_s=st.floats(1.0, 5e5), limit_s=st.floats(0.2, 20.0))
 def test_what_is_predicted_of_a_plan_is_what_predict_says(
     rate_per_s: float, limit_s: float

@@ -142,9 +142,6 @@ def no_data_batches() -> list[str]:
             idle["progress"]["sources"][0]["numInputRows"] = 0
             idle["progress"]["durationMs"] = {"latestOffset": 1, "triggerExecution": 1}
             events.append(idle)
-            if progress["batchId"] % 3 == 1:
-                # It took the rows of the batch that is no more, in twice the time.
-                progress["sources"][0]["numInputRows"] += 0
         events.append(event)
     written.events = events
     return written.lines
@@ -170,6 +167,12 @@ def backwards(number: int, progress: Event) -> None:
     if number >= 20:
         start = np.datetime64(progress["timestamp"][:-1]) - np.timedelta64(600, "s")
         progress["timestamp"] = f"{start}Z"
+
+
+def as_in_2_3(_: int, progress: Event) -> None:
+    """Phases and operators as Spark 2.3 named them."""
+    progress["durationMs"]["getOffset"] = progress["durationMs"].pop("latestOffset")
+    without(progress["stateOperators"][0], "operatorName", "numShufflePartitions")
 
 
 def without(progress: Event, *names: str) -> None:
@@ -238,15 +241,7 @@ CASES: dict[str, Callable[[], Sequence[str]]] = {
         lambda number, event: without(event, "Task Metrics") if number in (100, 201) else None
     ),
     "old flags": lambda: of_tasks(lambda _, event: without(event["Task Info"], "Killed")),
-    "Spark 2.3": lambda: of_progress(
-        lambda _, progress: (
-            (
-                progress["durationMs"].update(getOffset=progress["durationMs"].pop("latestOffset")),
-                without(progress["stateOperators"][0], "operatorName", "numShufflePartitions"),
-            )
-            and None
-        )
-    ),
+    "Spark 2.3": lambda: of_progress(as_in_2_3),
     "offsets as text": lambda: of_progress(
         lambda _, progress: progress["sources"][0].update(
             endOffset='{"orders":{"0":1}}', startOffset="7", latestOffset=7
@@ -400,11 +395,6 @@ def assert_stage(found: StageProfile, true: Stage) -> None:
     assert found.num_source_tasks == true.num_tasks
 
 
-def comparable(profile: JobProfile) -> JobProfile:
-    """Without the notes."""
-    return replace(profile, notes=())
-
-
 def test_costs_come_back_from_two_settings(profiled: Profiled) -> None:
     profile = profiled("two settings")
     assert_stage(profile.stages[0], MAP)
@@ -481,14 +471,16 @@ def test_a_run_that_strays_is_named(profiled: Profiled) -> None:
     assert notes[0].startswith("query large (aaaaaaaa): batches took +")
 
 
-@pytest.mark.parametrize("wanted", ["small", SMALL.query_id, SMALL.query_id[:12]])
+@pytest.mark.parametrize("wanted", ["small", SMALL.query_id, SMALL.query_id[:36]])
 def test_a_query_is_chosen_by_name_or_id(profiled: Profiled, wanted: str) -> None:
-    if wanted == SMALL.query_id[:12]:
-        both = profiled("two settings", queries=[wanted])
-        assert [setting.query_name for setting in both.settings] == ["small", "large"]
-        return
     (setting,) = profiled("two settings", queries=[wanted]).settings
     assert setting.query_name == "small"
+
+
+@pytest.mark.parametrize("wanted", [["aaaaaaaa"], ["large", "small"], ["small", "large", "large"]])
+def test_several_queries_are_chosen_each_once(profiled: Profiled, wanted: list[str]) -> None:
+    names = [setting.query_name for setting in profiled("two settings", queries=wanted).settings]
+    assert names == ["small", "large"]
 
 
 @pytest.mark.parametrize("wanted", ["no such", "aaaa", "", "SMALL"])
@@ -564,7 +556,7 @@ def test_what_does_not_matter_changes_nothing(profiled: Profiled, name: str) -> 
     ("name", "num_lost"),
     [
         ("retried stage", 1),
-        ("negative", 1),
+        ("negative", 2),
         ("huge", 2),
         ("huge tasks", 2),
         ("some without metrics", 2),
@@ -665,7 +657,11 @@ def test_measured_runs_come_back(
         with subtests.test(query=truth["query_id"]):
             assert setting.query_id == truth["query_id"]
             assert setting.configuration.num_slots == truth["cores"]
-            assert setting.configuration.trigger_s == truth["trigger_s"]
+            if truth["batch_duration_s"]["mean"] > truth["trigger_s"]:
+                # Batches that overrun the interval follow each other: the log does not tell it.
+                assert setting.configuration.trigger_s == 0.0
+            else:
+                assert setting.configuration.trigger_s == truth["trigger_s"]
             assert setting.configuration.shuffle_partitions == truth["shuffle_partitions"]
             assert setting.rate_per_s == pytest.approx(truth["rate_per_s"], rel=0.01)
             # Few batches, and cut after another time than these.
@@ -676,7 +672,7 @@ def test_measured_runs_come_back(
 
 @pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
 def test_published_logs_are_profiled_or_refused(spark: SparkSession, tmp_path: Path) -> None:
-    logs = []
+    logs: list[EventLog] = []
     for file in sorted(path for path in (DATA / "eventlogs").rglob("*") if path.is_file()):
         try:
             (found,) = find_event_logs([file])
@@ -694,5 +690,6 @@ def test_published_logs_are_profiled_or_refused(spark: SparkSession, tmp_path: P
         except HeadwayError as error:
             assert event_log.name in str(error)
             assert "\n" not in str(error)
+    assert profiles
     for profile in profiles:
         assert dump_profile(profile)

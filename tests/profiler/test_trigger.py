@@ -12,7 +12,8 @@ def on_grid(
 ) -> tuple[Array, Array]:
     """Starts by Spark's rule: on the grid after an idle gap, at once when a batch ran over."""
     random = np.random.default_rng(seed)
-    starts, free_s = [], 1.79e9 + random.uniform(0, 100)
+    starts: list[float] = []
+    free_s = 1.79e9 + random.uniform(0, 100)
     for duration_s in durations_s:
         started_s = np.ceil(free_s / trigger_s) * trigger_s
         if starts and duration_s > trigger_s:

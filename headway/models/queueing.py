@@ -1,0 +1,374 @@
+"""Closed forms for the wait in a queue with one server, first come first served."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+
+_SMALLEST_WAIT_PROB = 1e-12
+
+
+class WaitMoments(NamedTuple):
+    """Mean [s], variance [s^2] and probability [-] of a wait; service is not part of it."""
+
+    mean_s: Array
+    variance_s2: Array
+    wait_prob: Array
+
+    @property
+    def second_moment_s2(self) -> Array:
+        """Second moment about zero. [s^2]"""
+        return self.variance_s2 + self.mean_s * self.mean_s
+
+
+def kingman_bound_s(
+    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
+) -> Array:
+    r"""Upper bound of the mean wait of any queue with independent arrivals and services.
+
+    Parameters
+    ----------
+    interarrival_s : float or (n,) array, > 0
+        Mean time between arrivals. [s]
+    interarrival_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation; 0 is a clock, 1 is Poisson. [-]
+    service_s : float or (n,) array, > 0
+        Mean service time. [s]
+    service_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast [s]; ``inf`` from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q1); Kingman (1962). Tight towards utilization 1, several times too large for
+    clocked arrivals below 0.9: a bound for checks, not a prediction.
+
+    Examples
+    --------
+    >>> float(kingman_bound_s(1.0, 0.25, 0.8, 0.25))
+    1.025
+    """
+    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
+    variance = queue.interarrival_scv * queue.interarrival_s**2
+    variance = variance + queue.service_scv * queue.service_s**2
+    return queue.or_inf(variance / (2.0 * queue.slack_s))
+
+
+def heavy_traffic_wait_s(
+    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
+) -> Array:
+    r"""Mean wait as the product of variability, utilization and service time ("VUT").
+
+    Parameters
+    ----------
+    interarrival_s : float or (n,) array, > 0
+        Mean time between arrivals. [s]
+    interarrival_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation. [-]
+    service_s : float or (n,) array, > 0
+        Mean service time. [s]
+    service_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast [s]; ``inf`` from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q2). Exact for Poisson arrivals, and in the limit of utilization 1.
+
+    Examples
+    --------
+    >>> float(heavy_traffic_wait_s(1.0, 0.25, 0.8, 0.25))
+    0.8
+    """
+    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
+    return queue.or_inf(queue.heavy_traffic_s())
+
+
+def marchal_wait_s(
+    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
+) -> Array:
+    r"""Mean wait by Marchal's correction of Kingman's bound.
+
+    Parameters
+    ----------
+    interarrival_s : float or (n,) array, > 0
+        Mean time between arrivals. [s]
+    interarrival_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation; near 1, see Notes. [-]
+    service_s : float or (n,) array, > 0
+        Mean service time. [s]
+    service_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast [s]; ``inf`` from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q3); Marchal (1976). Exact for Poisson arrivals; twice the wait of a clocked queue
+    at utilization 0.7 and service cv 0.3.
+
+    Examples
+    --------
+    >>> float(marchal_wait_s(1.0, 0.25, 0.8, 0.25))
+    0.70690
+    """
+    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
+    bound = kingman_bound_s(interarrival_s, interarrival_scv, service_s, service_scv)
+    rho2 = queue.utilization**2
+    return queue.or_inf(bound * rho2 * (1.0 + queue.service_scv) / (1.0 + rho2 * queue.service_scv))
+
+
+def kraemer_langenbach_belz_wait_s(
+    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
+) -> Array:
+    r"""Mean wait by the formula of Kraemer and Langenbach-Belz.
+
+    Parameters
+    ----------
+    interarrival_s : float or (n,) array, > 0
+        Mean time between arrivals. [s]
+    interarrival_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation; not 0, see Notes. [-]
+    service_s : float or (n,) array, > 0
+        Mean service time. [s]
+    service_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast [s]; ``inf`` from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q4); Kraemer and Langenbach-Belz (1976). Exact for Poisson arrivals. Orders of
+    magnitude too small for clocked arrivals with a service cv below 0.5.
+
+    Examples
+    --------
+    >>> float(kraemer_langenbach_belz_wait_s(1.0, 0.25, 0.8, 0.25))
+    0.66322
+    """
+    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
+    return queue.or_inf(queue.heavy_traffic_s() * _correction(queue, for_bursty=True))
+
+
+def qna_wait(
+    interarrival_s: Numeric,
+    interarrival_scv: Numeric,
+    service_s: Numeric,
+    service_scv: Numeric,
+    service_third_ratio: Numeric,
+) -> WaitMoments:
+    r"""Mean, variance and probability of a wait as in Whitt's Queueing Network Analyzer.
+
+    Parameters
+    ----------
+    interarrival_s : float or (n,) array, > 0
+        Mean time between arrivals. [s]
+    interarrival_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation; 0.8 to 1.5, see Notes. [-]
+    service_s : float or (n,) array, > 0
+        Mean service time. [s]
+    service_scv : float or (n,) array, >= 0
+        Its squared coefficient of variation. [-]
+    service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
+        Third moment of the service time over the cube of its mean. [-]
+
+    Returns
+    -------
+    WaitMoments
+        Inputs broadcast; ``inf`` moments and probability 1 from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range; no law has a third ratio below the stated one.
+
+    Notes
+    -----
+    theory.md (Q5); Whitt (1983). Exact for Poisson arrivals. The variance is 58 % low for clocked
+    arrivals at utilization 0.9 and service cv 0.3.
+
+    Examples
+    --------
+    >>> [round(float(value), 5) for value in qna_wait(1.0, 0.25, 0.8, 0.25, 1.953125)]
+    [0.66322, 0.85846, 0.65500]
+    """
+    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
+    third = np.asarray(service_third_ratio, dtype=np.float64)
+    rho, idle = queue.utilization, queue.slack_s / queue.interarrival_s
+    ca2, cs2 = queue.interarrival_scv, queue.service_scv
+    # E[S] E[S^3] >= E[S^2]^2; the tolerance lets rounded moments of a constant pass.
+    if not np.all(third >= (1.0 + cs2) ** 2 * (1.0 - 1e-9)):
+        raise ValueError("service_third_ratio must be at least (1 + service_scv)^2")
+    mean = queue.heavy_traffic_s() * _correction(queue, for_bursty=False)
+
+    spread = 4.0 * ca2 + cs2
+    regular = (1.0 + ca2 + rho * cs2) / (idle + rho * cs2 + rho * rho * spread)
+    bursty = 4.0 * rho / (ca2 + rho * rho * spread + (ca2 <= 1.0))
+    delay_prob = rho + (ca2 - 1.0) * rho * idle * np.where(ca2 <= 1.0, regular, bursty)
+    # The formula reaches 0 for two clocks, and the probability divides below.
+    delay_prob = np.clip(delay_prob, _SMALLEST_WAIT_PROB, 1.0)
+    delayed_scv = 2.0 * rho - 1.0 + 4.0 * idle * third / (3.0 * (cs2 + 1.0) ** 2)
+    variance = mean * mean * (delayed_scv + 1.0 - delay_prob) / delay_prob
+    return WaitMoments(
+        queue.or_inf(mean), queue.or_inf(variance), np.where(queue.stable, delay_prob, 1.0)
+    )
+
+
+def pollaczek_khinchine_wait(
+    interarrival_s: Numeric,
+    service_s: Numeric,
+    service_second_moment_s2: Numeric,
+    service_third_moment_s3: Numeric,
+) -> WaitMoments:
+    r"""Exact wait for Poisson arrivals and any service law.
+
+    Parameters
+    ----------
+    interarrival_s : float or (n,) array, > 0
+        Mean time between arrivals. [s]
+    service_s : float or (n,) array, > 0
+        Mean service time. [s]
+    service_second_moment_s2 : float or (n,) array, >= service_s^2
+        Second moment of the service time about zero. [s^2]
+    service_third_moment_s3 : float or (n,) array, > 0
+        Third moment of the service time about zero. [s^3]
+
+    Returns
+    -------
+    WaitMoments
+        Inputs broadcast; ``inf`` moments and probability 1 from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q6); Pollaczek (1930), Khinchine (1932). The variance is a sum of positive terms:
+    nothing cancels in light traffic.
+
+    Examples
+    --------
+    >>> wait = pollaczek_khinchine_wait(1.0, 0.8, 0.8, 1.0)
+    >>> float(wait.mean_s), float(wait.second_moment_s2), float(wait.variance_s2)
+    (2.00000, 9.66667, 5.66667)
+    """
+    interarrival, service, second, third = (
+        np.asarray(value, dtype=np.float64)
+        for value in (
+            interarrival_s,
+            service_s,
+            service_second_moment_s2,
+            service_third_moment_s3,
+        )
+    )
+    if not (np.all(interarrival > 0.0) and np.all(service > 0.0) and np.all(third > 0.0)):
+        raise ValueError("interarrival_s, service_s and the third moment must be positive")
+    if not np.all(second >= service * service * (1.0 - 1e-12)):
+        raise ValueError("service_second_moment_s2 must be at least service_s^2")
+    shape = np.broadcast_shapes(interarrival.shape, service.shape, second.shape, third.shape)
+    stable = np.broadcast_to(service < interarrival, shape)
+    slack = np.where(stable, interarrival - service, 1.0)
+    mean = second / (2.0 * slack)
+    variance = mean * mean + third / (3.0 * slack)
+    return WaitMoments(
+        np.where(stable, mean, np.inf),
+        np.where(stable, variance, np.inf),
+        np.where(stable, service / interarrival, 1.0),
+    )
+
+
+class _Queue(NamedTuple):
+    """Checked inputs. Where the queue is unstable, ``slack_s`` is a stand-in that divides."""
+
+    interarrival_s: Array
+    interarrival_scv: Array
+    service_s: Array
+    service_scv: Array
+    slack_s: Array  # between arrivals, subtracted once: 1 - rho after rounding loses digits
+    stable: NDArray[np.bool_]
+
+    @classmethod
+    def checked(
+        cls,
+        interarrival_s: Numeric,
+        interarrival_scv: Numeric,
+        service_s: Numeric,
+        service_scv: Numeric,
+    ) -> _Queue:
+        interarrival, ca2, service, cs2 = (
+            np.asarray(value, dtype=np.float64)
+            for value in (interarrival_s, interarrival_scv, service_s, service_scv)
+        )
+        if not all(np.all(np.isfinite(value)) for value in (interarrival, ca2, service, cs2)):
+            raise ValueError("times and their variability must be finite")
+        if not (np.all(interarrival > 0.0) and np.all(service > 0.0)):
+            raise ValueError("interarrival_s and service_s must be positive")
+        if not (np.all(ca2 >= 0.0) and np.all(cs2 >= 0.0)):
+            raise ValueError("interarrival_scv and service_scv must be non-negative")
+        stable = service < interarrival
+        slack = np.where(stable, interarrival - service, interarrival)
+        return cls(interarrival, ca2, service, cs2, slack, stable)
+
+    @property
+    def utilization(self) -> Array:
+        return self.service_s / self.interarrival_s
+
+    def heavy_traffic_s(self) -> Array:
+        variability = (self.interarrival_scv + self.service_scv) / 2.0
+        return self.service_s / self.slack_s * self.service_s * variability
+
+    def or_inf(self, value: Array) -> Array:
+        return np.where(self.stable, value, np.inf)
+
+
+def _correction(queue: _Queue, *, for_bursty: bool) -> Array:
+    """Factor on heavy traffic, (Q4); QNA leaves it at 1 for arrivals burstier than Poisson."""
+    ca2, cs2 = queue.interarrival_scv, queue.service_scv
+    idle = queue.slack_s / queue.interarrival_s
+    rho = queue.utilization
+    total = ca2 + cs2
+    # Two clocks: nothing varies and nothing waits, whatever the factor.
+    safe_total = np.where(total > 0.0, total, 1.0)
+    regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
+    bursty = np.exp(-idle * (ca2 - 1.0) / (ca2 + 4.0 * cs2 + (ca2 <= 1.0))) if for_bursty else 1.0
+    return np.where(ca2 <= 1.0, regular, bursty)

@@ -1,0 +1,210 @@
+"""A queue played job by job: the oracle of `headway.models.wait`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueueTrace:
+    """Waits of the jobs that were played, in the order of arrival.
+
+    Parameters
+    ----------
+    wait_s : (n,) array, >= 0
+        Time from the arrival of each job to its start. [s]
+    service_s : (n,) array, > 0
+        Time from its start to its end. [s]
+
+    Examples
+    --------
+    >>> trace = QueueTrace(wait_s=np.array([0.0, 3.0, 1.0, 0.0]), service_s=np.ones(4))
+    >>> trace.mean_s, trace.wait_prob, trace.quantile_s(0.75).tolist()
+    (1.0, 0.5, 1.0)
+    """
+
+    wait_s: Array
+    service_s: Array
+
+    @property
+    def mean_s(self) -> float:
+        """Mean wait. [s]"""
+        return float(self.wait_s.mean())
+
+    @property
+    def variance_s2(self) -> float:
+        """Variance of the wait. [s^2]"""
+        return float(self.wait_s.var())
+
+    @property
+    def wait_prob(self) -> float:
+        """Share of jobs that waited. [-]"""
+        return float(np.mean(self.wait_s > 0.0))
+
+    def quantile_s(self, q: Numeric) -> Array:
+        """Smallest observed wait that a share ``q`` of the jobs does not exceed, 0..1. [s]"""
+        return np.asarray(np.quantile(self.wait_s, q, method="inverted_cdf"))
+
+
+def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float = 0.0) -> Array:
+    r"""Waits of given jobs, first come first served by one server.
+
+    Parameters
+    ----------
+    interarrival_s : (n,) array, >= 0
+        Time from the arrival of each job to that of the next one; 0 within a bulk. [s]
+    service_s : (n,) array, >= 0
+        Service time of each job. [s]
+    first_wait_s : float, >= 0
+        Wait of the first job. [s]
+
+    Returns
+    -------
+    (n,) array
+        Wait of each job. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range or the arrays differ in length.
+
+    Notes
+    -----
+    theory.md (Q19); Lindley (1952).
+
+    Examples
+    --------
+    >>> lindley_waits_s(np.array([2.0, 0.0, 2.0, 9.0]), np.array([3.0, 1.0, 1.0, 1.0]))
+    array([0., 1., 2., 1.])
+    """
+    arrival = np.asarray(interarrival_s, dtype=np.float64)
+    service = np.asarray(service_s, dtype=np.float64)
+    if arrival.ndim != 1 or arrival.shape != service.shape or len(arrival) == 0:
+        raise ValueError("interarrival_s and service_s must be of one length, at least 1")
+    if not (np.all(arrival >= 0.0) and np.all(service >= 0.0) and first_wait_s >= 0.0):
+        raise ValueError("times must be non-negative")
+    wait = np.empty(len(arrival))
+    carried = first_wait_s
+    # In blocks, so that the running sum keeps its digits however long the trace.
+    for start in range(0, len(arrival), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        walk = np.cumsum(service[block] - arrival[block])
+        # The wait is the walk above its lowest point so far, or above -carried before any idling.
+        lowest = np.minimum(np.minimum.accumulate(walk), -carried)
+        wait[start] = carried
+        after = walk - lowest
+        wait[start + 1 : start + _BLOCK] = after[:-1]
+        carried = float(after[-1])
+    return wait
+
+
+def correlated_lognormal_s(
+    mean_s: float, cv: float, autocorrelation: float, *, num_values: int, seed: int
+) -> Array:
+    r"""Lognormal times whose logarithms are autoregressive of first order, and stationary.
+
+    Parameters
+    ----------
+    mean_s : float, > 0
+        Mean. [s]
+    cv : float, >= 0
+        Coefficient of variation. [-]
+    autocorrelation : float, -1 < phi < 1
+        Correlation of the logarithms of successive times; 0 makes them independent. [-]
+    num_values : int, >= 1
+        How many. [-]
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    (num_values,) array
+        Times in their order. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q19).
+
+    Examples
+    --------
+    >>> correlated_lognormal_s(2.0, 0.0, 0.5, num_values=3, seed=1)
+    array([2., 2., 2.])
+    """
+    if not (mean_s > 0.0 and cv >= 0.0 and abs(autocorrelation) < 1.0 and num_values >= 1):
+        raise ValueError("need mean_s > 0, cv >= 0, |autocorrelation| < 1 and a value")
+    log_variance = float(np.log1p(cv * cv))
+    normal = _autoregressive_normals(autocorrelation, num_values, np.random.default_rng(seed))
+    times: Array = mean_s * np.exp(np.sqrt(log_variance) * normal - log_variance / 2.0)
+    return times
+
+
+def simulate_queue(
+    interarrival_s: Array, service_s: Array, *, bulk_size: int = 1, num_warmup: int = 0
+) -> QueueTrace:
+    r"""Play a queue with given times; arrivals come in bulks of one size.
+
+    Parameters
+    ----------
+    interarrival_s : (b,) or 0-d array, >= 0
+        Time from each bulk to the next, or the one period of a clock. [s]
+    service_s : (n,) array, >= 0, n a multiple of ``bulk_size``
+        Service time of each job. [s]
+    bulk_size : int, >= 1
+        Jobs that arrive together. [-]
+    num_warmup : int, >= 0
+        Jobs at the start that are played but not reported. [-]
+
+    Returns
+    -------
+    QueueTrace
+        Of all jobs but the first ``num_warmup``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range or numbers do not match.
+
+    Notes
+    -----
+    theory.md (Q19).
+
+    Examples
+    --------
+    >>> simulate_queue(np.array(10.0), np.full(4, 3.0), bulk_size=2).wait_s
+    array([0., 3., 0., 3.])
+    """
+    service = np.asarray(service_s, dtype=np.float64)
+    if bulk_size < 1 or service.ndim != 1 or len(service) == 0 or len(service) % bulk_size:
+        raise ValueError("service_s must hold whole bulks of at least one job")
+    if not 0 <= num_warmup < len(service):
+        raise ValueError("num_warmup must leave at least one job")
+    between = np.zeros(service.shape)
+    between[bulk_size - 1 :: bulk_size] = interarrival_s
+    wait = lindley_waits_s(between, service)
+    return QueueTrace(wait_s=wait[num_warmup:], service_s=service[num_warmup:])
+
+
+def _autoregressive_normals(
+    autocorrelation: float, num_values: int, generator: np.random.Generator
+) -> Array:
+    if autocorrelation == 0.0:
+        return generator.standard_normal(num_values)
+    # Shocks older than this weigh less than rounding does.
+    memory = int(np.ceil(np.log(1e-17) / np.log(abs(autocorrelation)))) + 1
+    shock = generator.standard_normal(num_values + memory - 1)
+    weight = autocorrelation ** np.arange(memory, dtype=float)
+    weight *= np.sqrt(1.0 - autocorrelation**2)
+    num_cells = 1 << (len(shock) - 1).bit_length()
+    transform = np.fft.rfft(shock, num_cells) * np.fft.rfft(weight, num_cells)
+    return np.fft.irfft(transform, num_cells)[memory - 1 : len(shock)]

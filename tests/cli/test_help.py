@@ -1,0 +1,51 @@
+"""Help says first what a command does, and shows how it is used."""
+
+from __future__ import annotations
+
+import pytest
+
+from headway import __version__
+from headway.cli.main import _COMMANDS, run
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_help_of_a_command_has_purpose_and_example(
+    capsys: pytest.CaptureFixture[str], name: str, option: str
+) -> None:
+    assert run([name, option]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    usage, purpose, *rest = [line for line in out.splitlines() if line.strip()]
+    assert usage.startswith(f"Usage: headway {name}")
+    assert purpose.strip()[0].isupper()
+    assert any(line.strip().startswith(f"headway {name}") for line in rest[:2])
+    assert max(map(len, out.splitlines())) <= 100
+    assert "\x1b" not in out
+    assert "\b" not in out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
+def test_the_overview_lists_every_command(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert run(arguments) == 0
+    out = capsys.readouterr().out
+    for name, (_, purpose) in _COMMANDS.items():
+        assert f"  {name}" in out
+        assert purpose in out
+    assert "headway demo" in out
+
+
+def test_no_command_at_all_shows_the_overview_as_a_usage_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Usage: headway" in err
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"headway, version {__version__}\n"

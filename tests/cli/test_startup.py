@@ -1,0 +1,88 @@
+"""Start-up is part of the answer: heavy packages stay out, and pipes may close."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headway.spec.profile_file import dump_profile
+from tests.factories import a_profile
+
+HEAVY = ("pyspark", "pandas", "cvxpy", "scipy.optimize", "scipy.stats", "matplotlib", "rich")
+_LISTING = """
+import sys
+from headway.cli.main import run
+
+code = run(sys.argv[1:])
+sys.stderr.write(" ".join(sys.modules))
+sys.exit(code)
+"""
+PLAN = ["--rate", "5k/s", "--target", "p99 <= 5s"]
+
+
+@pytest.fixture(scope="module")
+def profile_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("profile") / "job.profile.yaml"
+    path.write_text(dump_profile(a_profile()), encoding="utf-8")
+    return str(path)
+
+
+def loaded_modules(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", _LISTING, *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["predict", "PROFILE"], ["plan", "PROFILE", *PLAN]], ids=["predict", "plan"]
+)
+def test_answers_come_without_heavy_packages(profile_file: str, arguments: list[str]) -> None:
+    words = [profile_file if word == "PROFILE" else word for word in arguments]
+    assert not loaded_modules(*words).intersection(HEAVY)
+
+
+@pytest.mark.parametrize("command", [(), ("predict",), ("plan",), ("profile",), ("demo",)])
+def test_help_comes_without_numbers_and_schemas(command: tuple[str, ...]) -> None:
+    modules = loaded_modules(*command, "--help")
+    assert not modules.intersection((*HEAVY, "numpy", "pydantic", "yaml"))
+
+
+@pytest.mark.parametrize("arguments", [["plan", "PROFILE", *PLAN], ["plan", "-h"], ["--help"]])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(
+    profile_file: str, arguments: list[str]
+) -> None:
+    words = [profile_file if word == "PROFILE" else word for word in arguments]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "headway", *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(writing)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_a_full_device_is_one_line(profile_file: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headway", "plan", profile_file, *PLAN],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["headway: i/o: No space left on device"]

@@ -1,0 +1,202 @@
+"""Random questions to the planner, and their answers by enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from headway.domain import (
+    Arrivals,
+    Configuration,
+    DurationNoise,
+    JobProfile,
+    Metric,
+    Plan,
+    RowsLaw,
+    Target,
+)
+from headway.models.arrays import Array
+from headway.models.calibration import spread_ratio
+from headway.models.duration import DurationModel
+from headway.models.predict import HIGHEST_QUOTED_INFLATION
+from headway.models.setting import duration_model, setting_law, settled_batch_rows
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_configuration, a_profile
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question to the planner."""
+
+    profile: JobProfile
+    arrivals: Arrivals
+    target: Target
+    space: SearchSpace
+    confidence: float
+
+    def answer(self) -> Plan:
+        return plan(
+            self.profile, self.arrivals, self.target, self.space, confidence=self.confidence
+        )
+
+
+def random_profile(random: np.random.Generator) -> JobProfile:
+    exponent = float(random.choice([0.6, 0.8, 1.0]))
+    rows = float(random.choice([500.0, 5000.0, 50000.0]))
+    base = a_profile()
+    stages = (
+        replace(
+            base.stages[0],
+            num_source_tasks=int(random.integers(1, 9)),
+            task_fixed_s=float(random.uniform(0.005, 0.05)),
+            task_per_row_s=float(random.uniform(1e-6, 2e-5)),
+            task_per_partition_s=float(random.choice([0.0, 2e-4])),
+            task_noise_ratio=float(random.uniform(0.0, 0.6)),
+        ),
+        replace(
+            base.stages[1],
+            rows=RowsLaw(scale=rows ** (1 - exponent) * 0.8, exponent=exponent),
+            task_fixed_s=float(random.uniform(0.01, 0.1)),
+            task_per_row_s=float(random.uniform(1e-6, 5e-5)),
+            task_noise_ratio=float(random.uniform(0.0, 0.6)),
+        ),
+    )
+    seen = replace(
+        base.settings[0],
+        configuration=a_configuration(
+            executors=int(random.integers(1, 4)),
+            cores_per_executor=int(random.integers(1, 5)),
+            shuffle_partitions=int(random.choice([2, 5, 8, 16])),
+            trigger_s=float(random.choice([0.0, 0.5, 1.0, 4.0])),
+        ),
+        rows_per_batch_low=0.9 * rows,
+        rows_per_batch_high=1.1 * rows,
+    )
+    return replace(
+        base,
+        stages=stages if random.random() < 0.85 else stages[:1],
+        settings=(seen,),
+        arrivals=Arrivals(rate_per_s=rows, dispersion_ratio=float(random.choice([0.0, 1.0, 50.0]))),
+        noise=DurationNoise(
+            batch_ratio=float(random.uniform(0.01, 0.3)),
+            autocorrelation=float(random.choice([0.0, 0.3, 0.8])),
+            run_to_run_ratio=float(random.uniform(0.01, 0.12)),
+        ),
+    )
+
+
+def random_case(seed: int) -> Case:
+    random = np.random.default_rng(seed)
+    profile = random_profile(random)
+    rate_per_s = float(np.exp(random.uniform(np.log(50.0), np.log(1e6))))
+    pinned_partitions, pinned_trigger = random.random(2) < 0.6
+    # Enumeration takes its time where nothing is pinned.
+    most_nodes = 5 if pinned_partitions or pinned_trigger else 2
+    return Case(
+        profile=profile,
+        arrivals=replace(profile.arrivals, rate_per_s=rate_per_s),
+        target=Target(
+            metric=Metric.BATCH if random.random() < 0.3 else Metric.TUPLE,
+            quantile=[None, 0.5, 0.95, 0.99][int(random.integers(4))],
+            limit_s=float(np.exp(random.uniform(np.log(0.25), np.log(8.0)))),
+        ),
+        space=SearchSpace(
+            max_nodes=int(random.integers(1, most_nodes + 1)),
+            executors_per_node=int(random.integers(1, 3)),
+            cores_per_executor=int(random.integers(1, 4)),
+            shuffle_partitions=int(random.integers(1, 20)) if pinned_partitions else None,
+            trigger_s=float(random.choice([0.0, 0.7, 2.0])) if pinned_trigger else None,
+        ),
+        confidence=float(random.choice([0.5, 0.8, 0.95, 0.99])),
+    )
+
+
+def holds_alone(
+    case: Case, num_slots: int, partitions: int, trigger_s: float, rates_per_s: Array
+) -> NDArray[np.bool_]:
+    """Whether one setting keeps the target at each of some rates, read off the latency law."""
+    model = duration_model(case.profile, num_slots, partitions)
+    rows = settled_batch_rows(model, rates_per_s, trigger_s)
+    factor = np.exp(
+        ndtri(case.confidence) * spread_ratio(case.profile, num_slots, partitions, rows)
+    )
+    slower = settled_batch_rows(model, rates_per_s, trigger_s, factor)
+    holds = rates_per_s * factor * model.slope_s(slower) <= HIGHEST_QUOTED_INFLATION
+    if holds.any():
+        holds[holds] = law_holds(case, model, trigger_s, rates_per_s[holds], factor[holds])
+    return np.asarray(holds)
+
+
+def holds_at(case: Case, configuration: Configuration, rate_per_s: float) -> bool:
+    return bool(
+        holds_alone(
+            case,
+            configuration.num_slots,
+            configuration.shuffle_partitions,
+            configuration.trigger_s,
+            np.array([rate_per_s]),
+        )[0]
+    )
+
+
+def law_holds(
+    case: Case, model: DurationModel, trigger_s: float, rates_per_s: Array, factor: Array
+) -> NDArray[np.bool_]:
+    law = setting_law(
+        case.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
+    )
+    quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
+    limit_s, quantile = case.target.limit_s, case.target.quantile
+    if case.target.metric is Metric.BATCH:
+        kept = (
+            law.batch_duration_mean_s() <= limit_s
+            if quantile is None
+            else law.batch_duration_cdf(limit_s) >= quantile
+        )
+    elif quantile is None:
+        kept = law.tuple_latency_mean_s() <= limit_s
+    else:
+        kept = law.tuple_latency_cdf(limit_s) >= quantile
+    return np.asarray(quotable & kept)
+
+
+def highest_rate(case: Case, num_slots: int, partitions: int, trigger_s: float) -> float:
+    """The last rate of a scan at which a setting keeps the target, refined twice.
+
+    What is known of a setting changes where its batches leave the profiled range at the lower
+    end: the scan starts from there, both ways.
+    """
+    model = duration_model(case.profile, num_slots, partitions)
+    rows = case.profile.rows_per_batch_range[0] / 1.5
+    edge = rows / max(trigger_s, float(model.mean_s(rows)))
+    # Close below the edge the uncertainty changes faster than the load: a closer look.
+    steps = np.concatenate([np.arange(-12.0, -1.0), np.arange(-1.0, 0.0, 0.05)])
+    rates = edge * np.concatenate([2.0**steps, 1.5 ** np.arange(27.0)])
+    best = 0.0
+    for _ in range(3):
+        holds = holds_alone(case, num_slots, partitions, trigger_s, rates)
+        if not holds.any():
+            return best
+        last = int(np.flatnonzero(holds)[-1])
+        best = float(rates[last])
+        rates = np.geomspace(best, rates[min(last + 1, len(rates) - 1)], 10)
+    return best
+
+
+@lru_cache(maxsize=256)
+def highest_rates(seed: int) -> dict[int, float]:
+    """Of every node count, the best that any of its settings sustains: enumeration."""
+    case = random_case(seed)
+    return {
+        nodes: max(
+            highest_rate(case, case.space.num_slots(nodes), partitions, trigger_s)
+            for partitions in case.space.partition_choices(case.profile, nodes)
+            for trigger_s in case.space.trigger_choices_s(case.profile, case.target.limit_s)
+        )
+        for nodes in range(1, case.space.max_nodes + 1)
+    }
