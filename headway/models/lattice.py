@@ -183,7 +183,7 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
         raise ValueError("values_s must hold at least one time, and finite ones only")
     lowest, num_times = _range(step_s, float(values.min()), float(values.max()))
-    position = values / step_s - lowest
+    position = np.maximum(values / step_s - lowest, 0.0)
     below = np.floor(position)
     share = position - below
     index = below.astype(np.int64)

@@ -174,14 +174,16 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     if cv == 0.0:
         return constant_time(mean_s)
     shape, scale_s = 1.0 / (cv * cv), mean_s * cv * cv
+
+    def cdf(time: Array) -> Array:
+        return np.asarray(gammainc(shape, np.maximum(time, 0.0) / scale_s), dtype=np.float64)
+
     highest_s = scale_s * float(gammaincinv(shape, 1.0 - _NEGLIGIBLE))
     return QueueTime(
         mean_s=mean_s,
         scv=cv * cv,
         third_central_s3=third,
-        on_lattice=lambda step_s: lattice_law(
-            lambda time: gammainc(shape, np.maximum(time, 0.0) / scale_s), step_s, 0.0, highest_s
-        ),
+        on_lattice=lambda step_s: lattice_law(cdf, step_s, 0.0, highest_s),
     )
 
 
@@ -234,8 +236,8 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     Examples
     --------
     >>> wait = queue_wait(constant_time(10.0), lognormal_time(9.0, 0.1))
-    >>> wait.method.value, wait.in_range, round(wait.mean_s, 3), float(wait.quantile_s(0.99))
-    ('lattice', True, 0.104, 1.64)
+    >>> wait.method.value, wait.in_range, wait.mean_s, float(wait.quantile_s(0.99))
+    ('lattice', True, 0.1035, 1.64)
     >>> queue_wait(QueueTime(mean_s=1.0, scv=1.0), QueueTime(mean_s=0.8, scv=1.0)).mean_s
     3.2
     """

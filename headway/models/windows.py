@@ -20,7 +20,8 @@ _NUM_NODES = 24
 _MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform one
 _TICKS_PER_S = 1e3  # Spark keeps triggers, watermarks and windows in whole milliseconds
 _ROUNDING_S = 1e-7
-_MOST_EMPTY = 0.99
+_MOST_SKIPPED = 0.99
+_LARGEST_CUT_RATIO = 0.1
 _NEGLIGIBLE = 1e-10
 _HIGHEST_QUANTILE = 1.0 - 1e-15
 
@@ -73,13 +74,14 @@ class WindowLatency:
     @property
     def mean_above_delay_s(self) -> Array:
         """Mean of what comes on top of the watermark delay. [s]"""
-        mean = self.fixed_s + (self.weight * self._part_mean_s).sum(axis=-1)
+        parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
+        mean = self.fixed_s + (self.weight * parts).sum(axis=-1)
         return np.where(self.is_finite, mean, np.inf)
 
     @property
     def sd_s(self) -> Array:
         """Standard deviation. [s]"""
-        parts = self._part_mean_s
+        parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
         centre = (self.weight * parts).sum(axis=-1, keepdims=True)
         within = self.wait_width_s**2 / 12.0 + self.batch_sd_s**2
         variance = (self.weight * (within + (parts - centre) ** 2)).sum(axis=-1)
@@ -88,12 +90,8 @@ class WindowLatency:
     def cdf(self, x_s: Numeric) -> Array:
         """Probability that the latency is at most ``x_s``; 0 where it is infinite. [-]"""
         point = np.asarray(x_s, dtype=np.float64) - self.watermark_delay_s - self.fixed_s
-        parts = uniform_plus_lognormal_cdf(
-            point[..., np.newaxis] - self.wait_low_s,
-            self.wait_width_s,
-            self.batch_mean_s,
-            self.batch_sd_s,
-        )
+        laws = self.wait_width_s, self.batch_mean_s, self.batch_sd_s
+        parts = uniform_plus_lognormal_cdf(point[..., np.newaxis] - self.wait_low_s, *laws)
         mixed = np.clip((self.weight * parts).sum(axis=-1), 0.0, 1.0)
         return np.where(self.is_finite, mixed, 0.0)
 
@@ -119,10 +117,6 @@ class WindowLatency:
         )
         return np.where(self.is_finite, found + self.fixed_s, np.inf)
 
-    @property
-    def _part_mean_s(self) -> Array:
-        return self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
-
 
 def append_window_latency(
     state: SteadyState,
@@ -130,8 +124,7 @@ def append_window_latency(
     watermark_delay_s: Numeric,
     lag_s: Numeric,
     *,
-    no_data_batches: bool = True,
-    empty_trigger_ratio: Numeric = 0.0,
+    skipped_trigger_ratio: Numeric = 0.0,
 ) -> WindowLatency:
     r"""Latency of windows in append mode: one batch moves the watermark, the next one emits.
 
@@ -146,11 +139,10 @@ def append_window_latency(
     lag_s : float or array, >= 0
         Arrival less event time of the newest rows; of a sparse stream, plus the mean gap between
         two rows. With several watermarked inputs under policy ``min``, of the slowest. [s]
-    no_data_batches : bool
-        Spark's ``spark.sql.streaming.noDataMicroBatches.enabled``.
-    empty_trigger_ratio : float or array, 0 to 0.99, or 1
-        Share of triggers without rows, which windows wait out if there are no no-data batches;
-        at 1 the input has stopped, and windows never leave. [-]
+    skipped_trigger_ratio : float or array, 0 to 0.99, or 1
+        Share of triggers that run no batch: 0 with Spark's ``noDataMicroBatches.enabled``; the
+        share without rows if that is off. At 1 the input has stopped and no window leaves. With
+        trigger 0 only 0 and 1 have a meaning. [-]
 
     Returns
     -------
@@ -160,7 +152,7 @@ def append_window_latency(
     Raises
     ------
     ValueError
-        If an argument is outside its range, or empty triggers matter and the trigger is 0.
+        If an argument is outside its range.
 
     Notes
     -----
@@ -176,12 +168,10 @@ def append_window_latency(
     25.00
     """
     delay, lag = _checked("watermark_delay_s, lag_s", watermark_delay_s, lag_s)
-    empty = np.asarray(empty_trigger_ratio, dtype=np.float64)
-    if not np.all((empty >= 0.0) & (empty <= _MOST_EMPTY) | (empty == 1.0)):
-        raise ValueError(f"empty_trigger_ratio must lie in 0..{_MOST_EMPTY}, or be 1")
-    skipped = np.zeros_like(empty) if no_data_batches else empty
-    if np.any((skipped > 0.0) & (state.trigger_s == 0.0)):
-        raise ValueError("empty_trigger_ratio needs a trigger interval above 0")
+    skipped = np.asarray(skipped_trigger_ratio, dtype=np.float64)
+    possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
+    if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
+        raise ValueError(f"skipped_trigger_ratio must lie in 0..{_MOST_SKIPPED}, or be 1")
     return _mixture(state, ends, delay, lag, skipped, num_batches=2)
 
 
@@ -192,11 +182,9 @@ def update_window_latency(
 
     Parameters
     ----------
-    state : SteadyState
-        Batches of the query. In complete mode each of them writes all result keys: the time for
-        the most there will be belongs into ``AffineDuration.fixed_s``.
-    ends : WindowEnds
-        Where windows end.
+    state, ends
+        As in `append_window_latency`. In complete mode each batch writes all result keys: the
+        time for the most there will be belongs into ``AffineDuration.fixed_s``.
     last_lag_s : float or array
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
@@ -222,11 +210,9 @@ def update_window_latency(
     >>> float(update_window_latency(state, WindowEnds(slide_s=60.0), 0.5).mean_s)
     15.00
     """
-    lag = np.asarray(last_lag_s, dtype=np.float64)
-    if not np.all(np.isfinite(lag)):
-        raise ValueError("last_lag_s must be finite")
-    none = np.zeros_like(lag)
-    return _mixture(state, ends, none, lag, none, num_batches=1)
+    _checked("the size of last_lag_s", np.abs(last_lag_s))
+    none = np.zeros(np.shape(last_lag_s))
+    return _mixture(state, ends, none, np.asarray(last_lag_s), none, num_batches=1)
 
 
 def late_data_ratio(
@@ -269,7 +255,7 @@ def late_data_ratio(
     Examples
     --------
     >>> float(late_data_ratio(5.0, 2.0, 1.0)), float(late_data_ratio(5.0, 2.0, 1.0, slide_s=60.0))
-    (0.0610, 0.0028)
+    (0.0647, 0.0028)
     """
     names = "watermark_delay_s, slide_s, interval_s"
     checked = _checked(names, watermark_delay_s, slide_s, interval_s)
@@ -282,17 +268,12 @@ def late_data_ratio(
     longest, shortest = (
         lognormal_partial_expectation(time, mean, cv) for time in (tolerated + width, tolerated)
     )
-    ratio = (0.5 * share * (1.0 - (longest - shortest) / width)).sum(axis=-1)
+    ratio: Array = (0.5 * share * (1.0 - (longest - shortest) / width)).sum(axis=-1)
     return np.clip(ratio, 0.0, 1.0)
 
 
 def trigger_winning_cut_s(
-    trigger_s: Numeric,
-    ends: WindowEnds,
-    watermark_delay_s: Numeric,
-    lag_s: Numeric,
-    *,
-    within_ratio: Numeric = 0.1,
+    trigger_s: Numeric, ends: WindowEnds, watermark_delay_s: Numeric, lag_s: Numeric
 ) -> Array:
     r"""By how much to lower the watermark delay so that windows leave one trigger earlier.
 
@@ -302,14 +283,12 @@ def trigger_winning_cut_s(
         As in `append_window_latency`. [s]
     ends : WindowEnds
         Where windows end.
-    within_ratio : float or array, >= 0
-        Largest cut worth naming, in proportion to the trigger interval. [-]
 
     Returns
     -------
     array
-        Inputs broadcast, whole milliseconds [s]. 0 where the cut would be larger or the delay is
-        too short for it, and where ends are not a multiple of the trigger apart.
+        Inputs broadcast, whole milliseconds [s]. 0 where the cut would exceed a tenth of the
+        trigger or the delay itself, and where ends are not a multiple of the trigger apart.
 
     Raises
     ------
@@ -325,11 +304,11 @@ def trigger_winning_cut_s(
     >>> float(trigger_winning_cut_s(10.0, WindowEnds(slide_s=60.0), 10.0, 0.5))
     0.501
     """
-    names = "trigger_s, watermark_delay_s, lag_s, within_ratio"
-    trigger, delay, lag, most = _checked(names, trigger_s, watermark_delay_s, lag_s, within_ratio)
+    names = "trigger_s, watermark_delay_s, lag_s"
+    trigger, delay, lag = _checked(names, trigger_s, watermark_delay_s, lag_s)
     num_phases, past = _phases(trigger, ends, delay + lag)
     cut = (np.floor((past + _ROUNDING_S) * _TICKS_PER_S) + 1.0) / _TICKS_PER_S
-    wins = (num_phases == 1.0) & (cut <= most * trigger) & (cut <= delay)
+    wins = (num_phases == 1.0) & (cut <= _LARGEST_CUT_RATIO * trigger) & (cut <= delay)
     return np.where(wins, cut, 0.0)
 
 
@@ -360,29 +339,26 @@ def _mixture(
     known, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
-
-    def joined(first: Array, second: Array) -> Array:
-        both = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (first, second)]
-        return np.concatenate(both, axis=-1)
-
     # On time, a window waits for the next point of the grid; else, from anywhere, for a batch.
     place = np.arange(float(divisor.max()))
     low = np.where(known, trigger * (1.0 - place / divisor) - past[..., np.newaxis], 0.0)
     on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
-    weight = joined(on_time * (place < divisor) / divisor, chance * stretched)
-    interval = joined(trigger + 0.0 * place, stretched)
-    wait_width = joined(np.where(known, 0.0, trigger + 0.0 * place), stretched)
-    wait_low = joined(low, 0.0 * stretched)
+    width = np.where(known, 0.0, trigger)
+    on_grid = (on_time * (place < divisor) / divisor, low, width, trigger)
+    overrun = (chance * stretched, np.zeros(1), stretched, stretched)
+    template = np.zeros((*shape, 1))
+    both = [np.stack(np.broadcast_arrays(template, *part)) for part in (on_grid, overrun)]
+    _, weight, wait_low, wait_width, interval = np.concatenate(both, axis=-1)
     mean, variance = _batch_after(state, interval, num_batches)
-    parts = [weight, wait_low, wait_width, mean, np.sqrt(variance)]
+    total = weight.sum(axis=-1, keepdims=True)
+    parts = [weight / total, wait_low, wait_width, mean, np.sqrt(variance)]
     repeat = np.where(skipped < 1.0, skipped, 0.0)[..., np.newaxis]
     if np.any(repeat > 0.0):
         most = int(np.log(_NEGLIGIBLE) / np.log(repeat.max())) + 1
         num_skipped = np.tile(np.arange(float(most)), weight.shape[-1])
         parts = [np.repeat(part, most, axis=-1) for part in parts]
-        parts[0] = parts[0] * repeat**num_skipped
+        parts[0] = parts[0] * (1.0 - repeat) * repeat**num_skipped
         parts[1] = parts[1] + trigger * num_skipped
-    parts[0] = parts[0] / parts[0].sum(axis=-1, keepdims=True)
     fixed = lag - state.after_commit_s + (state.trigger_s if num_batches == 2 else 0.0)
     is_finite = state.is_stable & (skipped < 1.0)
     delay, fixed = np.broadcast_to(delay, shape), np.broadcast_to(fixed, shape)
