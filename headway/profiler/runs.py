@@ -120,7 +120,8 @@ def steady_part(
     if rate_per_s is None:
         notes.append(f"{label}: left out, the times of its batches do not tell a rate")
         return SteadyPart(None, tuple(notes))
-    timed = [report for report in observed if _is_timed(report)]
+    # The interval is the same during warm-up: more starts, more that fall after a pause.
+    timed = [report for report in reports if _is_timed(report)]
     trigger = read_trigger(
         np.array([report["started_s"] for report in timed]),
         np.array([report["phases_s"]["triggerExecution"] for report in timed]),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 
@@ -58,8 +57,8 @@ def simulate_windows(
     *,
     mode: OutputMode,
     seed: int,
+    length_s: float,
     watermark_delay_s: float = math.inf,
-    length_s: float = math.inf,
     no_data_batches: bool = True,
     after_commit_s: float = 0.0,
 ) -> WindowTrace:
@@ -70,7 +69,8 @@ def simulate_windows(
     ends_s : (w,) array, increasing
         Window ends in event time. [s]
     durations_s : (k,) array, > 0
-        Durations of the batches, used in turn; the play ends with the last. [s]
+        Durations of the batches, used in turn. The play ends with the last, or when that many
+        triggers have passed. [s]
     trigger_s : float, >= 0
         Trigger interval, on the epoch grid; 0 starts the next batch at once. [s]
     rows : RowStream
@@ -80,10 +80,10 @@ def simulate_windows(
         which the last counts.
     seed : int
         Seed of arrivals and lags.
+    length_s : float, > 0
+        Length of the windows. [s]
     watermark_delay_s : float, >= 0
         Delay of the watermark; inf for none, which append mode does not take. [s]
-    length_s : float, > 0
-        Length of the windows, for update mode. [s]
     no_data_batches : bool
         Whether a moved watermark alone makes the next trigger run a batch.
     after_commit_s : float, >= 0
@@ -92,8 +92,8 @@ def simulate_windows(
     Returns
     -------
     WindowTrace
-        Append mode shows a window whether or not a row fell into it; in update mode a window
-        without rows is never shown.
+        Append mode takes every window as one with rows; in update mode a window without rows is
+        never shown.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def simulate_windows(
     --------
     >>> trace = simulate_windows(
     ...     np.array([60.0]), np.full(20, 5.0), 10.0, RowStream(rate_per_s=100.0, lag_s=0.5),
-    ...     mode="append", watermark_delay_s=10.0, seed=1,
+    ...     mode="append", length_s=60.0, watermark_delay_s=10.0, seed=1,
     ... )
     >>> trace.latency_s
     array([35.])
@@ -123,33 +123,64 @@ def simulate_windows(
         raise ValueError("need trigger_s >= 0, watermark_delay_s >= 0 and length_s > 0")
     if mode == "append" and math.isinf(watermark_delay_s):
         raise ValueError("append mode needs a watermark_delay_s")
-    arrival, event = _arrivals(rows, durations, trigger_s, seed)
-    last_update = _LastUpdates(ends, length_s if mode == "update" else None)
-    play = _Play(arrival, event, watermark_delay_s, no_data_batches)
+    horizon = float(np.maximum(durations, trigger_s).sum())
+    arrival, event = _arrivals(rows, horizon, seed)
     latency = np.full(len(ends), np.inf)
-    num_left = 0
     batches: list[tuple[float, float, float]] = []
-    start = 0.0
+    start, num_taken, num_left = 0.0, 0, 0
+    watermark_in_use = next_watermark = -math.inf
     for duration in durations.tolist():
-        while not play.has_work(start):
-            start = play.next_possible_start(start, trigger_s)
-            if math.isinf(start):
-                break
-        if math.isinf(start):
+        waiting_since = arrival[num_taken] if num_taken < len(arrival) else math.inf
+        if not (no_data_batches and next_watermark > watermark_in_use):
+            start = _first_start_with_rows(start, waiting_since, trigger_s)
+        if start > horizon:
             break
-        watermark = play.watermark_s
-        events = play.take(start)
-        first_end = ends[np.minimum(np.searchsorted(ends, events, side="right"), len(ends) - 1)]
-        is_late = (first_end <= watermark) & (events < first_end)
+        num_arrived = int(np.searchsorted(arrival, start, side="right"))
+        events = np.sort(event[num_taken:num_arrived])
+        num_taken = num_arrived
+        watermark_in_use = next_watermark
         commit = start + duration - after_commit_s
         if mode == "append":
-            leaving = int(np.searchsorted(ends, watermark, side="right"))
-            latency[num_left:leaving] = commit - ends[num_left:leaving]
-            num_left = max(num_left, leaving)
+            done = int(np.searchsorted(ends, watermark_in_use, side="right"))
+            latency[num_left:done] = commit - ends[num_left:done]
+            num_left = max(num_left, done)
         else:
-            for window in last_update.touched_by(events[~is_late]):
-                latency[window] = commit - ends[window]
-        batches.append((start, float(len(events)), float(is_late.sum())))
+            changed = np.searchsorted(events, ends) > np.searchsorted(events, ends - length_s)
+            changed &= ends > watermark_in_use
+            latency[changed] = commit - ends[changed]
+        batches.append((start, float(len(events)), _num_late(events, ends, watermark_in_use)))
+        # What this batch has read moves the watermark of the next one, never back.
+        if len(events):
+            next_watermark = max(next_watermark, float(events[-1]) - watermark_delay_s)
         end = start + duration
         start = end if trigger_s == 0.0 else max(end, _grid_point_after(start, trigger_s))
     return WindowTrace(latency, *np.array(batches, dtype=np.float64).reshape(-1, 3).T)
+
+
+def _arrivals(rows: RowStream, horizon_s: float, seed: int) -> tuple[Array, Array]:
+    """Arrival and event times, in the order of arrival."""
+    random = np.random.default_rng(seed)
+    last = min(rows.stop_s, horizon_s)
+    arrival = np.sort(random.uniform(0.0, last, random.poisson(rows.rate_per_s * last)))
+    log_variance = math.log1p(rows.excess_cv**2)
+    normal = random.standard_normal(len(arrival))
+    excess = rows.excess_mean_s * np.exp(math.sqrt(log_variance) * normal - 0.5 * log_variance)
+    return arrival, arrival - rows.lag_s - excess
+
+
+def _num_late(events: Array, ends: Array, watermark_s: float) -> float:
+    """Rows whose first window, that is the next end after them, the watermark has passed."""
+    closed = ends[: np.searchsorted(ends, watermark_s, side="right")]
+    return float(np.searchsorted(events, closed[-1])) if len(closed) else 0.0
+
+
+def _first_start_with_rows(start: float, arrival_s: float, trigger_s: float) -> float:
+    """The start itself if a row waits there, else the first trigger at which one does."""
+    if arrival_s <= start or math.isinf(arrival_s):
+        return max(start, arrival_s)
+    return arrival_s if trigger_s == 0.0 else _grid_point_after(arrival_s, trigger_s)
+
+
+def _grid_point_after(moment: float, trigger_s: float) -> float:
+    # A start that stands on the grid may fall a rounding error short of it.
+    return trigger_s * (math.floor(moment / trigger_s + 1e-9) + 1.0)
