@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import gammainc, gammaincinv
@@ -27,6 +28,8 @@ _STEPS_PER_SD = 50.0
 _NEGLIGIBLE = 1e-10
 _RAREST_WAIT_RATIO = 1e-3
 
+_OnLattice: TypeAlias = Callable[[float], LatticeLaw]
+
 
 class WaitMethod(StrEnum):
     """How a wait was computed."""
@@ -34,6 +37,7 @@ class WaitMethod(StrEnum):
     LATTICE = "lattice"
     SHIFTED_GAMMA = "shifted gamma"
     QNA = "QNA"
+    STABILITY = "stability"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class QueueTime:
     mean_s: float
     scv: float
     third_central_s3: float | None = None
-    on_lattice: Callable[[float], LatticeLaw] | None = None
+    on_lattice: _OnLattice | None = None
 
     def __post_init__(self) -> None:
         if not (0.0 < self.mean_s < np.inf and 0.0 <= self.scv < np.inf):
@@ -241,10 +245,11 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     >>> queue_wait(QueueTime(mean_s=1.0, scv=1.0), QueueTime(mean_s=0.8, scv=1.0)).mean_s
     3.2
     """
-    known = interarrival.third_central_s3 is not None and service.third_central_s3 is not None
+    if service.mean_s >= interarrival.mean_s:
+        return _unbounded_wait()
     if interarrival.on_lattice is not None and service.on_lattice is not None:
-        return _lattice_wait(interarrival, service)
-    if known:
+        return _lattice_wait(interarrival, interarrival.on_lattice, service, service.on_lattice)
+    if interarrival.third_central_s3 is not None and service.third_central_s3 is not None:
         return _three_moment_wait(interarrival, service, "")
     if 0.8 <= interarrival.scv <= 1.5:
         return _qna_wait(interarrival, service)
@@ -253,21 +258,24 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     )
 
 
-def _lattice_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
+def _lattice_wait(
+    interarrival: QueueTime,
+    interarrival_on_lattice: _OnLattice,
+    service: QueueTime,
+    service_on_lattice: _OnLattice,
+) -> Wait:
     increment = _increment(interarrival, service)
     sd_s = float(np.sqrt(increment.variance_s2))
-    if interarrival.on_lattice is None or service.on_lattice is None:
-        raise ValueError("both laws must be known")
-    # Without variation or stability there is no lattice to compute, and cumulants are exact.
-    if sd_s <= _NEGLIGIBLE * interarrival.mean_s or not increment.mean_s < 0.0:
+    # Without variation there is no lattice to compute, and cumulants are exact.
+    if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
         return _three_moment_wait(interarrival, service, "")
     step_s = sd_s / _STEPS_PER_SD
     if interarrival.scv == 0.0 and step_s < interarrival.mean_s:
         # A clock keeps to the lattice if its period is a whole number of steps.
         step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)
     try:
-        arrivals = interarrival.on_lattice(step_s)
-        wait = lattice_wait(service.on_lattice(step_s).plus(arrivals.negative()))
+        arrivals = interarrival_on_lattice(step_s)
+        wait = lattice_wait(service_on_lattice(step_s).plus(arrivals.negative()))
     except LatticeTooLongError:
         return _three_moment_wait(interarrival, service, "the law does not fit on a lattice")
     rare = not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s
@@ -307,6 +315,16 @@ def _qna_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
         method=WaitMethod.QNA,
         in_range=True,
         remark=remark,
+    )
+
+
+def _unbounded_wait() -> Wait:
+    unbounded = np.array(np.inf)
+    return Wait(
+        moments=WaitMoments(unbounded, unbounded, np.array(1.0)),
+        method=WaitMethod.STABILITY,
+        in_range=True,
+        remark="at utilization 1 and above the wait grows without bound",
     )
 
 

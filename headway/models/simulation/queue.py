@@ -76,7 +76,7 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
 
     Notes
     -----
-    theory.md (Q19); Lindley (1952).
+    theory.md (Q18); Lindley (1952).
 
     Examples
     --------
@@ -134,7 +134,7 @@ def correlated_lognormal_s(
 
     Notes
     -----
-    theory.md (Q19).
+    theory.md (Q18).
 
     Examples
     --------
@@ -177,7 +177,7 @@ def simulate_queue(
 
     Notes
     -----
-    theory.md (Q19).
+    theory.md (Q18).
 
     Examples
     --------
