@@ -5,6 +5,7 @@ Light to import: Spark, and the numeric libraries, are loaded by the call that n
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -160,7 +161,7 @@ def predict(
             max_offsets=max_offsets,
         ),
         _arrivals(job, rate),
-        jvm_age_s=None if jvm_age is None else _seconds(jvm_age, "jvm_age"),
+        jvm_age_s=None if jvm_age is None else _positive_seconds(jvm_age, "jvm_age"),
     )
 
 
@@ -206,20 +207,24 @@ def plan(
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
+    if rate is None:
+        raise InputError("rate is missing; expected the arrivals to plan for, e.g. '50k/s'")
     job = _job(profile)
-    per_executor = _at_least_one(cores or job.baseline.cores_per_executor, "cores")
-    per_node = _at_least_one(node_cores or per_executor, "node_cores")
+    per_executor = _at_least_one(
+        job.baseline.cores_per_executor if cores is None else cores, "cores"
+    )
+    per_node = _at_least_one(per_executor if node_cores is None else node_cores, "node_cores")
     if per_node < per_executor:
         raise InputError(
             f"a node of {per_node} cores has no room for an executor of {per_executor}; "
             "give a larger --node-cores or fewer --cores"
         )
-    if not 0.5 <= confidence < 1:
+    if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     return search(
         job,
         _arrivals(job, rate),
-        Target.parse(target) if isinstance(target, str) else target,
+        _target(target),
         SearchSpace(
             max_nodes=_at_least_one(max_nodes, "max_nodes"),
             executors_per_node=per_node // per_executor,
@@ -265,23 +270,45 @@ def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
     if rate is None:
         return job.arrivals
     rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
-    if not 0 < rate_per_s < float("inf"):
-        raise InputError(f"rate is {rate}; expected a positive number of records per second")
-    return replace(job.arrivals, rate_per_s=rate_per_s)
+    if not _is_number(rate_per_s) or not 0 < rate_per_s < math.inf:
+        raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
+    return replace(job.arrivals, rate_per_s=float(rate_per_s))
+
+
+def _target(target: Target | str) -> Target:
+    if isinstance(target, Target):
+        return target
+    if not isinstance(target, str):
+        raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
+    return Target.parse(target)
 
 
 def _seconds(value: float | str, name: str) -> float:
     if isinstance(value, str):
-        # Zero needs no unit.
-        seconds = 0.0 if value.strip() == "0" else parse_duration_s(value)
+        try:
+            # Zero needs no unit.
+            seconds = 0.0 if value.strip() == "0" else parse_duration_s(value)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
     else:
         seconds = value
-    if not 0 <= seconds < float("inf"):
-        raise InputError(f"{name} is {value}; expected 0 or more seconds")
+    if not _is_number(seconds) or not 0 <= seconds < math.inf:
+        raise InputError(f"{name} is {value!r}; expected 0 or more seconds")
+    return float(seconds)
+
+
+def _positive_seconds(value: float | str, name: str) -> float:
+    seconds = _seconds(value, name)
+    if seconds == 0:
+        raise InputError(f"{name} is {value!r}; expected more than 0 seconds")
     return seconds
 
 
 def _at_least_one(value: int, name: str) -> int:
-    if isinstance(value, bool) or value != int(value) or value < 1:
-        raise InputError(f"{name} is {value}; expected a whole number, at least 1")
+    if not _is_number(value) or value != value // 1 or value < 1:
+        raise InputError(f"{name} is {value!r}; expected a whole number, at least 1")
     return int(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

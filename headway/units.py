@@ -92,7 +92,8 @@ def parse_duration_s(text: str) -> float:
             raise _not_a("duration", text, "a number and a unit, e.g. 500ms, 2s, 1.5min")
         total_s += float(match["part"]) * _DURATION_S[match["unit"].lower()]
         rest = rest[match.end() :]
-    return total_s
+    # 700ms is 0.7, not 0.7000000000000001: far below what any clock here can tell.
+    return float(f"{total_s:.12g}")
 
 
 def parse_rate_per_s(text: str) -> float:

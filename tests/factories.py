@@ -61,10 +61,10 @@ def a_profile(**changes: Any) -> JobProfile:
             ),
             arrivals=Arrivals(rate_per_s=5000.0),
             driver_phases=(
-                DriverPhase(name="latestOffset", mean_s=0.002, sd_s=0.0005),
-                DriverPhase(name="queryPlanning", mean_s=0.021, sd_s=0.004),
-                DriverPhase(name="walCommit", mean_s=0.03, sd_s=0.006),
-                DriverPhase(name="commitOffsets", mean_s=0.028, sd_s=0.005),
+                DriverPhase(name="latest_offset", mean_s=0.002, sd_s=0.0005),
+                DriverPhase(name="query_planning", mean_s=0.021, sd_s=0.004),
+                DriverPhase(name="wal_commit", mean_s=0.03, sd_s=0.006),
+                DriverPhase(name="commit_offsets", mean_s=0.028, sd_s=0.005),
             ),
             stages=(
                 StageProfile(
@@ -133,7 +133,7 @@ def a_prediction(**changes: Any) -> Prediction:
                 interval90_p99_s=Interval(low=2.1, high=2.6),
             ),
             window_latency=None,
-            phases_s={"wait": 0.5, "plan": 0.1, "addBatch": 0.6},
+            phases_s={"wait": 0.5, "plan": 0.1, "add_batch": 0.6},
             sustainable_rate_per_s=80000.0,
         ),
         **changes,

@@ -187,3 +187,35 @@ def test_import_is_light() -> None:
         cwd=Path(headway.__file__).parent.parent,
     )
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ({"executors": "abc"}, "executors"),
+        ({"executors": float("nan")}, "executors"),
+        ({"cores": 0}, "cores"),
+        ({"jvm_age": 0}, "jvm_age"),
+        ({"rate": True}, "rate"),
+        ({"trigger": "abc"}, "trigger"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(call: dict[str, object], named: str) -> None:
+    with pytest.raises(headway.HeadwayError, match=named):
+        headway.predict(a_profile(), **call)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ({"confidence": "x"}, "confidence"),
+        ({"target": 3}, "target"),
+        ({"rate": None}, "rate"),
+        ({"cores": 0}, "cores"),
+        ({"node_cores": 0}, "node_cores"),
+    ],
+)
+def test_a_plan_names_the_value_it_cannot_use(call: dict[str, object], named: str) -> None:
+    asked: dict[str, object] = {"rate": "1k/s", "target": "p99 <= 3s"}
+    with pytest.raises(headway.HeadwayError, match=named):
+        headway.plan(a_profile(), **(asked | call))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -21,11 +22,7 @@ def test_the_examples_print_what_the_readme_says() -> None:
 
 
 def test_the_check_finds_a_stale_example() -> None:
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        from refresh_readme import refreshed
-    finally:
-        sys.path.pop(0)
+    refreshed = runpy.run_path(str(ROOT / "scripts" / "refresh_readme.py"))["refreshed"]
     stale = "```console\n$ echo fresh\nstale\n```\n"
     assert refreshed(stale) == "```console\n$ echo fresh\nfresh\n```\n"
     code = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n"

@@ -15,6 +15,7 @@ from headway.models.microbatch import SteadyState, batch_duration_quantile
 from headway.models.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
 
 _NUM_NODES = 32
+_NODE, _WEIGHT = leggauss(_NUM_NODES)
 _FARTHEST_SCORE = 7.5
 _NEGLIGIBLE = 1e-10
 _NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
@@ -314,13 +315,12 @@ class _LatencyLaw:
         lowest = np.clip(first, -_FARTHEST_SCORE, _FARTHEST_SCORE)
         # Rows see long intervals more often, which shifts their scores by the width.
         highest = np.maximum(lowest, 0.0) + _FARTHEST_SCORE + log_sd
-        node, weight = leggauss(_NUM_NODES)
         half = (0.5 * (highest - lowest))[..., np.newaxis]
-        score = lowest[..., np.newaxis] + half * (node + 1.0)
+        score = lowest[..., np.newaxis] + half * (_NODE + 1.0)
         width = log_sd[..., np.newaxis]
         density = np.exp(-0.5 * score * score) / np.sqrt(2.0 * np.pi)
         beyond = np.where(self._overruns, ndtr(-lowest), 0.0)
-        raw = half * weight * density
+        raw = half * _WEIGHT * density
         raw_total = raw.sum(axis=-1)
         scale = np.where(raw_total > 0.0, beyond / np.where(raw_total > 0.0, raw_total, 1.0), 0.0)
         self._node_weight = raw * scale[..., np.newaxis]

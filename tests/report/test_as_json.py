@@ -69,7 +69,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
     }
     assert set(found["batch_duration_s"]) >= {"mean", "p50", "p95", "p99"}
     assert found["window_latency_s"] is None
-    assert found["phases_s"] == {"wait": 0.5, "plan": 0.1, "addBatch": 0.6}
+    assert found["phases_s"] == {"wait": 0.5, "plan": 0.1, "add_batch": 0.6}
 
 
 def test_a_windowed_query_has_its_latency_in_the_same_shape() -> None:

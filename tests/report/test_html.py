@@ -120,7 +120,7 @@ def test_a_feasible_plan() -> None:
         "How far each number of nodes goes",
         "[rows/s]",
         "Where the mean tuple latency goes",
-        "addBatch",
+        "add_batch",
         "Predicted against measured",
         "-16 %",
         "2.10 s to 2.60 s, outside",

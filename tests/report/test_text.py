@@ -84,8 +84,8 @@ def test_a_prediction_says_what_to_expect() -> None:
 def test_phases_have_a_share_and_a_bar_in_proportion() -> None:
     lines = TEXTS["prediction"].split("\n")
     bars = {line.split()[0]: line.count("█") for line in lines if "█" in line}
-    assert bars == {"wait": 12, "plan": 2, "addBatch": 15}
-    assert any("addBatch" in line and "50 %" in line for line in lines)
+    assert bars == {"wait": 12, "plan": 2, "add_batch": 15}
+    assert any("add_batch" in line and "50 %" in line for line in lines)
 
 
 def test_each_warning_is_a_note_and_said_once() -> None:
