@@ -239,7 +239,7 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     return float(np.clip(-evidence / certainty, 0.0, 0.5))
 
 
-def run_to_run_ratio(log_ratios: Array, num_parameters: int) -> float:
+def run_to_run_ratio(log_ratios: Array, num_parameters: int, batch_ratio: float) -> float:
     """Spread between runs of one setting: what was seen, drawn towards what is usual.
 
     Parameters
@@ -248,22 +248,26 @@ def run_to_run_ratio(log_ratios: Array, num_parameters: int) -> float:
         Logarithm of observed over modelled mean duration, one per run.
     num_parameters : int
         Parameters that were fitted on those runs.
+    batch_ratio : float
+        Coefficient of variation of the batches of one run.
 
     Notes
     -----
     theory.md (E5). The prior is worth three runs: repeats of one setting in one warmed JVM
     differed by 8 % (standard deviation) in the published runs that Headway was first held against.
+    On a machine where batches of one run differ by more, so will runs: whatever disturbs the one
+    seldom ends with it.
 
     Examples
     --------
-    >>> run_to_run_ratio(np.array([0.02]), 3)
+    >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.05)
     0.08
     """
-    prior_runs = 3
+    prior_runs, prior_ratio = 3, max(USUAL_RUN_TO_RUN_RATIO, batch_ratio)
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     seen = float(np.sum(np.square(log_ratios))) if spare_runs else 0.0
     return float(
-        np.sqrt((prior_runs * USUAL_RUN_TO_RUN_RATIO**2 + seen) / (prior_runs + spare_runs))
+        np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs))
     )
 
 

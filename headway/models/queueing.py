@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from headway.models.arrays import Array, Numeric
 
 _SMALLEST_WAIT_PROB = 1e-12
+_NO_VARIATION = 1e-300
 
 
 class WaitMoments(NamedTuple):
@@ -368,7 +369,8 @@ def _correction(queue: _Queue, *, for_bursty: bool) -> Array:
     rho = queue.utilization
     total = ca2 + cs2
     # Two clocks: nothing varies and nothing waits, whatever the factor.
-    safe_total = np.where(total > 0.0, total, 1.0)
-    regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
+    safe_total = np.where(total > _NO_VARIATION, total, 1.0)
+    with np.errstate(over="ignore"):  # an infinite exponent is as good as a huge one
+        regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
     bursty = np.exp(-idle * (ca2 - 1.0) / (ca2 + 4.0 * cs2 + (ca2 <= 1.0))) if for_bursty else 1.0
     return np.where(ca2 <= 1.0, regular, bursty)

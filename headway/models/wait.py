@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -27,6 +27,8 @@ from headway.models.waiting_time import lattice_wait
 _STEPS_PER_SD = 50.0
 _NEGLIGIBLE = 1e-10
 _RAREST_WAIT_RATIO = 1e-3
+# Narrower gammas and lognormals agree, and the incomplete gamma function begins to lose digits.
+_SMALLEST_GAMMA_CV = 1e-4
 
 _OnLattice: TypeAlias = Callable[[float], LatticeLaw]
 
@@ -177,6 +179,8 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     third = float(gamma_third_central_s3(mean_s, cv))
     if cv == 0.0:
         return constant_time(mean_s)
+    if cv < _SMALLEST_GAMMA_CV:
+        return replace(lognormal_time(mean_s, cv), third_central_s3=third)
     shape, scale_s = 1.0 / (cv * cv), mean_s * cv * cv
 
     def cdf(time: Array) -> Array:

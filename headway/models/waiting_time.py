@@ -56,9 +56,10 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
 
     Notes
     -----
-    theory.md (Q16); Spitzer (1956). Against simulations of a clocked queue: mean within 1.5 %,
-    variance within 2 %, if the mean wait exceeds 0.001 periods; 2 to 3 % for rarer waits. The
-    probability of a wait counts half of the mass at zero, as suits a law without atoms.
+    theory.md (Q16); Spitzer (1956). Against simulations of a clocked queue at a fiftieth of a
+    standard deviation per step: mean within 0.5 %, variance within 1.5 %, if the mean wait exceeds
+    0.001 periods; 3 % for rarer waits. The probability of a wait counts half of the mass at zero,
+    as suits a law without atoms.
 
     Examples
     --------
@@ -144,7 +145,10 @@ def _tilted(index: Array, probability: Array, exponent: float) -> Array:
 
 
 def _log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Complex log(1 + z), exact for small z."""
-    real = 0.5 * np.log1p(2.0 * z.real + z.real**2 + z.imag**2)
-    logarithm: NDArray[np.complex128] = real + 1j * np.arctan2(z.imag, 1.0 + z.real)
+    """Complex log(1 + z), precise for small z and for z near -1."""
+    small = np.abs(z) < 0.5
+    logarithm: NDArray[np.complex128] = np.log(np.where(small, 1.0, 1.0 + z))
+    part = z[small]
+    logarithm[small] = 0.5 * np.log1p(2.0 * part.real + part.real**2 + part.imag**2)
+    logarithm[small] += 1j * np.arctan2(part.imag, 1.0 + part.real)
     return logarithm

@@ -236,7 +236,7 @@ def late_data_ratio(
     slide_s : float or array, >= 0
         Slide of the windows; a tumbling window's length. [s]
     interval_s : float or array, >= 0
-        Time between the starts of two batches. [s]
+        Trigger interval, if ends fall anywhere on its grid; else add W1's wait to the delay. [s]
 
     Returns
     -------

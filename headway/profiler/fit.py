@@ -209,13 +209,14 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
         (seen / (ratio * fit) - 1.0) * np.sqrt(len(seen) / (len(seen) - 1))
         for seen, fit, ratio in zip(observed, modelled, ratios, strict=True)
     ]
+    batch_ratio = float(np.sqrt(np.mean(np.square(np.concatenate(residuals)))))
     return DurationFit(
         driver_phases=phases,
         stages=stages,
         noise=DurationNoise(
-            batch_ratio=float(np.sqrt(np.mean(np.square(np.concatenate(residuals))))),
+            batch_ratio=batch_ratio,
             autocorrelation=lag_one_correlation(residuals),
-            run_to_run_ratio=run_to_run_ratio(np.log(ratios), 1 + 2 * len(stages)),
+            run_to_run_ratio=run_to_run_ratio(np.log(ratios), 1 + 2 * len(stages), batch_ratio),
         ),
         drift=Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1])),
         modelled_mean_s=tuple(float(fit.mean()) for fit in modelled),

@@ -229,8 +229,9 @@ def test_little_evidence_of_drift_is_drawn_to_none() -> None:
 
 def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     random = np.random.default_rng(6)
-    assert run_to_run_ratio(np.array([0.5, -0.5]), 5) == pytest.approx(USUAL_RUN_TO_RUN_RATIO)
+    assert run_to_run_ratio(np.array([0.5, -0.5]), 5, 0.05) == pytest.approx(USUAL_RUN_TO_RUN_RATIO)
+    assert run_to_run_ratio(np.array([0.5, -0.5]), 5, 0.3) == pytest.approx(0.3)
     many = 0.2 * random.standard_normal(400)
-    assert run_to_run_ratio(many, 5) == pytest.approx(0.2, rel=0.1)
-    quiet = run_to_run_ratio(np.zeros(20), 5)
+    assert run_to_run_ratio(many, 5, 0.05) == pytest.approx(0.2, rel=0.1)
+    quiet = run_to_run_ratio(np.zeros(20), 5, 0.05)
     assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO * np.sqrt(3 / 18))

@@ -249,6 +249,6 @@ def test_refusals() -> None:
         combined_rows(shares, 0.0, 1)
     with pytest.raises(ValueError, match="task"):
         hot_start_makespan(np.array([]), 1)
-    for share, number in (([0.5], [1.0]), ([0.2, 0.8], [1.0, 1.0]), ([1.0], [0.5]), ([], [])):
+    for share, number in (([0.5], [1.0]), ([-0.2, 1.2], [1.0, 1.0]), ([1.0], [0.5]), ([], [])):
         with pytest.raises(ValueError, match="share"):
             KeyShares(np.array(share), np.array(number))
