@@ -266,9 +266,7 @@ def run_to_run_ratio(log_ratios: Array, num_parameters: int, batch_ratio: float)
     prior_runs, prior_ratio = 3, max(USUAL_RUN_TO_RUN_RATIO, batch_ratio)
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     seen = float(np.sum(np.square(log_ratios))) if spare_runs else 0.0
-    return float(
-        np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs))
-    )
+    return float(np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs)))
 
 
 def _nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
