@@ -93,7 +93,12 @@ def test_without_lasting_noise_it_is_the_steady_state_of_the_tangent() -> None:
     model = duration_model(profile, 8, 8)
     rows = 5000.0
     slope_s = float(model.slope_s(rows))
-    tangent = AffineDuration(float(model.mean_s(rows)) - slope_s * rows, slope_s, 0.15)
+    tangent = AffineDuration(
+        float(model.mean_s(rows)) - slope_s * rows,
+        slope_s,
+        0.15,
+        after_commit_s=0.028,  # the factory's offset commit
+    )
     state = steady_state(tangent, 5000.0, 1.0)
     law = a_law(profile)
     assert float(law.batch_duration_mean_s()) == pytest.approx(float(state.mean_duration_s))
