@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from headway.models.arrays import Array, Numeric
+from headway.models.normal import ndtr, ndtri
 
 # A constant is treated as a lognormal of this logarithmic width: one formula serves both, and
 # no quantile moves by more than one part in a hundred million.

@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from headway.models.arrays import Array, Numeric
 from headway.models.distributions import lognormal_cdf, lognormal_partial_expectation
+from headway.models.normal import ndtr, ndtri
 from headway.models.order_statistics import max_lognormal
 
 _DAMPING = 18.0  # e^-18: what wraps around the transform is damped to 1.5e-8

@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from headway.models.arrays import Array, Numeric
 from headway.models.distributions import lognormal_quantile
+from headway.models.normal import ndtr
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

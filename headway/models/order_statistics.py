@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
 
 from headway.models.arrays import Array, Numeric
+from headway.models.normal import log_ndtr, ndtri
 
 _SCORE_STEP = 0.05
 _LOWEST_SCORE = -9.0

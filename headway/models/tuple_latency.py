@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from scipy.special import ndtr
 
 from headway.models.arrays import Array, Numeric
 from headway.models.distributions import (
@@ -12,6 +11,7 @@ from headway.models.distributions import (
     partial_expectation_from_log_sd,
 )
 from headway.models.microbatch import SteadyState, batch_duration_quantile
+from headway.models.normal import ndtr
 from headway.models.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
 
 _NUM_NODES = 32

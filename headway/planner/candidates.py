@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from headway.domain import Configuration, JobProfile, Metric, Target
 from headway.models.arrays import Array, Numeric
 from headway.models.calibration import fewest_rows, spread_ratio
 from headway.models.duration import DurationModel, DurationStack, stacked
+from headway.models.normal import ndtri
 from headway.models.predict import HIGHEST_QUOTED_INFLATION
 from headway.models.setting import (
     SettingLaw,

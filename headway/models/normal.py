@@ -1,0 +1,96 @@
+"""The normal distribution without the time scipy takes to load.
+
+Loading ``scipy.special`` takes longer than a whole plan computes. Arrays up to some ten thousand
+elements go through the C library's ``erfc``, element by element; larger ones, whose time would
+exceed the loading, through scipy. Both are right to the last digits.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+
+_LARGE = 50_000
+_HALF_ROOT = math.sqrt(0.5)
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+_inverse_inside = NormalDist().inv_cdf
+
+
+def ndtr(score: Numeric) -> Array:
+    """Probability that a standard normal variable is at most ``score``.
+
+    Parameters
+    ----------
+    score : float or (n,) array
+        Any real number, infinities included.
+
+    Notes
+    -----
+    theory.md (D2).
+
+    Examples
+    --------
+    >>> float(ndtr(0.0)), float(ndtr(np.array([1.6448536])[0]))
+    (0.5, 0.95)
+    """
+    scores = np.asarray(score, dtype=np.float64)
+    if scores.size > _LARGE:
+        from scipy.special import ndtr as of_large
+
+        return np.asarray(of_large(scores))
+    return 0.5 * np.asarray(_erfc(-_HALF_ROOT * scores), dtype=np.float64)
+
+
+def log_ndtr(score: Numeric) -> Array:
+    """Its logarithm; ``-inf`` below a score of -38, where the probability is below 1e-308.
+
+    Notes
+    -----
+    theory.md (D2).
+
+    Examples
+    --------
+    >>> round(float(log_ndtr(8.0)) * 1e16, 2)
+    -6.22
+    """
+    scores = np.asarray(score, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.where(scores > 0, np.log1p(-ndtr(-scores)), np.log(ndtr(scores)))
+
+
+def ndtri(prob: Numeric) -> Array:
+    """Score that a standard normal variable stays below with probability ``prob``.
+
+    Parameters
+    ----------
+    prob : float or (n,) array, 0 to 1
+        Probability; 0 and 1 give the infinities.
+
+    Notes
+    -----
+    theory.md (D2).
+
+    Examples
+    --------
+    >>> round(float(ndtri(0.95)), 5)
+    1.64485
+    """
+    probs = np.asarray(prob, dtype=np.float64)
+    if probs.size > _LARGE:
+        from scipy.special import ndtri as of_large
+
+        return np.asarray(of_large(probs))
+    return np.asarray(_inverse(probs), dtype=np.float64)
+
+
+def _inverse_of_one(prob: float) -> float:
+    if 0.0 < prob < 1.0:
+        return _inverse_inside(prob)
+    return {0.0: -math.inf, 1.0: math.inf}.get(prob, math.nan)
+
+
+_inverse = np.frompyfunc(_inverse_of_one, 1, 1)
