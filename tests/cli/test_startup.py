@@ -12,7 +12,7 @@ import pytest
 from headway.spec.profile_file import dump_profile
 from tests.factories import a_profile
 
-HEAVY = ("pyspark", "pandas", "cvxpy", "scipy.optimize", "scipy.stats", "matplotlib", "rich")
+HEAVY = ("pyspark", "pandas", "cvxpy", "scipy", "matplotlib", "rich")
 _LISTING = """
 import sys
 from headway.cli.main import run
