@@ -2,7 +2,7 @@
 # One line and a failure where there is no JDK 17 or newer: Spark needs it to run, and the demo's
 # clock source to be compiled.
 for home in "$JAVA_HOME" "$(dirname "$(dirname "$(command -v javac || echo /none/bin/javac)")")"; do
-  [ -x "$home/bin/javac" ] || continue
+  [ -n "$home" ] && [ -x "$home/bin/javac" ] || continue
   major=$("$home/bin/javac" -version 2>&1 | sed -E 's/^javac ([0-9]+).*/\1/')
   [ "$major" -ge 17 ] 2>/dev/null && exit 0
 done

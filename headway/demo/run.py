@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,17 +121,22 @@ def run_demo(
     from headway.runtime.clock_source import build_clock_source_jar
 
     event_logs = folder / "event-logs"
-    event_logs.mkdir(parents=True)
-    step("compiling the clock source")
-    jar = build_clock_source_jar(folder / "jar")
-    step("starting Spark")
-    with embedded_session(
-        app_name="headway demo",
-        event_log_dir=event_logs,
-        jars=[jar],
-        extra_conf=local_checkpoint_conf(),
-    ) as spark:
-        bench = _Bench(spark, folder / "checkpoints", step, share)
+    with contextlib.ExitStack() as stack:
+        # Jar and checkpoints are of no use afterwards.
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-demo-")))
+        step("compiling the clock source")
+        jar = build_clock_source_jar(scratch / "jar")
+        event_logs.mkdir(parents=True)
+        step("starting Spark")
+        spark = stack.enter_context(
+            embedded_session(
+                app_name="headway demo",
+                event_log_dir=event_logs,
+                jars=[jar],
+                extra_conf=local_checkpoint_conf(),
+            )
+        )
+        bench = _Bench(spark, scratch / "checkpoints", step, share)
         bench.run("warm-up", WARM_UP, run_s=length.warm_up_s)
         for name, setting in PROFILED.items():
             bench.run(name, setting, run_s=length.profiled_s)
@@ -164,7 +170,6 @@ def run_demo(
         limit = plan.configuration.max_offsets_per_trigger
         measured = bench.run("planned", planned, run_s=length.planned_s, max_rows=limit)
     comparisons.append(_compared(measured, planned, plan.prediction, label="the plan: "))
-    shutil.rmtree(folder / "checkpoints")
     _write_comparison(folder, plan, comparisons)
     return DemoOutcome(
         folder=folder,
