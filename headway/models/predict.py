@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -69,6 +70,8 @@ def predict(
     """
     if jvm_age_s is not None and not jvm_age_s > 0:
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
+    # The stream asked about, its burstiness included, stands in for the profiled one.
+    profile = replace(profile, arrivals=arrivals)
     age_factor = 1.0 if jvm_age_s is None else profile.drift.factor(jvm_age_s)
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     settled = float(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -90,12 +91,11 @@ def plan(
         )
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    profile = replace(profile, arrivals=arrivals)
     fewest = _fewest_nodes(profile, arrivals, target, space, confidence)
     node_counts = _frontier_node_counts(fewest or space.max_nodes, space.max_nodes)
     candidates = all_candidates(profile, space, target, confidence, node_counts)
-    frontier = tuple(
-        _frontier(profile, candidates, best_of_each_node_count(candidates), node_counts)
-    )
+    frontier = tuple(_frontier(profile, candidates, node_counts))
     if fewest is None:
         return _infeasible(profile, arrivals, target, space, confidence, frontier)
     at_fewest = candidates.take(candidates.nodes == fewest)
@@ -193,12 +193,10 @@ def _sustainable_rates(candidates: Candidates, bound_per_s: Array) -> Array:
 
 
 def _frontier(
-    profile: JobProfile,
-    candidates: Candidates,
-    best_at: Mapping[int, tuple[int, float]],
-    node_counts: tuple[int, ...],
+    profile: JobProfile, candidates: Candidates, node_counts: tuple[int, ...]
 ) -> Iterator[FrontierPoint]:
     """The best setting of up to so many nodes: those that do not help can be left idle."""
+    best_at = best_of_each_node_count(candidates)
     for nodes in node_counts:
         place, rate_per_s = max(
             (best_at[count] for count in node_counts if count <= nodes), key=lambda best: best[1]

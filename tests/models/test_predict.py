@@ -398,3 +398,12 @@ def test_the_sustainable_rate_is_to_a_part_in_ten_thousand() -> None:
         assert below.stable
         # Above, it is unstable or said to be close to it.
         assert not (above.stable and above.calibrated)
+
+
+def test_the_burstiness_asked_about_counts_not_the_profiled_one() -> None:
+    profile = a_profile()
+    smooth = predict(profile, a_configuration(), Arrivals(rate_per_s=5000.0, dispersion_ratio=0.0))
+    bursty = predict(profile, a_configuration(), Arrivals(rate_per_s=5000.0, dispersion_ratio=1e4))
+    assert smooth.tuple_latency is not None
+    assert bursty.tuple_latency is not None
+    assert bursty.tuple_latency.p99_s > 1.01 * smooth.tuple_latency.p99_s
