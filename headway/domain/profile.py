@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
+from headway.domain.checks import require_not_negative
 from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.coverage import Coverage
+from headway.domain.query import QueryShape
+from headway.domain.stage import StageProfile
 
 PROFILE_SCHEMA = "headway.profile/v1"
-
-
-def _require_not_negative(where: str, **values: float) -> None:
-    for name, value in values.items():
-        if not 0 <= value < math.inf:
-            raise ValueError(f"{where}: {name} is {value}; expected 0 or more")
-
-
-class TasksRule(StrEnum):
-    """What decides how many tasks a stage has."""
-
-    SOURCE = "source"
-    SHUFFLE = "shuffle"
-
-
-class Separation(StrEnum):
-    """How the fixed cost of a task was told from its cost per row, best first.
-
-    BATCHES compares batches of different size, TASKS the tasks of the same batch that had
-    different shares of the rows; PARTS, where all tasks are alike, takes what Spark reports of a
-    task's fixed work (launch, deserialization, state commit) and charges the rest to the rows.
-    """
-
-    BATCHES = "batches"
-    TASKS = "tasks"
-    PARTS = "parts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,76 +23,7 @@ class DriverPhase:
     sd_s: float
 
     def __post_init__(self) -> None:
-        _require_not_negative(f"phase {self.name}", mean_s=self.mean_s, sd_s=self.sd_s)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowsLaw:
-    """Rows that enter a stage when ``n`` rows enter the batch: ``scale * n ** exponent``.
-
-    An exponent below 1 is a partial aggregation that meets the same keys again.
-
-    Examples
-    --------
-    >>> RowsLaw(scale=2.0, exponent=1.0).rows(50.0)
-    100.0
-    """
-
-    scale: float
-    exponent: float
-
-    def __post_init__(self) -> None:
-        if not self.scale >= 0 or not 0 <= self.exponent <= 1:
-            raise ValueError(
-                f"rows law is {self.scale} * n ** {self.exponent}; "
-                "expected scale >= 0 and an exponent in [0, 1]"
-            )
-
-    def rows(self, batch_rows: float) -> float:
-        """Rows that enter the stage of a batch of ``batch_rows`` rows."""
-        return float(self.scale * batch_rows**self.exponent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageProfile:
-    """One stage of the batch and what its tasks cost.
-
-    Stages of one ``level`` compete for the slots; levels follow each other. A task takes
-    ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
-    last for stages that write for an exchange, a file or buffer for each reader.
-    ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
-    """
-
-    name: str
-    level: int
-    tasks_rule: TasksRule
-    num_source_tasks: int | None = None
-    rows: RowsLaw
-    task_fixed_s: float
-    task_per_row_s: float
-    task_per_partition_s: float = 0.0
-    task_noise_ratio: float
-    separation: Separation
-
-    def __post_init__(self) -> None:
-        if (self.num_source_tasks is None) != (self.tasks_rule is TasksRule.SHUFFLE):
-            raise ValueError(
-                f"stage {self.name}: num_source_tasks belongs to the rule 'source' only"
-            )
-        if self.num_source_tasks is not None and self.num_source_tasks < 1:
-            raise ValueError(f"stage {self.name}: num_source_tasks is below 1")
-        _require_not_negative(
-            f"stage {self.name}",
-            level=self.level,
-            task_fixed_s=self.task_fixed_s,
-            task_per_row_s=self.task_per_row_s,
-            task_per_partition_s=self.task_per_partition_s,
-            task_noise_ratio=self.task_noise_ratio,
-        )
-
-    def num_tasks(self, shuffle_partitions: int) -> int:
-        """Tasks of the stage at a number of shuffle partitions."""
-        return shuffle_partitions if self.num_source_tasks is None else self.num_source_tasks
+        require_not_negative(f"phase {self.name}", mean_s=self.mean_s, sd_s=self.sd_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +34,19 @@ class DurationNoise:
     duration, since a slow moment of the machine slows the driver and the tasks alike.
     ``autocorrelation`` is the share of that variance that lasts over several batches;
     ``run_to_run_ratio`` is the spread (standard deviation of the logarithm) between runs of a
-    setting, which no number of batches of one run can reveal.
+    setting, which no number of batches of one run can reveal. Where batches fall into two modes,
+    ``slow_batch_share`` of them take ``slow_batch_ratio`` times as long as the others; both modes
+    are part of ``batch_ratio``.
     """
 
     batch_ratio: float
     autocorrelation: float
     run_to_run_ratio: float
+    slow_batch_share: float = 0.0
+    slow_batch_ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_not_negative(
+        require_not_negative(
             "noise", batch_ratio=self.batch_ratio, run_to_run_ratio=self.run_to_run_ratio
         )
         if not 0 <= self.autocorrelation < 1:
@@ -196,24 +108,66 @@ class ObservedSetting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryShape:
-    """What the query is made of, as far as its progress tells."""
-
-    sources: tuple[str, ...]
-    sink: str
-    stateful_operators: tuple[str, ...] = ()
-    state_rows: int = 0
-    watermarked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """The Spark application that wrote the log."""
+    """The Spark application that wrote the log, and those of its settings that may be shown."""
 
     id: str
     name: str
     spark_version: str
+    java_version: str | None = None
     executor_memory: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedArrivals:
+    """How the arrival rate varied [records/s], and how far the query lagged behind [records].
+
+    ``counted`` says what was counted: ``offsets``, what the source had, or ``rows``, what the
+    query took, which is less than what arrived once it is overloaded.
+    ``largest_partition_share`` is the share of the busiest source partition.
+    """
+
+    counted: str
+    rate_p05_per_s: float
+    rate_p50_per_s: float
+    rate_p95_per_s: float
+    rate_max_per_s: float
+    lag_p95_rows: float | None = None
+    lag_max_rows: float | None = None
+    largest_partition_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateProfile:
+    """The state of the query at the end of the last run, and what a batch pays for it.
+
+    ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` are rows
+    by which the state grew per second of the last run.
+    """
+
+    rows: int
+    memory_bytes: int
+    commit_per_partition_s: float
+    growth_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryProfile:
+    """Peaks that were seen: of one task's execution memory, of one executor's heap, of spill."""
+
+    peak_task_bytes: int
+    peak_heap_bytes: int | None = None
+    spilled_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """What checkpoint and source hold fast; None where nothing does, or nothing tells."""
+
+    state_partitions: int | None = None
+    source_partitions: int | None = None
+    state_store: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +187,11 @@ class JobProfile:
     noise: DurationNoise
     drift: Drift
     settings: tuple[ObservedSetting, ...]
+    observed_arrivals: ObservedArrivals | None = None
+    state: StateProfile | None = None
+    memory: MemoryProfile | None = None
+    pins: Pins = field(default_factory=Pins)
+    coverage: Coverage | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -20,7 +20,7 @@ def yaml_text(noun: object) -> str:
     """A dataclass as YAML: keys in the order of its fields, small leaves on one line.
 
     Numbers are rounded to six significant digits, so that small changes make small differences.
-    What is None because nobody said otherwise is left out.
+    What is missing or empty because nobody said otherwise is left out.
 
     Raises
     ------
@@ -71,8 +71,17 @@ def plain_data(value: object, name: str = "") -> Plain:
     return {
         field.name: plain_data(item, f"{name}.{field.name}".removeprefix("."))
         for field in fields(value)
-        if (item := getattr(value, field.name)) is not None or field.default is not None
+        if not _is_left_unsaid(field, item := getattr(value, field.name))
     }
+
+
+def _is_left_unsaid(field: Field[Any], item: object) -> bool:
+    """Whether it is what it would be without being written, and has nothing to show."""
+    if isinstance(item, bool | int | float | str):
+        return False
+    if field.default_factory is not MISSING:
+        return bool(item == field.default_factory())
+    return field.default is not MISSING and item == field.default
 
 
 class _Representer(yaml.representer.SafeRepresenter):

@@ -1,0 +1,126 @@
+"""What a stage of a micro-batch costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.checks import require_not_negative
+
+
+class TasksRule(StrEnum):
+    """What decides how many tasks a stage has."""
+
+    SOURCE = "source"
+    SHUFFLE = "shuffle"
+
+
+class Separation(StrEnum):
+    """How the fixed cost of a task was told from its cost per row, best first.
+
+    BATCHES compares batches of different size, TASKS the tasks of the same batch that had
+    different shares of the rows; PARTS, where all tasks are alike, takes what Spark reports of a
+    task's fixed work (launch, deserialization, state commit) and charges the rest to the rows.
+    TOTALS knows no tasks at all, only how long batches of different size took.
+    """
+
+    BATCHES = "batches"
+    TASKS = "tasks"
+    PARTS = "parts"
+    TOTALS = "totals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsLaw:
+    """Rows that enter a stage when ``n`` rows enter the batch: ``scale * n ** exponent``.
+
+    An exponent below 1 is a partial aggregation that meets the same keys again.
+
+    Examples
+    --------
+    >>> RowsLaw(scale=2.0, exponent=1.0).rows(50.0)
+    100.0
+    """
+
+    scale: float
+    exponent: float
+
+    def __post_init__(self) -> None:
+        if not self.scale >= 0 or not 0 <= self.exponent <= 1:
+            raise ValueError(
+                f"rows law is {self.scale} * n ** {self.exponent}; "
+                "expected scale >= 0 and an exponent in [0, 1]"
+            )
+
+    def rows(self, batch_rows: float) -> float:
+        """Rows that enter the stage of a batch of ``batch_rows`` rows."""
+        return float(self.scale * batch_rows**self.exponent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageObserved:
+    """What else the tasks of a stage told; ratios and bytes are per row that entered the stage.
+
+    ``rows_written_ratio`` counts rows written for the next stage or the sink. ``task_per_byte_s``
+    states the cost per row per byte read instead, None where no bytes are on record.
+    ``cpu_ratio`` and ``gc_ratio`` are shares of the time that tasks ran on the executor;
+    ``python_ratio``, None without Python, is the share spent in Python workers, which
+    ``cpu_ratio`` leaves out. ``largest_task_ratio`` is the mean over batches of the rows of the
+    largest task over those of the mean task.
+    """
+
+    rows_written_ratio: float
+    input_bytes_per_row: float
+    shuffle_read_bytes_per_row: float
+    shuffle_write_bytes_per_row: float
+    spilled_bytes_per_row: float
+    task_per_byte_s: float | None = None
+    cpu_ratio: float
+    gc_ratio: float
+    python_ratio: float | None = None
+    scheduler_delay_s: float
+    largest_task_ratio: float
+    peak_task_memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageProfile:
+    """One stage of the batch and what its tasks cost.
+
+    Stages of one ``level`` compete for the slots; levels follow each other. A task takes
+    ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
+    last for stages that write for an exchange, a file or buffer for each reader.
+    ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
+    """
+
+    name: str
+    level: int
+    tasks_rule: TasksRule
+    num_source_tasks: int | None = None
+    rows: RowsLaw
+    task_fixed_s: float
+    task_per_row_s: float
+    task_per_partition_s: float = 0.0
+    task_noise_ratio: float
+    separation: Separation
+    observed: StageObserved | None = None
+
+    def __post_init__(self) -> None:
+        if (self.num_source_tasks is None) != (self.tasks_rule is TasksRule.SHUFFLE):
+            raise ValueError(
+                f"stage {self.name}: num_source_tasks belongs to the rule 'source' only"
+            )
+        if self.num_source_tasks is not None and self.num_source_tasks < 1:
+            raise ValueError(f"stage {self.name}: num_source_tasks is below 1")
+        require_not_negative(
+            f"stage {self.name}",
+            level=self.level,
+            task_fixed_s=self.task_fixed_s,
+            task_per_row_s=self.task_per_row_s,
+            task_per_partition_s=self.task_per_partition_s,
+            task_noise_ratio=self.task_noise_ratio,
+        )
+
+    def num_tasks(self, shuffle_partitions: int) -> int:
+        """Tasks of the stage at a number of shuffle partitions."""
+        return shuffle_partitions if self.num_source_tasks is None else self.num_source_tasks
