@@ -6,19 +6,40 @@ Light to import: Spark, and the numeric libraries, are loaded by the call that n
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.domain import Arrivals, Configuration, JobProfile, Plan, Prediction, Target
-from headway.errors import InputError
+from headway.domain import (
+    ApplicationProfile,
+    Arrivals,
+    Configuration,
+    JobProfile,
+    Plan,
+    Prediction,
+    Target,
+)
+from headway.errors import EventLogError, InputError
 from headway.units import parse_duration_s, parse_rate_per_s
 from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from headway.profiler.reading import LogsRead, Tell
+    from headway.profiler.sources import LogFailure
+    from headway.profiler.survey import LogSurvey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What several logs hold, the sources that could not be read, and the tables written."""
+
+    logs: tuple[LogSurvey, ...]
+    failures: tuple[LogFailure, ...]
+    tables: tuple[Path, ...] = ()
 
 
 def load_profile(path: str | Path) -> JobProfile:
@@ -34,7 +55,7 @@ def load_profile(path: str | Path) -> JobProfile:
     return load(Path(path))
 
 
-def save_profile(profile: JobProfile, path: str | Path) -> None:
+def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
     """Write a profile as YAML, whole or not at all."""
     from headway.spec.profile_file import save_profile as save
 
@@ -47,14 +68,15 @@ def profile(
     queries: Sequence[str] = (),
     master: str = "local[*]",
     session: SparkSession | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
 ) -> JobProfile:
     """Profile a streaming job from its Spark event logs.
 
     Parameters
     ----------
     sources : path or sequence of paths
-        Event logs: files, rolling folders, folders that hold such.
+        Event logs: files, rolling folders, folders that hold such, zips, patterns, addresses of
+        a History Server or of a file system that Hadoop reads, files of a recorder.
     queries : sequence of str
         Names or ids of the queries to use; all of them by default. Several runs of one job at
         different settings make one profile, and a better one.
@@ -68,52 +90,102 @@ def profile(
     Raises
     ------
     EventLogError
-        If a log cannot be read or holds no streaming query that can be profiled.
+        If no log can be read, or none holds a streaming query that can be profiled.
     InputError
         If ``queries`` names none, or what was found are different jobs.
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-    from headway.profiler import sources as log_sources
-
-    paths = [sources] if isinstance(sources, str | Path) else list(sources)
-    logs = log_sources.find_event_logs(paths)
-    tell = progress or (lambda _: None)
-    with tempfile.TemporaryDirectory(prefix="headway-logs-") as work_folder:
-        tell("unpacking")
-        log_sources.unpack(logs, Path(work_folder))
-        names = [log.name for log in logs]
-        if session is not None:
-            return _profile_unpacked(session, Path(work_folder), names, queries, tell)
-        from headway.profiler.session import embedded_session
-        from headway.profiler.tables import local_session_conf
-
-        tell("starting Spark")
-        with embedded_session(
-            master=master,
-            app_name="headway profile",
-            extra_conf=local_session_conf() if master.startswith("local") else {},
-        ) as spark:
-            return _profile_unpacked(spark, Path(work_folder), names, queries, tell)
+    found = profile_any(
+        sources, queries=queries, master=master, session=session, progress=progress
+    )
+    if isinstance(found, JobProfile):
+        return found
+    raise EventLogError(
+        f"{found.application.id}: a {found.kind.value} application with {found.num_jobs} jobs, no "
+        "streaming query; expected progress events of a Structured Streaming query"
+    )
 
 
-def _profile_unpacked(
-    spark: SparkSession,
-    work_folder: Path,
-    names: Sequence[str],
-    queries: Sequence[str],
-    tell: Callable[[str], None],
-) -> JobProfile:
-    from headway.profiler.summarize import collect, summarize
-    from headway.profiler.tables import read_events
+def profile_any(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> JobProfile | ApplicationProfile:
+    """Profile whatever the event logs hold: a streaming job, or one batch or DStreams application.
 
-    events = read_events(spark, work_folder).persist()
-    try:
-        collected = collect(events, tell)
-    finally:
-        events.unpersist()
-    tell("fitting")
-    return summarize(collected, names, queries, __version__)
+    Parameters and errors are those of :func:`profile`; several applications without a streaming
+    query are an ``InputError``.
+    """
+    from headway.profiler.collect import collect
+    from headway.profiler.survey import profile_together
+
+    with _read(sources, master, session, progress) as read:
+        collected = collect(read.events, read.tell)
+        read.tell("fitting")
+        found = profile_together(collected, read.logs, queries, __version__)
+        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+        return replace(found, notes=(*found.notes, *not_read))
+
+
+def survey(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+    tables: Path | None = None,
+) -> Survey:
+    """Look at each log on its own: what it holds and lacks, and the profile it gives.
+
+    Parameters
+    ----------
+    sources, master, session, progress
+        As of :func:`profile`.
+    tables : Path, optional
+        A folder to write the tables of all logs to, as Parquet.
+
+    Raises
+    ------
+    EventLogError
+        If no log can be read.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    from headway.profiler.collect import collect
+    from headway.profiler.survey import surveys
+
+    with _read(sources, master, session, progress) as read:
+        collected = collect(read.events, read.tell)
+        found = tuple(surveys(collected, read.logs, __version__))
+        written: tuple[Path, ...] = ()
+        if tables is not None:
+            from headway.profiler.export import write_tables
+
+            read.tell("writing tables")
+            written = write_tables(read.events, tables)
+        return Survey(logs=found, failures=read.failures, tables=written)
+
+
+def _read(
+    sources: str | Path | Sequence[str | Path],
+    master: str,
+    session: SparkSession | None,
+    progress: Tell | None,
+) -> AbstractContextManager[LogsRead]:
+    from headway.profiler.reading import read_logs
+    from headway.profiler.unpacking import UnpackLimits
+
+    return read_logs(
+        [sources] if isinstance(sources, str | Path) else list(sources),
+        master=master,
+        session=session,
+        limits=UnpackLimits(),
+        tell=progress or (lambda _text, _done=None: None),
+    )
 
 
 def predict(

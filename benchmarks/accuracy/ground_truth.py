@@ -19,7 +19,7 @@ import platform
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,9 +29,11 @@ from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
 from headway.models.predict import predict
 from headway.profiler.session import embedded_session
-from headway.profiler.sources import find_event_logs, unpack
-from headway.profiler.summarize import CollectedLogs, collect, summarize
-from headway.profiler.tables import read_events
+from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.events import read_events
+from headway.profiler.sources import EventLog, find_event_logs
+from headway.profiler.summarize import summarize
+from headway.profiler.unpacking import unpack
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -248,13 +250,14 @@ class Recording:
 
     name: str
     truths: Sequence[Truth]
+    logs: Mapping[int, EventLog]
     collected: CollectedLogs
     jvm_started_s: float
 
     def fitted_on(self, truths: Sequence[Truth]) -> JobProfile:
         """A profile of some of the runs."""
         queries = [truth.query_id for truth in truths]
-        return summarize(self.collected, [self.name], queries, __version__)
+        return summarize(self.collected, self.logs, queries, __version__)
 
     def judged(
         self, profile: JobProfile, truths: Sequence[Truth], *, know_age: bool
@@ -321,18 +324,23 @@ def read_truths(folder: Path) -> list[Truth]:
 
 def read_recording(folder: Path, spark: SparkSession) -> Recording:
     """The tables of a log, read once, and what was measured of its runs."""
-    logs = find_event_logs([next(folder.glob("eventlog_v2_*"))])
+    found = find_event_logs([next(folder.glob("eventlog_v2_*"))])
     with tempfile.TemporaryDirectory() as work_folder:
-        unpack(logs, Path(work_folder))
+        logs = unpack(found.logs, Path(work_folder)).logs
         collected = collect(
             read_events(spark, Path(work_folder)).persist(),
-            lambda step: print(f"{folder.name}: {step}", file=sys.stderr),
+            lambda step, _done=None: print(f"{folder.name}: {step}", file=sys.stderr),
         )
     return Recording(
         name=folder.name,
         truths=read_truths(folder),
+        logs=logs,
         collected=collected,
-        jvm_started_s=min(row["added_s"] for row in collected.executors),
+        jvm_started_s=min(
+            one.added_s
+            for one in collected.applications[0].executors
+            if one.added_s is not None
+        ),
     )
 
 

@@ -8,26 +8,40 @@ from pathlib import Path
 import click
 
 from headway import api
+from headway.cli.options import json_option
 from headway.cli.progress import Progress
-from headway.domain import JobProfile
-from headway.errors import InputError
-from headway.units import format_duration, format_rate
+from headway.domain import ApplicationProfile, JobProfile
+from headway.errors import EventLogError, InputError
 
 
 @click.command("profile")
-@click.argument("sources", nargs=-1, required=True, metavar="EVENTLOG...")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, readable=False, path_type=Path),
-    help="YAML file.",
+    type=click.Path(readable=False),
+    help="YAML file; or a folder, with / at its end, for a profile of each application.",
 )
 @click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable.")
+@click.option("--check", is_flag=True, help="Print only what the logs hold and what they lack.")
+@click.option(
+    "--tables",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write applications, queries, batches, jobs, stages, tasks, plans as Parquet.",
+)
 @click.option(
     "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
 )
+@json_option
 def command(
-    sources: tuple[str, ...], output: Path | None, queries: tuple[str, ...], master: str
+    sources: tuple[str, ...],
+    output: str | None,
+    queries: tuple[str, ...],
+    check: bool,
+    tables: Path | None,
+    master: str,
+    as_json: bool,
 ) -> None:
     """Read Spark event logs and write what a batch of the job costs.
 
@@ -35,23 +49,101 @@ def command(
     headway profile eventlog_v2_app-1 -o job.profile.yaml
     headway profile logs/ --query orders -o orders.profile.yaml
     headway profile run1.zstd run2.zstd -o job.profile.yaml    # one job, two settings
+    headway profile logs/ -o profiles/                         # each application on its own
+    headway profile http://history:18080/history/app-1 --check
+    headway profile 's3a://logs/app-1*' --tables tables/
 
-    An EVENTLOG is a file, a rolling folder, or a folder of such; plain, zstd or gzip. Several
-    queries of the same job at different settings make one profile. Without -o the profile is
-    printed.
+    A SOURCE is an event log (a file; a rolling folder; a folder of such; a zip; a pattern; the
+    address of an application on a History Server, or one that Hadoop can read) or the file of a
+    recorder; plain, zstd, gzip, lz4, snappy or lzf. Several queries of the same job at different
+    settings make one profile. Without -o the profile is printed.
     """
+    each_into = _folder_for_each(output)
+    if as_json and not check:
+        raise InputError("--json belongs to --check; the profile itself is YAML")
+    if output is not None and each_into is None:
+        _require_folder(Path(output))
+    if check or tables is not None or each_into is not None:
+        if queries or (check and output):
+            raise InputError(
+                "--query and -o FILE make one profile of all logs; "
+                "--check, --tables and -o FOLDER/ look at each log on its own"
+            )
+        _survey(sources, master, each_into=each_into, tables=tables, as_json=as_json)
+        return
+    from headway.report.profiles import profile_summary
     from headway.spec.profile_file import dump_profile
 
-    if output is not None:
-        _require_folder(output)
     with Progress() as progress:
-        profile = api.profile(sources, queries=queries, master=master, progress=progress.step)
+        found = api.profile_any(sources, queries=queries, master=master, progress=progress.tell)
     if output is None:
-        click.echo(dump_profile(profile), nl=False)
+        click.echo(dump_profile(found), nl=False)
         return
-    api.save_profile(profile, output)
-    click.echo(_summary(profile), err=True)
-    click.echo(str(output))
+    api.save_profile(found, output)
+    click.echo(profile_summary(found), err=True)
+    click.echo(output)
+
+
+def _survey(
+    sources: tuple[str, ...],
+    master: str,
+    *,
+    each_into: Path | None,
+    tables: Path | None,
+    as_json: bool,
+) -> None:
+    from headway.report.profiles import survey_as_json, survey_as_text
+
+    with Progress() as progress:
+        survey = api.survey(sources, master=master, progress=progress.tell, tables=tables)
+    if as_json:
+        click.echo(survey_as_json(survey.logs, survey.failures))
+    elif each_into is None and tables is None:
+        click.echo(survey_as_text(survey.logs))
+    for path in survey.tables:
+        click.echo(str(path))
+    if each_into is not None:
+        _save_each(survey, each_into)
+    if not as_json:
+        for failure in survey.failures:
+            click.echo(f"not read: {failure.name}: {failure.why}", err=True)
+
+
+def _save_each(survey: api.Survey, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    taken: set[Path] = set()
+    for log in survey.logs:
+        if log.profile is None:
+            click.echo(f"no profile: {log.name}: {log.why_not}", err=True)
+            continue
+        path = _free_name(folder, log.profile, taken)
+        api.save_profile(log.profile, path)
+        click.echo(str(path))
+    if not taken:
+        raise EventLogError("none of the logs gives a profile; --check tells what they lack")
+
+
+def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:
+    """A file named after the application; another one of the same name gets a number."""
+    application = (
+        profile.applications[0] if isinstance(profile, JobProfile) else profile.application
+    )
+    stem = "".join(char if char.isalnum() or char in "._-" else "_" for char in application.id)
+    stem = stem.lstrip(".")[:100] or "unknown"
+    number = 1
+    path = folder / f"{stem}.profile.yaml"
+    while path in taken:
+        number += 1
+        path = folder / f"{stem}-{number}.profile.yaml"
+    taken.add(path)
+    return path
+
+
+def _folder_for_each(output: str | None) -> Path | None:
+    if output is None:
+        return None
+    path = Path(output)
+    return path if output.endswith(("/", os.sep)) or path.is_dir() else None
 
 
 def _require_folder(output: Path) -> None:
@@ -61,26 +153,3 @@ def _require_folder(output: Path) -> None:
         raise InputError(f"{output}: no folder {folder}; make it, or name another file with -o")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{output}: the folder {folder} is not yours to write to")
-
-
-def _summary(profile: JobProfile) -> str:
-    num_batches = sum(setting.num_batches for setting in profile.settings)
-    lines = [
-        (
-            f"{len(profile.settings)} run(s), {num_batches} batches, "
-            f"{len(profile.stages)} stage(s) per batch, "
-            f"last at {format_rate(profile.arrivals.rate_per_s)}"
-        ),
-        *(
-            f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
-            for phase in profile.driver_phases
-            if phase.mean_s >= 0.001
-        ),
-        *(
-            f"  {stage.name}: {format_duration(stage.task_fixed_s)} per task, "
-            f"{stage.task_per_row_s * 1e6:.3g} us per row"
-            for stage in profile.stages
-        ),
-        *(f"note: {note}" for note in profile.notes),
-    ]
-    return "\n".join(lines)

@@ -22,6 +22,7 @@ class Progress:
 
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
+        self._text = ""
         self._started_s = time.monotonic()
         self._bar = _rich_bar() if sys.stderr.isatty() else None
         self._task = self._bar.add_task("", total=None) if self._bar else None
@@ -46,6 +47,14 @@ class Progress:
             self._bar.reset(self._task, description=text, total=None)
         elif self._plain:
             click.echo(f"[{time.monotonic() - self._started_s:5.0f} s] {text}", err=True)
+
+    def tell(self, text: str, done: float | None = None) -> None:
+        """What is being done, and to which share where that is known."""
+        if text != self._text:
+            self._text = text
+            self.step(text)
+        if done is not None:
+            self.share(done)
 
     def share(self, done: float) -> None:
         """The step is done to a share, 0 to 1."""

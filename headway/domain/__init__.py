@@ -1,5 +1,22 @@
 """The nouns every room speaks with; frozen, and checked when made."""
 
+from headway.domain.application_profile import (
+    APPLICATION_PROFILE_SCHEMA,
+    ApplicationKind,
+    ApplicationProfile,
+    Cluster,
+    DStreamsProfile,
+    OtherStages,
+    RecordedStage,
+    RunShares,
+    Spread,
+    StageMemory,
+    StageRows,
+    StageVolume,
+    TaskCounts,
+    TaskTimes,
+    WallClock,
+)
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
 from headway.domain.plan import Applies, Change, FrontierPoint, Plan, Rejection
@@ -22,13 +39,18 @@ from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfil
 from headway.domain.target import Metric, Target
 
 __all__ = [
+    "APPLICATION_PROFILE_SCHEMA",
     "PROFILE_SCHEMA",
     "Application",
+    "ApplicationKind",
+    "ApplicationProfile",
     "Applies",
     "Arrivals",
     "Change",
+    "Cluster",
     "Configuration",
     "Coverage",
+    "DStreamsProfile",
     "Drift",
     "DriverPhase",
     "DurationNoise",
@@ -41,18 +63,28 @@ __all__ = [
     "Metric",
     "ObservedArrivals",
     "ObservedSetting",
+    "OtherStages",
     "Pins",
     "Plan",
     "Prediction",
     "QueryShape",
+    "RecordedStage",
     "Rejection",
     "RowsLaw",
+    "RunShares",
     "Separation",
     "Share",
+    "Spread",
+    "StageMemory",
     "StageObserved",
     "StageProfile",
+    "StageRows",
+    "StageVolume",
     "StateProfile",
     "Target",
+    "TaskCounts",
+    "TaskTimes",
     "TasksRule",
+    "WallClock",
     "WindowKind",
 ]

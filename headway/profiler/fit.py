@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.domain import (
-    Configuration,
     Drift,
     DriverPhase,
     DurationNoise,
-    QueryShape,
     RowsLaw,
     Separation,
     StageProfile,
@@ -30,82 +28,13 @@ from headway.models.estimation import (
     relative_huber,
     run_to_run_ratio,
 )
+from headway.models.modes import slow_mode
+from headway.profiler.batch_samples import PHASES
+from headway.profiler.samples import BatchSample, QueryRun, StageSample
 
-# Spark's phase -> ours, in the order Spark runs them.
-PHASES = {
-    "latestOffset": "latest_offset",
-    "getOffset": "latest_offset",
-    "walCommit": "wal_commit",
-    "getBatch": "get_batch",
-    "queryPlanning": "query_planning",
-    "addBatch": "add_batch",
-    "commitBatch": "commit_batch",
-    "commitOffsets": "commit_offsets",
-}
 OTHER_PHASE = "other"
 _MOST_ROUNDS = 20
 _EXPONENT_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageSample:
-    """One stage of one batch."""
-
-    level: int
-    has_parents: bool
-    num_tasks: int
-    rows_read: float
-    task_mean_s: float
-    task_sd_s: float | None
-    outside_run_s: float
-    rows_variance: float
-    rows_time_covariance_s: float
-    span_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSample:
-    """One micro-batch: when, how long, how many rows, and its stages in order.
-
-    ``interval_s`` is the time in which its rows arrived: since the start of the batch before; None
-    where that is not on record.
-    """
-
-    batch_id: int
-    started_s: float
-    interval_s: float | None
-    jvm_age_s: float
-    duration_s: float
-    phases_s: dict[str, float]
-    num_rows: int
-    state_commit_s: float
-    stages: tuple[StageSample, ...]
-
-    @property
-    def signature(self) -> tuple[tuple[int, bool], ...]:
-        """What tells batches with the same stages from others."""
-        return tuple((stage.level, stage.has_parents) for stage in self.stages)
-
-    @property
-    def stages_s(self) -> float:
-        """Time in stages: the levels follow each other."""
-        spans: dict[int, float] = {}
-        for stage in self.stages:
-            spans[stage.level] = max(spans.get(stage.level, 0.0), stage.span_s)
-        return sum(spans.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRun:
-    """One run of the query at one setting, steady batches only."""
-
-    query_id: str
-    query_name: str | None
-    shape: QueryShape
-    configuration: Configuration
-    rate_per_s: float
-    num_cut: int
-    batches: tuple[BatchSample, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +139,14 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
         for seen, fit, ratio in zip(observed, modelled, ratios, strict=True)
     ]
     batch_ratio = float(np.sqrt(np.mean(np.square(np.concatenate(residuals)))))
+    slow = slow_mode(
+        np.concatenate(
+            [
+                np.log(seen / (ratio * fit))
+                for seen, fit, ratio in zip(observed, modelled, ratios, strict=True)
+            ]
+        )
+    )
     return DurationFit(
         driver_phases=phases,
         stages=stages,
@@ -217,6 +154,8 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
             batch_ratio=batch_ratio,
             autocorrelation=lag_one_correlation(residuals),
             run_to_run_ratio=run_to_run_ratio(np.log(ratios), 1 + 2 * len(stages), batch_ratio),
+            slow_batch_share=slow.share,
+            slow_batch_ratio=slow.ratio,
         ),
         drift=Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1])),
         modelled_mean_s=tuple(float(fit.mean()) for fit in modelled),

@@ -13,59 +13,101 @@ if TYPE_CHECKING:
 
 LOG_START = "SparkListenerLogStart"
 APPLICATION_START = "SparkListenerApplicationStart"
+APPLICATION_END = "SparkListenerApplicationEnd"
 ENVIRONMENT = "SparkListenerEnvironmentUpdate"
 EXECUTOR_ADDED = "SparkListenerExecutorAdded"
 EXECUTOR_REMOVED = "SparkListenerExecutorRemoved"
 JOB_START = "SparkListenerJobStart"
+JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 TASK_END = "SparkListenerTaskEnd"
+SQL_EXECUTION_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
+QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
+RECORDER_LOST = "HeadwayRecorderLost"
 
 READ_EVENTS = (
     LOG_START,
     APPLICATION_START,
+    APPLICATION_END,
     ENVIRONMENT,
     EXECUTOR_ADDED,
     EXECUTOR_REMOVED,
     JOB_START,
+    JOB_END,
     STAGE_COMPLETED,
     TASK_END,
+    SQL_EXECUTION_START,
+    QUERY_STARTED,
     QUERY_PROGRESS,
+    QUERY_TERMINATED,
+    RECORDER_LOST,
 )
+
+# What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.
+PASSED_OVER = r"(?:SparkListener|org\.apache\.spark\.)"
 
 # One schema for all events: each line is parsed once, and what a line does not have is null.
 _EVENTS_DDL = """
     `Event` string,
     `Spark Version` string,
     `App ID` string, `App Name` string,
-    `Spark Properties` struct<`spark.executor.memory`: string>,
+    `Spark Properties` map<string, string>,
+    `JVM Information` struct<`Java Version`: string>,
     `Timestamp` bigint, `Executor ID` string,
     `Executor Info` struct<`Total Cores`: int>,
-    `Job ID` int, `Stage IDs` array<int>,
+    `num_lost` bigint,
+    `Job ID` int, `Submission Time` bigint, `Completion Time` bigint, `Stage IDs` array<int>,
+    `Job Result` struct<`Result`: string>,
     `Properties` struct<`sql.streaming.queryId`: string, `streaming.sql.batchId`: string,
                         `spark.jobGroup.id`: string,
-                        `spark.sql.shuffle.partitions`: string>,
+                        `spark.sql.shuffle.partitions`: string,
+                        `spark.sql.execution.id`: string,
+                        `spark.streaming.internal.batchTime`: string>,
     `Stage Info` struct<`Stage ID`: int, `Stage Attempt ID`: int, `Number of Tasks`: int,
                         `Parent IDs`: array<int>, `Submission Time`: bigint,
-                        `Completion Time`: bigint>,
+                        `Completion Time`: bigint, `Failure Reason`: string,
+                        `Accumulables`: array<struct<`Name`: string, `Value`: string>>>,
     `Stage ID` int, `Stage Attempt ID` int,
-    `Task Info` struct<`Task ID`: bigint, `Launch Time`: bigint, `Finish Time`: bigint,
-                       `Failed`: boolean, `Killed`: boolean>,
+    `Task End Reason` struct<`Reason`: string>,
+    `Task Info` struct<`Task ID`: bigint, `Index`: int, `Launch Time`: bigint,
+                       `Finish Time`: bigint, `Getting Result Time`: bigint,
+                       `Executor ID`: string, `Failed`: boolean, `Killed`: boolean>,
+    `Task Executor Metrics` struct<`JVMHeapMemory`: bigint>,
     `Task Metrics` struct<
         `Executor Deserialize Time`: bigint, `Executor Run Time`: bigint,
-        `Result Serialization Time`: bigint,
-        `Input Metrics`: struct<`Records Read`: bigint>,
-        `Shuffle Read Metrics`: struct<`Total Records Read`: bigint>>,
+        `Executor CPU Time`: bigint, `JVM GC Time`: bigint,
+        `Result Serialization Time`: bigint, `Peak Execution Memory`: bigint,
+        `Memory Bytes Spilled`: bigint, `Disk Bytes Spilled`: bigint,
+        `Input Metrics`: struct<`Bytes Read`: bigint, `Records Read`: bigint>,
+        `Output Metrics`: struct<`Bytes Written`: bigint, `Records Written`: bigint>,
+        `Shuffle Read Metrics`: struct<`Remote Bytes Read`: bigint, `Local Bytes Read`: bigint,
+                                       `Fetch Wait Time`: bigint, `Total Records Read`: bigint>,
+        `Shuffle Write Metrics`: struct<`Shuffle Bytes Written`: bigint,
+                                        `Shuffle Write Time`: bigint,
+                                        `Shuffle Records Written`: bigint>>,
+    `rootExecutionId` bigint, `time` bigint,
+    `physicalPlanDescription` string,
+    `id` string, `runId` string, `name` string, `exception` string,
     `progress` struct<
         `id`: string, `runId`: string, `name`: string, `timestamp`: string, `batchId`: bigint,
         `numInputRows`: bigint,
         `durationMs`: map<string, bigint>,
         `eventTime`: struct<`watermark`: string>,
         `stateOperators`: array<struct<`operatorName`: string, `numRowsTotal`: bigint,
-                                       `commitTimeMs`: bigint, `numShufflePartitions`: int>>,
-        `sources`: array<struct<`description`: string, `numInputRows`: bigint>>,
-        `sink`: struct<`description`: string>>
+                                       `numRowsUpdated`: bigint, `memoryUsedBytes`: bigint,
+                                       `commitTimeMs`: bigint, `numShufflePartitions`: int,
+                                       `numStateStoreInstances`: int>>,
+        `sources`: array<struct<`description`: string, `startOffset`: string,
+                                `endOffset`: string, `latestOffset`: string,
+                                `numInputRows`: bigint>>,
+        `sink`: struct<`description`: string>>,
+    `_damaged` string
 """
+
+# Where a line that is no JSON, or whose values are of other types, leaves itself.
+DAMAGED = "_damaged"
 
 
 def events_schema() -> StructType:

@@ -5,28 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.errors import SparkUnavailableError
+from headway.profiler.class_archive import ClassLoading, class_loading
+from headway.profiler.java import Java, require_java
+from headway.profiler.jvm import complaint, end_at_once, running_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OLDEST_JAVA = 17
-_JAVA_ANSWERS_WITHIN_S = 30.0
 _STOP_WITHIN_S = 20.0
-_EXIT_WITHIN_S = 5.0
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 # Settings of the caller's shell that would bend the session: another Spark, a Connect server,
 # a JVM that spark-submit has started already.
@@ -48,35 +48,6 @@ appender.file.target = SYSTEM_ERR
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
-
-
-def require_java() -> Path:
-    """Home of the Java that Spark will run on: that of JAVA_HOME, else the one on PATH.
-
-    Returns
-    -------
-    Path
-        Java home, of version 17 or later.
-
-    Raises
-    ------
-    SparkUnavailableError
-        If neither is there, or both are older; the message says how to get one.
-    """
-    found = []
-    for candidate in _java_candidates():
-        described = _describe_java(candidate)
-        if described is None:
-            continue
-        home, version = described
-        if version >= _OLDEST_JAVA:
-            return home
-        found.append(f"Java {version} in {home}")
-    raise SparkUnavailableError(
-        f"Spark needs Java {_OLDEST_JAVA} or later, found {' and '.join(found) or 'none'}: "
-        f"apt-get install openjdk-{_OLDEST_JAVA}-jdk-headless, "
-        f"brew install openjdk@{_OLDEST_JAVA}, or set JAVA_HOME"
-    )
 
 
 def local_checkpoint_conf() -> dict[str, str]:
@@ -112,6 +83,7 @@ def embedded_session(
     jars: Sequence[Path] = (),
     driver_memory: str = "2g",
     extra_conf: Mapping[str, str] | None = None,
+    announce_class_saving: Callable[[], None] | None = None,
 ) -> Iterator[SparkSession]:
     """A Spark session in a JVM of its own, gone with the block however the block ends.
 
@@ -134,6 +106,10 @@ def embedded_session(
         Heap of the driver in Spark's spelling; with a local master the only heap there is.
     extra_conf : mapping, optional
         Spark properties that win over all of the above.
+    announce_class_saving : callable, optional
+        If given, and the block ends well, Spark's classes as this session has loaded them are
+        saved for all later local sessions, which then start in half the time: once for an
+        installation, some 10 s after the block. This is called before that, and only then.
 
     Yields
     ------
@@ -144,8 +120,10 @@ def embedded_session(
     SparkUnavailableError
         If there is no Java, a session is open already, or Spark does not start.
     """
-    java_home = require_java()
+    _require_no_other_session()
+    java = require_java()
     local = master.startswith("local")
+    spark_home = _spark_home(local=local)
     with contextlib.ExitStack() as cleanup:
         folder = tempfile.TemporaryDirectory(prefix="headway-spark-", ignore_cleanup_errors=True)
         scratch = Path(cleanup.enter_context(folder))
@@ -154,58 +132,63 @@ def embedded_session(
             conf |= _event_log_conf(event_log_dir)
         if jars:
             conf["spark.jars"] = ",".join(str(jar.resolve()) for jar in jars)
-        java_options = conf["spark.driver.extraJavaOptions"]
-        conf |= extra_conf or {}
-        if conf["spark.driver.extraJavaOptions"] != java_options:
-            conf["spark.driver.extraJavaOptions"] += " " + java_options
         cleanup.enter_context(_signals_end_the_block())
-        cleanup.enter_context(_environment(java_home, scratch, local=local))
-        cleanup.enter_context(_jvm(conf, scratch / "spark.log"))
-        yield cleanup.enter_context(_session(scratch / "spark.log"))
+        classes = ClassLoading()
+        if local:
+            classes = cleanup.enter_context(class_loading(java, spark_home, announce_class_saving))
+        conf |= extra_conf or {}
+        conf[_JAVA_OPTIONS] = " ".join(
+            [
+                conf.get(_JAVA_OPTIONS, ""),
+                *map(_quoted, _java_options(scratch)),
+                *map(_quoted, classes.java_options),
+            ]
+        )
+        conf_folder = classes.conf_folder or scratch
+        cleanup.enter_context(_environment(java, spark_home, conf_folder, local=local))
+        jvm = cleanup.enter_context(running_jvm(spark_home, conf, scratch, classes.saving))
+        session = cleanup.enter_context(_session(scratch))
+        if local and not classes.saving and conf.get("spark.eventLog.enabled") != "true":
+            # What it would put in order is all in scratch, and half a second's work.
+            cleanup.callback(end_at_once, jvm)
+        yield session
 
 
-def _java_candidates() -> Iterator[Path]:
-    if home := os.environ.get("JAVA_HOME"):
-        yield Path(home) / "bin" / "java"
-    if on_path := shutil.which("java"):
-        yield Path(on_path)
+def _require_no_other_session() -> None:
+    # What is not imported has no session; importing it now would only keep the JVM waiting.
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is not None and pyspark.SparkContext._gateway is not None:
+        raise SparkUnavailableError(
+            "a Spark session is open in this process; close it before opening another"
+        )
 
 
-def _describe_java(java: Path) -> tuple[Path, int] | None:
-    """Home and feature version, asked from Java itself; None if this is not a working Java."""
-    try:
-        answer = subprocess.run(
-            [java, "-XshowSettings:properties", "-version"],
-            capture_output=True,
-            text=True,
-            timeout=_JAVA_ANSWERS_WITHIN_S,
-        ).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    home = re.search(r"(?m)^\s*java\.home = (.+)$", answer)
-    # Java 8 calls itself 1.8.
-    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", answer, re.MULTILINE)
-    if home is None or version is None:
-        return None
-    return Path(home[1].strip()), int(version[1])
+def _spark_home(*, local: bool) -> Path:
+    """PySpark's own Spark; where the master is not local, the caller's SPARK_HOME if it is set."""
+    named = os.environ.get("SPARK_HOME")
+    if named and not local:
+        return Path(named)
+    package = find_spec("pyspark")
+    if package is not None and package.origin is not None:
+        home = Path(package.origin).parent
+        # PySpark that was installed with another Hadoop has its Spark in a folder.
+        for candidate in (home / "spark-distribution", home):
+            if (candidate / "jars").is_dir():
+                return candidate
+    if named:
+        return Path(named)
+    raise SparkUnavailableError(
+        "the installed PySpark has no Spark in it: pip install pyspark, or set SPARK_HOME"
+    )
 
 
 def _base_conf(
     app_name: str, master: str, driver_memory: str, scratch: Path, *, local: bool
 ) -> dict[str, str]:
-    log_configuration = scratch / "log4j2.properties"
-    log_configuration.write_text(_LOG_CONFIGURATION, encoding="utf-8")
-    temporary = scratch / "tmp"
-    temporary.mkdir()
     conf = {
         "spark.app.name": app_name,
         "spark.master": master,
         "spark.driver.memory": driver_memory,
-        # Native libraries unpack themselves into the JVM's temporary folder and stay there when
-        # the JVM is killed.
-        "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={log_configuration.as_uri()} -Djava.io.tmpdir={temporary}"
-        ),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
@@ -215,10 +198,33 @@ def _base_conf(
         conf |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": str(temporary),
+            "spark.local.dir": str(scratch / "tmp"),
             "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         }
     return conf
+
+
+def _java_options(scratch: Path) -> list[str]:
+    log_configuration = scratch / "log4j2.properties"
+    log_configuration.write_text(_LOG_CONFIGURATION, encoding="utf-8")
+    temporary = scratch / "tmp"
+    temporary.mkdir()
+    return [
+        f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        # Native libraries unpack themselves into the JVM's temporary folder and stay there when
+        # the JVM is killed.
+        f"-Djava.io.tmpdir={temporary}",
+    ]
+
+
+def _quoted(option: str) -> str:
+    r"""One of several options in a text, in the spelling of Spark's launcher.
+
+    >>> print(_quoted("-Dhome=/home/with space"))
+    "-Dhome=/home/with space"
+    """
+    escaped = option.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped}"'
 
 
 def _event_log_conf(folder: Path) -> dict[str, str]:
@@ -256,17 +262,14 @@ def _signals_end_the_block() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _environment(java_home: Path, scratch: Path, *, local: bool) -> Iterator[None]:
-    import pyspark
-
+def _environment(java: Java, spark_home: Path, conf_folder: Path, *, local: bool) -> Iterator[None]:
     wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN_VARIABLES)
-    wanted["JAVA_HOME"] = str(java_home)
+    wanted["JAVA_HOME"] = str(java.home)
+    wanted["SPARK_HOME"] = str(spark_home)
     wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if local:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-        wanted["SPARK_CONF_DIR"] = str(scratch)
-        if (package := Path(pyspark.__file__).parent).joinpath("jars").is_dir():
-            wanted["SPARK_HOME"] = str(package)
+        wanted["SPARK_CONF_DIR"] = str(conf_folder)
     before = {name: os.environ.get(name) for name in wanted}
     _set_variables(wanted)
     try:
@@ -284,58 +287,14 @@ def _set_variables(values: Mapping[str, str | None]) -> None:
 
 
 @contextlib.contextmanager
-def _jvm(conf: Mapping[str, str], log: Path) -> Iterator[None]:
-    """A JVM of this process's own that PySpark will use."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    if SparkContext._gateway is not None:
-        raise SparkUnavailableError(
-            "a Spark session is open in this process; close it before opening another"
-        )
-    settings = SparkConf(loadDefaults=False).setAll(list(conf.items()))
-    try:
-        with log.open("wb") as output:
-            gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
-                settings,
-                # A session of its own keeps the terminal's Ctrl-C away from the JVM and lets
-                # the launcher's processes be ended together.
-                {"stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True},
-            )
-    except BaseException as error:
-        # It has nothing to put in order yet.
-        _end(_process_being_started(error), within_s=0.0)
-        if isinstance(error, Exception):
-            raise SparkUnavailableError(f"Spark did not start: {_complaint(log)}") from error
-        raise
-    try:
-        SparkContext._gateway = gateway
-        SparkContext._jvm = gateway.jvm
-        yield
-    finally:
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-        SparkContext._active_spark_context = None
-        try:
-            gateway.shutdown()
-            gateway.close()
-        finally:
-            _end(gateway.proc, within_s=_EXIT_WITHIN_S)
-
-
-@contextlib.contextmanager
-def _session(log: Path) -> Iterator[SparkSession]:
+def _session(scratch: Path) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
-        with warnings.catch_warnings():
-            # PySpark's start imports its test kit, which warns of every pandas 3; the session
-            # itself goes nowhere near pandas.
-            warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
-            session = SparkSession.builder.getOrCreate()
+        session = SparkSession.builder.getOrCreate()
     except Exception as error:
-        raise SparkUnavailableError(f"Spark did not start: {_complaint(log)}") from error
+        raise SparkUnavailableError(f"Spark did not start: {complaint(scratch)}") from error
     finally:
         # PySpark's own handler calls the JVM from inside the handler, on the connection that
         # the interrupted call is waiting on. Stopping below cancels the jobs just as well.
@@ -356,45 +315,11 @@ def _stop(session: SparkSession) -> None:
     """
 
     def stop() -> None:
-        # A JVM that is gone or broken cannot be stopped in order; ending it comes next.
-        with contextlib.suppress(Exception):
+        # A JVM that is gone or broken cannot be stopped in order, only PySpark's part can.
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark", RuntimeWarning)
             session.stop()
 
     stopper = threading.Thread(target=stop, name="headway-stop-spark", daemon=True)
     stopper.start()
     stopper.join(_STOP_WITHIN_S)
-
-
-def _process_being_started(error: BaseException) -> subprocess.Popen[bytes] | None:
-    """The process that ``launch_gateway`` had started when the error or the signal came.
-
-    It hands out its process on success only; otherwise the frame holds the one reference.
-    """
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        process = frame.f_locals.get("proc")
-        if isinstance(process, subprocess.Popen):
-            return process
-    return None
-
-
-def _end(process: subprocess.Popen[bytes] | None, *, within_s: float) -> None:
-    """Let the process go by itself, which closing its input asks for, else kill it."""
-    if process is None or process.stdin is None:
-        return
-    try:
-        process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(within_s)
-    finally:
-        if process.poll() is None:
-            # Its group: while starting, the launcher's shell has children.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _complaint(log: Path) -> str:
-    """The line of the JVM's output that says most: the first error, else the last line."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    lines = [line for line in lines if line and not line.startswith(("at ", "WARNING:"))]
-    errors = [line for line in lines if re.search(r"error|exception", line, re.IGNORECASE)]
-    return (errors or lines[-1:] or ["it said nothing"])[0]

@@ -1,167 +1,241 @@
-"""Where event logs are: files and rolling folders, plain or compressed, finished or still growing.
-
-Every log is unpacked once into a work folder, one sub-folder ``app=N`` per application, so that
-Spark reads plain JSON lines whatever the codec was. The codec is told from the content, not from
-the name.
-"""
+"""What event logs there are: files, folders, patterns, zips, History Servers, Hadoop addresses."""
 
 from __future__ import annotations
 
-import gzip
+import glob
+import os
 import re
-import shutil
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import IO, cast
+from typing import NamedTuple
 
-from headway.errors import EventLogError
+from headway.profiler.event_logs import (
+    EventLog,
+    HadoopFile,
+    LogFailure,
+    UnreadableLogError,
+    reason_of,
+)
+from headway.profiler.history_server import history_server_logs
+from headway.profiler.layouts import (
+    FoundFile,
+    finished_name,
+    group_into_logs,
+    is_passed_over,
+    is_recorder_file,
+    is_rolling_part,
+    is_rotation_of,
+    is_status,
+)
+from headway.profiler.naming import one_line, without_secrets
+from headway.profiler.zipped import is_zip, logs_in_zip
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_GZIP_MAGIC = b"\x1f\x8b"
-_LZ4_BLOCK_MAGIC = b"LZ4Block"
-_SNAPPY_MAGIC = b"\x82SNAPPY"
-_LZF_MAGIC = b"ZV"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ROLLING_PART = re.compile(r"events_(\d+)_.*?(\.compact)?$")
-_COPY_BYTES = 4 * 1024 * 1024
+__all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
+
+# One letter would be a drive of Windows.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_MOST_FILES = 100_000
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventLog:
-    """The log of one application: its name for messages, and its files in the order of writing."""
+class FoundLogs(NamedTuple):
+    """The logs that sources stand for, and why some sources stand for none."""
 
-    name: str
-    files: tuple[Path, ...]
-
-
-class _NothingWholeError(EventLogError):
-    """A file that ends before it says anything."""
+    logs: tuple[EventLog, ...]
+    failures: tuple[LogFailure, ...]
 
 
-def find_event_logs(sources: Sequence[str | Path]) -> tuple[EventLog, ...]:
-    """The event logs that the given paths stand for.
+def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
+    """The event logs that the given sources stand for, each once.
+
+    Local logs come first. Nothing is unpacked; of servers, History Servers alone are asked. What
+    a Hadoop address stands for shows once Spark runs, until then it is one log.
 
     Parameters
     ----------
-    sources : sequence of path
-        Each a log file, a rolling folder (``eventlog_v2_*``), or a folder that holds such.
+    sources : sequence of str or Path
+        Each a log file, one part of a rolling log, a zip of logs, a folder of such at any depth,
+        a pattern (``*``, ``?``, ``[...]``, ``**``) of such; or, as a str, the address of an
+        application on a History Server, or an address for Hadoop (``hdfs://``, ``s3a://``,
+        ``file:/``...).
 
-    Raises
-    ------
-    EventLogError
-        If a path does not exist, or a folder holds no event log.
+    Returns
+    -------
+    FoundLogs
+        Every source that gives no log is among the failures, with the reason.
     """
-    logs: list[EventLog] = []
+    local = _LocalFiles()
+    remote: list[EventLog] = []
+    failures: list[LogFailure] = []
     for source in sources:
-        path = Path(source)
-        if not path.exists():
-            raise EventLogError(f"{path}: no such file or folder; expected a Spark event log")
-        found = list(_logs_below(path))
-        if not found:
-            raise EventLogError(
-                f"{path}: the folder holds no event log; expected files written by Spark "
-                "or folders named eventlog_v2_*"
+        try:
+            if isinstance(source, str) and (match := _ADDRESS.match(source)):
+                remote += _logs_at(source, scheme=match[1].lower())
+            else:
+                failures += local.add(source)
+        except (UnreadableLogError, OSError, ValueError) as error:
+            failures.append(LogFailure(_name_of(source), _why(error)))
+    logs = local.logs + [log for at, log in enumerate(remote) if log not in remote[:at]]
+    return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
+
+
+def _name_of(source: str | Path) -> str:
+    if isinstance(source, str) and _ADDRESS.match(source):
+        return without_secrets(source)
+    return one_line(str(source)) or "''"
+
+
+def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
+    if scheme in ("http", "https"):
+        return history_server_logs(address)
+    address.encode()  # or it cannot be told to Spark
+    return [EventLog(name=without_secrets(address), files=(HadoopFile(address),))]
+
+
+class _LocalFiles:
+    """The local files that sources stand for, each once however often it is named."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FoundFile] = {}
+        self._zips: dict[str, list[EventLog]] = {}
+
+    @property
+    def logs(self) -> list[EventLog]:
+        """In the order of naming, within folders sorted; zips last."""
+        of_zips = [log for logs in self._zips.values() for log in logs]
+        return group_into_logs(list(self._files.values())) + of_zips
+
+    def add(self, source: str | Path) -> list[LogFailure]:
+        """Add what a source stands for; what is wrong with parts of it is returned.
+
+        Raises
+        ------
+        UnreadableLogError, OSError, ValueError
+            If it stands for nothing.
+        """
+        failures: list[LogFailure] = []
+        files = list(islice(_files_of(source, failures), _MOST_FILES + 1))
+        if len(files) > _MOST_FILES:
+            raise UnreadableLogError(
+                f"more than {_MOST_FILES} files; name the folder that holds event logs only"
             )
-        logs.extend(log for log in found if log not in logs)
-    return tuple(logs)
+        for file in files:
+            try:
+                self._add_file(file)
+            except (UnreadableLogError, OSError) as error:
+                failures.append(_failure(file, error))
+        if not failures and all(is_status(file.name) for file in files):
+            raise UnreadableLogError(
+                "no event log there; expected files written by Spark or folders named eventlog_v2_*"
+            )
+        return failures
 
-
-def unpack(logs: Sequence[EventLog], work_folder: Path) -> None:
-    """Write every log as plain JSON lines to ``work_folder/app=N/``, N its place in ``logs``.
-
-    Raises
-    ------
-    EventLogError
-        If a file is empty, is no event log, or uses a codec that cannot be read.
-    """
-    for number, log in enumerate(logs):
-        folder = work_folder / f"app={number}"
-        folder.mkdir(parents=True)
-        for part, file in enumerate(log.files):
-            with file.open("rb") as packed, (folder / f"part-{part:05d}.json").open("wb") as plain:
-                try:
-                    _unpack_file(packed, plain, file)
-                except _NothingWholeError:
-                    # Spark may just have begun the last part of a log that is still growing.
-                    if part == 0 or file != log.files[-1]:
-                        raise
-
-
-def _logs_below(path: Path) -> Iterator[EventLog]:
-    if path.is_file():
-        yield EventLog(name=str(path), files=(path,))
-        return
-    if parts := _rolling_parts(path):
-        yield EventLog(name=str(path), files=parts)
-        return
-    for child in sorted(path.iterdir()):
-        if child.is_dir():
-            if parts := _rolling_parts(child):
-                yield EventLog(name=str(child), files=parts)
-        elif not child.name.startswith((".", "appstatus_", "_")) and child.suffix != ".jsonl":
-            yield EventLog(name=str(child), files=(child,))
-
-
-def _rolling_parts(folder: Path) -> tuple[Path, ...]:
-    """The files of a rolling log by number; those that were compacted into one are in that one."""
-    parts = sorted(
-        (int(match[1]), match[2] is not None, file)
-        for file in folder.iterdir()
-        if file.is_file() and (match := _ROLLING_PART.match(file.name))
-    )
-    compacted = [place for place, (_, is_compact, _) in enumerate(parts) if is_compact]
-    return tuple(file for _, _, file in parts[compacted[-1] if compacted else 0 :])
-
-
-def _unpack_file(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
-    head = packed.read(16)
-    if not head:
-        raise _NothingWholeError(f"{file}: the file is empty; expected a Spark event log")
-    packed.seek(0)
-    if head.startswith(_BYTE_ORDER_MARK):
-        head = head.removeprefix(_BYTE_ORDER_MARK)
-        packed.seek(len(_BYTE_ORDER_MARK))
-    if head.startswith(_ZSTD_MAGIC):
-        _unpack_zstd(packed, plain, file)
-    elif head.startswith(_GZIP_MAGIC):
-        _unpack_gzip(packed, plain, file)
-    elif head.lstrip()[:1] == b"{":
-        shutil.copyfileobj(packed, plain, _COPY_BYTES)
-    elif head.startswith((_LZ4_BLOCK_MAGIC, _SNAPPY_MAGIC, _LZF_MAGIC)):
-        raise EventLogError(
-            f"{file}: written with the lz4, snappy or lzf codec, which this version cannot read; "
-            "set spark.eventLog.compression.codec to zstd, or spark.eventLog.compress to false"
+    def _add_file(self, file: Path) -> None:
+        identity = os.path.realpath(file)
+        if identity in self._files or identity in self._zips:
+            return
+        name = one_line(str(file))
+        if is_zip(_first_bytes(file)):
+            self._zips[identity] = logs_in_zip(file, name)
+            return
+        self._files[identity] = FoundFile(
+            # Links that were gathered in one folder belong together.
+            folder=os.path.realpath(file.parent),
+            folder_name=one_line(str(file.parent)),
+            base_name=file.name,
+            name=name,
+            file=file,
         )
+
+
+def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
+    """The files that a source may mean, folders walked through; failures of folders are added."""
+    if not str(source):
+        raise UnreadableLogError("the name is empty; expected a file, a folder or a pattern")
+    path = _finished(Path(source))
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        matches = _matches(source)
+        yield from _files_below(matches, failures)
+        yield from (beside for match in matches for beside in _companions(match))
+        return
+    if stat.S_ISDIR(kind):
+        yield from _files_below([path], failures)
     else:
-        raise EventLogError(
-            f"{file}: not a Spark event log; expected JSON lines that start with '{{', "
-            "plain or compressed with zstd or gzip"
-        )
+        yield path
+        yield from _companions(path)
 
 
-def _unpack_gzip(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
+def _finished(path: Path) -> Path:
+    """A log that was renamed because its application ended, under its new name."""
+    renamed = path.with_name(finished_name(path.name)) if path.name else path
+    return renamed if renamed.is_file() else path
+
+
+def _matches(pattern: str | Path) -> list[Path]:
+    matches: list[str] = []
+    if glob.has_magic(str(pattern)):
+        # That of Path wants patterns to be relative.
+        matches = sorted(glob.glob(str(pattern), recursive=True))  # noqa: PTH207
+    if not matches:
+        raise UnreadableLogError("no such file or folder; expected a Spark event log")
+    return [path for path in map(Path, matches) if not is_passed_over(path.name)]
+
+
+def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[Path]:
+    """Depth first and sorted; links may lead in circles."""
+    seen: set[str] = set()
+    waiting = list(reversed(roots))
+    while waiting:
+        path = waiting.pop()
+        try:
+            if not path.is_dir():
+                yield path
+            elif (identity := os.path.realpath(path)) not in seen:
+                seen.add(identity)
+                children = sorted(path.iterdir(), reverse=True)
+                waiting += [child for child in children if not is_passed_over(child.name)]
+        except OSError as error:
+            failures.append(_failure(path, error))
+
+
+def _companions(file: Path) -> Iterator[Path]:
+    """The files beside one that was named which say more about the same log."""
+    if is_rolling_part(file.name):
+        yield from sorted(path for path in _beside(file) if is_status(path.name))
+    elif is_recorder_file(file.name):
+        yield from sorted(path for path in _beside(file) if is_rotation_of(path.name, file.name))
+
+
+def _beside(file: Path) -> Iterable[Path]:
     try:
-        with gzip.open(packed, "rb") as reader:
-            shutil.copyfileobj(cast(IO[bytes], reader), plain, _COPY_BYTES)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        # A log that was cut off ends inside a block: what came before it stands.
-        if plain.tell() == 0:
-            raise _NothingWholeError(f"{file}: not one whole gzip block ({error})") from None
+        return list(file.parent.iterdir())
+    except OSError:
+        return ()  # a folder may let its files be read and yet not be listed
 
 
-def _unpack_zstd(packed: IO[bytes], plain: IO[bytes], file: Path) -> None:
-    import zstandard
+def _first_bytes(file: Path) -> bytes:
+    kind = file.stat().st_mode
+    if not stat.S_ISREG(kind):
+        what = next((name for is_it, name in _KINDS if is_it(kind)), "no file")
+        raise UnreadableLogError(f"it is {what}; expected a file with a Spark event log")
+    with file.open("rb") as opened:
+        return opened.read(4)
 
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(
-            packed, read_across_frames=True, closefd=False
-        ) as reader:
-            while chunk := reader.read(_COPY_BYTES):
-                plain.write(chunk)
-    except zstandard.ZstdError as error:
-        if plain.tell() == 0:
-            raise EventLogError(f"{file}: damaged zstd data ({error})") from None
-    if plain.tell() == 0:
-        raise _NothingWholeError(f"{file}: not one whole zstd block")
+
+def _failure(path: Path, error: Exception) -> LogFailure:
+    return LogFailure(one_line(str(path)), _why(error))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UnreadableLogError):
+        return str(error)
+    return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"

@@ -1,38 +1,44 @@
-"""Tables -> job profile. The one place of the profiler that collects: batches, never tasks."""
+"""Collected logs -> the profile of one streaming job."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headway.domain import Application, Arrivals, JobProfile, ObservedSetting, QueryShape
+from headway.domain import (
+    Application,
+    Arrivals,
+    DurationNoise,
+    JobProfile,
+    ObservedSetting,
+    QueryShape,
+)
 from headway.errors import EventLogError, InputError
-from headway.profiler import tables
-from headway.profiler.fit import DurationFit, QueryRun, common_signature, fit_duration
+from headway.profiler import schema
+from headway.profiler.arrivals import observed_arrivals
+from headway.profiler.collect import ApplicationFacts, CollectedLogs
+from headway.profiler.coverage import coverage_of, gaps, together
+from headway.profiler.fit import DurationFit, common_signature, fit_duration
+from headway.profiler.observations import observe_memory, observe_stage, observe_state, pins_of
+from headway.profiler.plan_text import read_plan
+from headway.profiler.redaction import allowed_properties, redact
 from headway.profiler.runs import LEAST_BATCHES, query_label, steady_part
+from headway.profiler.samples import QueryRun
+from headway.profiler.sources import EventLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Row
 
 _LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
+NO_EVENT = 'no Spark event in it; expected JSON lines with an "Event" field'
 # A number that stands alone, as in "rowsPerSecond=5000": a setting, not part of a name.
 _SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectedLogs:
-    """What the pipeline brings to the driver: one row per application, executor, batch, stage."""
-
-    applications: Sequence[Row]
-    executors: Sequence[Row]
-    batches: Sequence[Row]
-    stage_runs: Sequence[Row]
 
 
 class RunKey(NamedTuple):
@@ -43,33 +49,20 @@ class RunKey(NamedTuple):
     run_id: str
 
 
-def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs:
-    """Run the pipeline over the parsed events; ``progress`` is told of each step."""
-    progress("reading events")
-    applications = tables.applications(events).collect()
-    progress("reading batches")
-    batches = tables.batches(events).collect()
-    progress("joining batches to stages and tasks")
-    stage_runs = tables.stage_runs(events).collect()
-    return CollectedLogs(
-        applications=applications,
-        executors=_executors(applications),
-        batches=batches,
-        stage_runs=stage_runs,
-    )
-
-
 def summarize(
-    logs: CollectedLogs, log_names: Sequence[str], queries: Sequence[str], version: str
+    logs: CollectedLogs,
+    event_logs: Mapping[int, EventLog],
+    queries: Sequence[str],
+    version: str,
 ) -> JobProfile:
     """Fit one profile to the chosen queries of the collected logs.
 
     Parameters
     ----------
     logs : CollectedLogs
-        From :func:`collect`.
-    log_names : sequence of str
-        The name of each log, for messages.
+        From :func:`headway.profiler.collect.collect`.
+    event_logs : mapping of int to EventLog
+        The logs by number.
     queries : sequence of str
         Names or ids (a prefix of 8 characters will do) of the queries that make the profile;
         empty takes all, which must be runs of one job.
@@ -83,83 +76,118 @@ def summarize(
     InputError
         If ``queries`` names none, or the queries found are different jobs.
     """
-    _require_streaming(logs, log_names)
-    notes: list[str] = []
-    chosen = _choose_queries(_without_copies(_by_run(logs.batches), notes), queries, log_names)
+    names = {number: log.name for number, log in event_logs.items()}
+    notes = list(_require_streaming(logs, names))
+    chosen = _choose_queries(
+        _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
+    )
     stage_runs = _stages_by_run(logs.stage_runs, chosen)
     runs = []
     for key, reports in chosen.items():
-        executors = [row for row in logs.executors if row["app"] == key.app]
-        part = steady_part(reports, stage_runs[key], executors, log_names[key.app])
+        facts = logs.applications[key.app]
+        plan = read_plan(facts.plans.get(key.run_id, ""))
+        part = steady_part(reports, stage_runs[key], facts, plan, names[key.app])
         notes += part.notes
         if part.run is not None:
             runs.append(part.run)
-    _require_runs(runs, log_names, notes)
+    _require_runs(runs, list(names.values()), notes)
     runs.sort(key=lambda run: run.batches[0].started_s)
     _require_one_job(runs, notes, chosen_by_name=bool(queries))
     runs = _same_stages(runs, notes)
-    _require_runs(runs, log_names, notes)
+    _require_runs(runs, list(names.values()), notes)
     fit = fit_duration(runs)
     last = runs[-1]
+    apps = sorted({key.app for key in chosen})
+    coverage = together(
+        coverage_of(
+            logs.applications[app],
+            [row for row in logs.batches if row["app"] == app],
+            event_logs[app],
+        )
+        for app in apps
+    )
     return JobProfile(
         headway_version=version,
-        applications=tuple(_application(row) for row in logs.applications),
+        applications=tuple(application_of(logs.applications[app]) for app in apps),
         shape=last.shape,
         arrivals=Arrivals(rate_per_s=last.rate_per_s, dispersion_ratio=_dispersion_ratio(runs)),
         driver_phases=fit.driver_phases,
-        stages=fit.stages,
-        noise=fit.noise,
+        stages=tuple(
+            replace(stage, observed=observe_stage(runs, place, stage))
+            for place, stage in enumerate(fit.stages)
+        ),
+        noise=_less_sure(fit, runs, notes),
         drift=fit.drift,
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
-        notes=tuple(notes) + _drift_notes(runs, fit),
+        observed_arrivals=observed_arrivals(last.arrivals),
+        state=observe_state(last),
+        memory=observe_memory(runs),
+        pins=pins_of(last),
+        coverage=coverage,
+        notes=(*notes, *_drift_notes(runs, fit), *gaps(coverage)),
     )
 
 
-def _executors(applications: Iterable[Row]) -> list[Row]:
-    """One row per executor that was added: app, num_cores, added_s, removed_s (null: never)."""
-    from pyspark.sql import Row
-
-    found = []
-    for application in applications:
-        by_executor: dict[str, list[Row]] = defaultdict(list)
-        for event in application["executor_events"]:
-            by_executor[event["executor_id"]].append(event)
-        for executor_id, events in by_executor.items():
-            added = [event for event in events if event["num_cores"] is not None]
-            removed_s = [event["at_s"] for event in events if event["num_cores"] is None]
-            if not added:
-                continue
-            found.append(
-                Row(
-                    app=application["app"],
-                    executor_id=executor_id,
-                    num_cores=max(event["num_cores"] for event in added),
-                    added_s=min(
-                        (event["at_s"] for event in added if event["at_s"] is not None),
-                        default=None,
-                    ),
-                    removed_s=max((at_s for at_s in removed_s if at_s is not None), default=None),
-                )
-            )
-    return found
+def application_of(facts: ApplicationFacts) -> Application:
+    """The application as a profile may show it."""
+    properties = allowed_properties(facts.properties)
+    return Application(
+        id=redact(facts.application_id or "unknown"),
+        name=redact(facts.application_name or "unknown"),
+        spark_version=redact(facts.spark_version or "unknown"),
+        java_version=redact(facts.java_version) if facts.java_version else None,
+        executor_memory=properties.get("spark.executor.memory"),
+        properties=dict(sorted(properties.items())),
+    )
 
 
-def _require_streaming(logs: CollectedLogs, log_names: Sequence[str]) -> None:
-    seen = {row["app"] for row in logs.applications}
-    for number, name in enumerate(log_names):
-        if number not in seen:
-            raise EventLogError(
-                f'{name}: no Spark event in it; expected JSON lines with an "Event" field'
-            )
-    for row in logs.applications:
-        if not row["num_progress_events"]:
-            raise EventLogError(
-                f"{log_names[row['app']]}: a Spark log with {row['num_tasks']} tasks but no "
+def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
+    """Variance over mean of arrivals, from how far batches stray from rate times interval."""
+    ratios = [run.arrivals.dispersion_ratio for run in runs]
+    known = [ratio for ratio in ratios if ratio is not None]
+    # Where no interval is known, arrivals at random times.
+    return float(np.median(known)) if known else 1.0
+
+
+def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:
+    """The noise, with what tasks that are not on record may hide.
+
+    If the missing tasks are on average one standard deviation slower or faster than those seen,
+    the mean of all is off by their share of it.
+    """
+    tasks = [run.tasks for run in runs]
+    missing = 1 - sum(share.seen for share in tasks) / sum(share.expected for share in tasks)
+    if missing == 0:
+        return fit.noise
+    hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)
+    notes.append(
+        f"{missing:.1%} of the tasks are not on record: intervals are wider by up to "
+        f"{hidden_ratio:.1%}"
+    )
+    return replace(
+        fit.noise, run_to_run_ratio=float(np.hypot(fit.noise.run_to_run_ratio, hidden_ratio))
+    )
+
+
+def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterator[str]:
+    """Notes on the logs without a streaming query, if others have one."""
+    streaming = {row["app"] for row in logs.batches}
+    without = []
+    for app, name in names.items():
+        facts = logs.applications.get(app)
+        if facts is None or not facts.has_events:
+            without.append(f"{name}: {NO_EVENT}")
+        elif app not in streaming:
+            without.append(
+                f"{name}: a Spark log with {facts.count(schema.TASK_END).num_lines} tasks but no "
                 "streaming query; expected progress events of a Structured Streaming query"
             )
+    if not streaming:
+        raise EventLogError("; ".join(without[:_MOST_LISTED]))
+    yield from (f"left out: {why}" for why in without)
 
 
 def _by_run(batches: Sequence[Row]) -> dict[RunKey, list[Row]]:
@@ -218,8 +246,8 @@ def _choose_queries(
                 for key, reports in by_run.items()
             )
             raise InputError(
-                f"--query {wanted!r}: no such query in {_listed(log_names)}; "
-                f"it holds {_listed(known)}"
+                f"--query {wanted!r}: no such query in {listed(log_names)}; "
+                f"it holds {listed(known)}"
             )
         chosen |= matches
     return chosen
@@ -234,7 +262,7 @@ def _stages_by_run(stage_runs: Sequence[Row], runs: Iterable[RunKey]) -> dict[Ru
     for row in stage_runs:
         candidates = runs_of.get((row["app"], row["query_id"]), [])
         # A query gives its jobs its run's id as group; only the job's own code can change that.
-        owners = [key for key in candidates if key.run_id == row["job_group"]]
+        owners = [key for key in candidates if key.run_id == row["run_id"]]
         for key in owners or candidates[:1]:
             by_run[key].append(row)
     return by_run
@@ -243,7 +271,7 @@ def _stages_by_run(stage_runs: Sequence[Row], runs: Iterable[RunKey]) -> dict[Ru
 def _require_runs(runs: Sequence[QueryRun], log_names: Sequence[str], notes: Sequence[str]) -> None:
     if not runs:
         raise EventLogError(
-            f"{_listed(log_names)}: no query left to profile: {'; '.join(notes[:_MOST_LISTED])}; "
+            f"{listed(log_names)}: no query left to profile: {'; '.join(notes[:_MOST_LISTED])}; "
             "let the query run for some minutes and profile that log"
         )
 
@@ -255,20 +283,20 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         jobs[_what_it_does(run.shape)].append(query_label(run.query_id, run.query_name))
     if len(jobs) > 1:
         described = [
-            f"{_listed(dict.fromkeys(labels))} ({_listed(shape.sources)} to {shape.sink})"
+            f"{listed(dict.fromkeys(labels))} ({listed(shape.sources)} to {shape.sink})"
             for shape, labels in jobs.items()
         ]
         if not chosen_by_name:
             raise InputError(
-                f"the queries are different jobs: {_listed(described)}; "
+                f"the queries are different jobs: {listed(described)}; "
                 "choose the runs of one job with --query"
             )
-        notes.append(f"taken as runs of one job, as chosen: {_listed(described)}")
+        notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
     names = dict.fromkeys(run.query_name for run in runs)
     if len(names) > 1 and not chosen_by_name:
         labels = dict.fromkeys(query_label(run.query_id, run.query_name) for run in runs)
         notes.append(
-            f"taken as runs of one job, since they look alike: {_listed(labels)}; "
+            f"taken as runs of one job, since they look alike: {listed(labels)}; "
             "--query would choose"
         )
 
@@ -308,37 +336,11 @@ def _same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
     if others:
         usual = [query_label(run.query_id, run.query_name) for run in kept]
         raise InputError(
-            f"the queries are different jobs: {_listed(dict.fromkeys(others))} run other stages "
-            f"than {_listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
+            f"the queries are different jobs: {listed(dict.fromkeys(others))} run other stages "
+            f"than {listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
             "choose the runs of one job with --query"
         )
     return kept
-
-
-def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
-    """Variance over mean of arrivals, from how far batches stray from rate times interval."""
-    ratios = []
-    for run in runs:
-        known = [
-            (batch.num_rows, batch.interval_s)
-            for batch in run.batches[1:]
-            if batch.interval_s is not None
-        ]
-        if known:
-            rows, interval_s = np.array(known, dtype=np.float64).T
-            expected = run.rate_per_s * interval_s
-            ratios.append(float(np.mean(np.square(rows - expected) / np.maximum(expected, 1.0))))
-    # Where no interval is known, arrivals at random times.
-    return float(np.median(ratios)) if ratios else 1.0
-
-
-def _application(row: Row) -> Application:
-    return Application(
-        id=row["application_id"] or "unknown",
-        name=row["application_name"] or "unknown",
-        spark_version=row["spark_version"] or "unknown",
-        executor_memory=row["executor_memory"],
-    )
 
 
 def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
@@ -374,7 +376,8 @@ def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """The first names in words, and how many more there are."""
     every = list(names)
     more = f" and {len(every) - _MOST_LISTED} more" if len(every) > _MOST_LISTED else ""
     return ", ".join(every[:_MOST_LISTED]) + more

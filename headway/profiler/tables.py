@@ -1,95 +1,136 @@
-"""Event-log lines -> tables; each a function from DataFrame to DataFrame, nothing collected.
+"""Events -> tables, one row per thing that happened; each a function from DataFrame to DataFrame.
 
-Times leave this module in seconds.
+Times leave this module in seconds (instants since the epoch), sizes in bytes. Lines that stand
+twice in a log are one thing.
 """
 
 from __future__ import annotations
 
-import os
-import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.profiler import schema
+from headway.profiler.redaction import ALLOWED_PROPERTIES
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pyspark.sql import Column, DataFrame
 
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-_MS_PER_S = 1000.0
-
-
-def local_session_conf() -> dict[str, str]:
-    """Settings for a local session that lives for one pass over logs; for ``extra_conf``.
-
-    Such a session spends most of its time on compiling, Java's and Spark's own, that never pays
-    back: without most of it, logs of 85 MB take a third of the time, and ten times as much still
-    gains.
-    """
-    return {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-    }
+_MS_PER_S = 1e3
+_NS_PER_S = 1e9
+_RUN_ID = "^[0-9a-f-]{8,36}$"
+# What Spark calls the time in Python workers, by version; of a stage, in milliseconds.
+_PYTHON_TIMES = ("time to run Python workers",)
 
 
-def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
-    """The lines of all unpacked logs that hold an event we read, parsed once.
+class EventTables(NamedTuple):
+    """All tables of some logs; column ``app`` is the number of the log in each."""
 
-    ``app`` is the number of the log (:func:`headway.profiler.sources.unpack`).
-    """
-    from pyspark.sql import functions as F
+    applications: DataFrame
+    queries: DataFrame
+    batches: DataFrame
+    jobs: DataFrame
+    stages: DataFrame
+    tasks: DataFrame
+    plans: DataFrame
 
-    wanted = "|".join(re.escape(event) for event in schema.READ_EVENTS)
-    lines = (
-        spark.read.option("basePath", str(work_folder))
-        .text(str(work_folder))
-        # Most bytes of a log are plans and accumulators: told by their first characters, they are
-        # never parsed.
-        .where(F.col("value").rlike(rf'^\s*\{{\s*"Event"\s*:\s*"(?:{wanted})"'))
-    )
-    return lines.select("app", F.from_json("value", schema.events_schema()).alias("event")).select(
-        "app", "event.*"
+
+def event_tables(events: DataFrame) -> EventTables:
+    """The tables of the events that :func:`headway.profiler.events.read_events` read."""
+    return EventTables(
+        applications=applications(events),
+        queries=queries(events),
+        batches=batches(events),
+        jobs=jobs(events),
+        stages=stages(events),
+        tasks=tasks(events),
+        plans=plans(events),
     )
 
 
 def applications(events: DataFrame) -> DataFrame:
-    """One row per log, with its executors: small tables that one pass brings together.
+    """One row per log.
 
-    Columns: app, application_id, application_name, spark_version, executor_memory,
-    num_progress_events, num_tasks, and executor_events: an array of what was said of executors
-    (executor_id, num_cores: null when removed, at_s).
+    Columns: app, application_id, application_name, spark_version, java_version, started_s,
+    ended_s, properties (map, only those that may be shown), executors: an array of what was said
+    of executors (executor_id, num_cores: null when removed, at_s).
     """
     from pyspark.sql import functions as F
 
-    of_executor = F.col("Event").isin(schema.EXECUTOR_ADDED, schema.EXECUTOR_REMOVED)
+    event = F.col("Event")
+    of_executor = event.isin(schema.EXECUTOR_ADDED, schema.EXECUTOR_REMOVED)
     executor_event = F.struct(
         F.col("Executor ID").alias("executor_id"),
-        F.when(F.col("Event") == schema.EXECUTOR_ADDED, F.col("Executor Info.Total Cores")).alias(
+        F.when(event == schema.EXECUTOR_ADDED, F.col("Executor Info.Total Cores")).alias(
             "num_cores"
         ),
         _seconds(F.col("Timestamp")).alias("at_s"),
     )
+
+    def instant(name: str, of: str) -> Column:
+        return F.min(F.when(event == name, _seconds(F.col("Timestamp")))).alias(of)
+
     return events.groupBy("app").agg(
         F.max("App ID").alias("application_id"),
         F.max("App Name").alias("application_name"),
         F.max("Spark Version").alias("spark_version"),
-        F.max(F.col("Spark Properties.`spark.executor.memory`")).alias("executor_memory"),
-        F.count(F.when(F.col("Event") == schema.QUERY_PROGRESS, 1)).alias("num_progress_events"),
-        F.count(F.when(F.col("Event") == schema.TASK_END, 1)).alias("num_tasks"),
-        F.collect_list(F.when(of_executor, executor_event)).alias("executor_events"),
+        F.max("JVM Information.Java Version").alias("java_version"),
+        instant(schema.APPLICATION_START, "started_s"),
+        instant(schema.APPLICATION_END, "ended_s"),
+        F.first(shown_properties(), ignorenulls=True).alias("properties"),
+        F.collect_set(F.when(of_executor, executor_event)).alias("executors"),
+    )
+
+
+def shown_properties() -> Column:
+    """The Spark properties of an event, only those that may be shown; null where it has none."""
+    from pyspark.sql import functions as F
+
+    return F.map_filter("Spark Properties", lambda key, _: key.isin(*sorted(ALLOWED_PROPERTIES)))
+
+
+def queries(events: DataFrame) -> DataFrame:
+    """One row per run of a streaming query.
+
+    Columns: app, query_id, run_id, query_name, started_s (of the first batch), num_batches (reported), first_batch_id,
+    last_batch_id, terminated (seen to end), failed (with an exception).
+    """
+    from pyspark.sql import functions as F
+
+    event, progress = F.col("Event"), F.col("progress")
+    of_query = event.isin(schema.QUERY_STARTED, schema.QUERY_PROGRESS, schema.QUERY_TERMINATED)
+    ended = event == schema.QUERY_TERMINATED
+    return (
+        events.where(of_query)
+        .select(
+            "app",
+            F.coalesce(progress["id"], F.col("id")).alias("query_id"),
+            F.coalesce(progress["runId"], F.col("runId")).alias("run_id"),
+            F.coalesce(progress["name"], F.col("name")).alias("query_name"),
+            _instant("progress.timestamp").alias("started_s"),
+            progress["batchId"].alias("batch_id"),
+            ended.alias("ended"),
+            (ended & F.col("exception").isNotNull()).alias("failed"),
+        )
+        .where(F.col("run_id").isNotNull())
+        .groupBy("app", "run_id")
+        .agg(
+            F.max("query_id").alias("query_id"),
+            F.max("query_name").alias("query_name"),
+            F.min("started_s").alias("started_s"),
+            F.count_distinct("batch_id").alias("num_batches"),
+            F.min("batch_id").alias("first_batch_id"),
+            F.max("batch_id").alias("last_batch_id"),
+            F.max("ended").alias("terminated"),
+            F.max("failed").alias("failed"),
+        )
     )
 
 
 def batches(events: DataFrame) -> DataFrame:
     """One row per progress event, in no order; what an event lacks or garbles is null.
 
-    Columns: app, query_id, run_id, query_name, batch_id, started_s (epoch), phases_s (map of
-    driver phase to seconds), num_rows, sources, sink, stateful_operators (array of struct),
-    watermarked.
+    Columns: app, query_id, run_id, query_name, batch_id, started_s, phases_s (map of driver phase
+    to seconds), num_rows, sources (array of description, start, end and latest offset, num_rows),
+    sink, stateful_operators (array of struct), watermarked.
     """
     from pyspark.sql import functions as F
 
@@ -109,114 +150,232 @@ def batches(events: DataFrame) -> DataFrame:
         F.col("runId").alias("run_id"),
         F.col("name").alias("query_name"),
         F.col("batchId").alias("batch_id"),
-        F.try_to_timestamp(F.col("timestamp")).cast("double").alias("started_s"),
+        _instant("timestamp").alias("started_s"),
         F.transform_values("durationMs", lambda _, ms: _seconds(ms)).alias("phases_s"),
         # Not every version states the sum, and not every source its part.
         F.coalesce(rows_of_sources, F.col("numInputRows").cast("double")).alias("num_rows"),
-        F.transform("sources", lambda source: source["description"]).alias("sources"),
+        F.transform(
+            "sources",
+            lambda source: F.struct(
+                source["description"].alias("description"),
+                source["startOffset"].alias("start_offset"),
+                source["endOffset"].alias("end_offset"),
+                source["latestOffset"].alias("latest_offset"),
+                source["numInputRows"].alias("num_rows"),
+            ),
+        ).alias("sources"),
         F.col("sink.description").alias("sink"),
-        F.col("stateOperators").alias("stateful_operators"),
+        F.transform(
+            "stateOperators",
+            lambda operator: F.struct(
+                operator["operatorName"].alias("name"),
+                operator["numRowsTotal"].alias("num_rows"),
+                operator["memoryUsedBytes"].alias("memory_bytes"),
+                _seconds(operator["commitTimeMs"]).alias("commit_s"),
+                operator["numShufflePartitions"].alias("num_partitions"),
+                operator["numStateStoreInstances"].alias("num_stores"),
+            ),
+        ).alias("stateful_operators"),
         F.col("eventTime.watermark").isNotNull().alias("watermarked"),
     )
 
 
-def stage_runs(events: DataFrame) -> DataFrame:
-    """One row per completed stage attempt of a micro-batch, its tasks summed up.
+def jobs(events: DataFrame) -> DataFrame:
+    """One row per job that was seen to start.
 
-    Columns: app, query_id, batch_id, job_group, job_id, stage_id, attempt_id, parent_ids,
-    num_tasks, shuffle_partitions, submitted_s, completed_s, and over the tasks that succeeded and
-    reported metrics: num_finished, and, null where that is 0, task_mean_s, task_sd_s, task_max_s,
-    launch_to_finish_s (first launch to last finish), outside_run_s (mean time of a task outside
-    the executor's run time), rows_read, rows_variance and rows_time_covariance_s (of rows and
-    time between the tasks).
+    Columns: those of :func:`job_starts`, ended_s, succeeded (null where the end was not seen).
+    """
+    from pyspark.sql import functions as F
+
+    ends = events.where(F.col("Event") == schema.JOB_END).select(
+        "app",
+        F.col("Job ID").alias("job_id"),
+        _seconds(F.col("Completion Time")).alias("ended_s"),
+        (F.col("Job Result.Result") == "JobSucceeded").alias("succeeded"),
+    )
+    return job_starts(events).join(
+        ends.dropDuplicates(["app", "job_id"]), ["app", "job_id"], "left"
+    )
+
+
+def job_starts(events: DataFrame) -> DataFrame:
+    """One row per job that was seen to start, as it started.
+
+    Columns: app, job_id, submitted_s, stage_ids, query_id, run_id and batch_id (of a
+    micro-batch), execution_id (of SQL), dstream_batch_s (time of a DStreams batch),
+    shuffle_partitions.
     """
     from pyspark.sql import functions as F
 
     properties = F.col("Properties")
-    jobs = events.where(
-        (F.col("Event") == schema.JOB_START) & properties["sql.streaming.queryId"].isNotNull()
-    ).select(
-        "app",
-        F.explode("Stage IDs").alias("stage_id"),
-        F.col("Job ID").alias("job_id"),
-        properties["sql.streaming.queryId"].alias("query_id"),
-        F.expr("try_cast(Properties.`streaming.sql.batchId` AS bigint)").alias("batch_id"),
-        properties["spark.jobGroup.id"].alias("job_group"),
-        # Some vendors know the value "auto".
-        F.expr("try_cast(Properties.`spark.sql.shuffle.partitions` AS int)").alias(
-            "shuffle_partitions"
+    return (
+        events.where((F.col("Event") == schema.JOB_START) & F.col("Job ID").isNotNull())
+        .select(
+            "app",
+            F.col("Job ID").alias("job_id"),
+            _seconds(F.col("Submission Time")).alias("submitted_s"),
+            F.col("Stage IDs").alias("stage_ids"),
+            properties["sql.streaming.queryId"].alias("query_id"),
+            _try_cast("Properties.`streaming.sql.batchId`", "bigint").alias("batch_id"),
+            # Spark makes the run of a query the group of its jobs; others' groups are free text.
+            F.when(
+                properties["spark.jobGroup.id"].rlike(_RUN_ID), properties["spark.jobGroup.id"]
+            ).alias("run_id"),
+            _try_cast("Properties.`spark.sql.execution.id`", "bigint").alias("execution_id"),
+            _seconds(_try_cast("Properties.`spark.streaming.internal.batchTime`", "double")).alias(
+                "dstream_batch_s"
+            ),
+            # Some vendors know the value "auto".
+            _try_cast("Properties.`spark.sql.shuffle.partitions`", "int").alias(
+                "shuffle_partitions"
+            ),
+        )
+        .dropDuplicates(["app", "job_id"])
+    )
+
+
+def stages(events: DataFrame) -> DataFrame:
+    """One row per attempt of a stage that was seen to end.
+
+    Columns: app, stage_id, attempt_id, num_tasks, parent_ids, submitted_s, completed_s, failed,
+    python_s (time of all tasks in Python workers; null without).
+    """
+    from pyspark.sql import functions as F
+
+    info = F.col("Stage Info")
+    python_times = F.filter(
+        info["Accumulables"], lambda metric: metric["Name"].isin(*_PYTHON_TIMES)
+    )
+    python_ms = F.aggregate(
+        python_times,
+        F.lit(0.0),
+        lambda total, metric: (
+            total
+            + F.coalesce(
+                F.when(metric["Value"].rlike(r"^\d{1,15}$"), metric["Value"]), F.lit("0")
+            ).cast("double")
         ),
     )
-    info = F.col("Stage Info")
-    stages = (
-        events.where(F.col("Event") == schema.STAGE_COMPLETED)
+    return (
+        events.where((F.col("Event") == schema.STAGE_COMPLETED) & info["Stage ID"].isNotNull())
         .select(
             "app",
             info["Stage ID"].alias("stage_id"),
-            info["Stage Attempt ID"].alias("attempt_id"),
+            F.coalesce(info["Stage Attempt ID"], F.lit(0)).alias("attempt_id"),
             info["Number of Tasks"].alias("num_tasks"),
             info["Parent IDs"].alias("parent_ids"),
             _seconds(info["Submission Time"]).alias("submitted_s"),
             _seconds(info["Completion Time"]).alias("completed_s"),
+            info["Failure Reason"].isNotNull().alias("failed"),
+            F.when(F.size(python_times) > 0, _seconds(python_ms)).alias("python_s"),
         )
         .dropDuplicates(["app", "stage_id", "attempt_id"])
     )
-    # A stage id appears in every job that may need it; it ran in the first of them.
-    columns = ("job_id", "query_id", "batch_id", "job_group", "shuffle_partitions")
-    first_job = jobs.groupBy("app", "stage_id").agg(
-        F.min_by(F.struct(*columns), "job_id").alias("job")
-    )
-    return (
-        stages.join(F.broadcast(first_job), ["app", "stage_id"])
-        # Tasks that are missing must show: a stage without any is kept.
-        .join(_task_sums(events), ["app", "stage_id", "attempt_id"], "left")
-        .withColumn("num_finished", _or_zero(F.col("num_finished")))
-        .select("*", "job.*")
-        .drop("job")
-    )
 
 
-def _task_sums(events: DataFrame) -> DataFrame:
+def tasks(events: DataFrame) -> DataFrame:
+    """One row per task that was seen to end, failed ones too.
+
+    Columns: app, stage_id, attempt_id, task_id, partition_id, executor_id, launched_s, finished_s,
+    succeeded, measured (it reported metrics), and of the metrics: wall_s, run_s, cpu_s, gc_s,
+    deserialize_s, scheduler_delay_s, fetch_wait_s, rows_read, rows_written, input_bytes,
+    shuffle_read_bytes, shuffle_write_bytes, spilled_bytes, peak_memory_bytes, peak_heap_bytes.
+    """
     from pyspark.sql import functions as F
 
     info, metrics = F.col("Task Info"), F.col("Task Metrics")
-    key = ("app", "stage_id", "attempt_id")
-    tasks = (
-        events.where((F.col("Event") == schema.TASK_END) & metrics.isNotNull())
-        # The flags came with later versions.
-        .where(
-            ~F.coalesce(info["Failed"], F.lit(False)) & ~F.coalesce(info["Killed"], F.lit(False))
-        )
-        # A clock that was set back during the task leaves no usable time.
-        .where((info["Launch Time"] > 0) & (info["Finish Time"] >= info["Launch Time"]))
+    read, written = metrics["Shuffle Read Metrics"], metrics["Shuffle Write Metrics"]
+    wall_ms = info["Finish Time"] - info["Launch Time"]
+    getting_ms = F.when(
+        info["Getting Result Time"] > 0, info["Finish Time"] - info["Getting Result Time"]
+    ).otherwise(0)
+    busy_ms = (
+        _or_zero(metrics["Executor Run Time"])
+        + _or_zero(metrics["Executor Deserialize Time"])
+        + _or_zero(metrics["Result Serialization Time"])
+        + getting_ms
+    )
+    return (
+        events.where((F.col("Event") == schema.TASK_END) & F.col("Stage ID").isNotNull())
         .select(
             "app",
             F.col("Stage ID").alias("stage_id"),
-            F.col("Stage Attempt ID").alias("attempt_id"),
+            F.coalesce(F.col("Stage Attempt ID"), F.lit(0)).alias("attempt_id"),
             info["Task ID"].alias("task_id"),
-            info["Launch Time"].alias("launched_ms"),
-            info["Finish Time"].alias("finished_ms"),
-            _seconds(info["Finish Time"] - info["Launch Time"]).alias("wall_s"),
-            _seconds(_or_zero(metrics["Executor Run Time"])).alias("run_s"),
+            info["Index"].alias("partition_id"),
+            info["Executor ID"].alias("executor_id"),
+            _seconds(info["Launch Time"]).alias("launched_s"),
+            _seconds(info["Finish Time"]).alias("finished_s"),
+            # The flags came with later versions, the reason has always been there.
             (
-                _or_zero(metrics["Input Metrics"]["Records Read"].cast("double"))
-                + _or_zero(metrics["Shuffle Read Metrics"]["Total Records Read"].cast("double"))
-            ).alias("rows"),
+                (F.coalesce(F.col("Task End Reason.Reason"), F.lit("Success")) == "Success")
+                & ~F.coalesce(info["Failed"], F.lit(False))
+                & ~F.coalesce(info["Killed"], F.lit(False))
+            ).alias("succeeded"),
+            # A clock that was set back during the task leaves no usable time.
+            (metrics.isNotNull() & (info["Launch Time"] > 0) & (wall_ms >= 0)).alias("measured"),
+            _seconds(wall_ms).alias("wall_s"),
+            _seconds(_or_zero(metrics["Executor Run Time"])).alias("run_s"),
+            (_or_zero(metrics["Executor CPU Time"]) / _NS_PER_S).alias("cpu_s"),
+            _seconds(_or_zero(metrics["JVM GC Time"])).alias("gc_s"),
+            _seconds(_or_zero(metrics["Executor Deserialize Time"])).alias("deserialize_s"),
+            _seconds(F.greatest(wall_ms - busy_ms, F.lit(0))).alias("scheduler_delay_s"),
+            _seconds(_or_zero(read["Fetch Wait Time"])).alias("fetch_wait_s"),
+            _count(metrics["Input Metrics"]["Records Read"], read["Total Records Read"]).alias(
+                "rows_read"
+            ),
+            _count(
+                metrics["Output Metrics"]["Records Written"], written["Shuffle Records Written"]
+            ).alias("rows_written"),
+            _count(metrics["Input Metrics"]["Bytes Read"]).alias("input_bytes"),
+            _count(read["Remote Bytes Read"], read["Local Bytes Read"]).alias("shuffle_read_bytes"),
+            _count(written["Shuffle Bytes Written"]).alias("shuffle_write_bytes"),
+            _count(metrics["Memory Bytes Spilled"]).alias("spilled_bytes"),
+            _count(metrics["Peak Execution Memory"]).alias("peak_memory_bytes"),
+            _count(F.col("Task Executor Metrics.JVMHeapMemory")).alias("peak_heap_bytes"),
         )
-        # Lines that stand twice in a log are one task.
-        .dropDuplicates([*key, "task_id"])
+        .dropDuplicates(["app", "stage_id", "attempt_id", "task_id"])
     )
-    return tasks.groupBy(*key).agg(
-        F.count(F.lit(1)).alias("num_finished"),
-        F.avg("wall_s").alias("task_mean_s"),
-        F.stddev_samp("wall_s").alias("task_sd_s"),
-        F.max("wall_s").alias("task_max_s"),
-        _seconds(F.max("finished_ms") - F.min("launched_ms")).alias("launch_to_finish_s"),
-        F.avg(F.greatest(F.col("wall_s") - F.col("run_s"), F.lit(0.0))).alias("outside_run_s"),
-        F.sum("rows").alias("rows_read"),
-        F.var_pop("rows").alias("rows_variance"),
-        F.covar_pop("rows", "wall_s").alias("rows_time_covariance_s"),
+
+
+def plans(events: DataFrame) -> DataFrame:
+    """One row per SQL execution whose plan was read: of micro-batches one in four.
+
+    Columns: app, execution_id, root_execution_id, started_s, run_id and batch_id (of a
+    micro-batch), operators (names only: what plans say beyond may be secret).
+    """
+    from pyspark.sql import functions as F
+
+    return (
+        events.where(
+            F.col("execution_id").isNotNull() & F.col("physicalPlanDescription").isNotNull()
+        )
+        .select(
+            "app",
+            "execution_id",
+            F.col("rootExecutionId").alias("root_execution_id"),
+            _seconds(F.col("time")).alias("started_s"),
+            F.nullif("execution_run_id", F.lit("")).alias("run_id"),
+            F.col("execution_batch_id").alias("batch_id"),
+            F.regexp_extract_all(
+                "physicalPlanDescription", F.lit(r"(?m)^\(\d+\) ([A-Za-z]+)"), F.lit(1)
+            ).alias("operators"),
+        )
+        .dropDuplicates(["app", "execution_id"])
     )
+
+
+def _instant(name: str) -> Column:
+    """Seconds since the epoch of a timestamp as Spark writes them, in text."""
+    from pyspark.sql import functions as F
+
+    return F.try_to_timestamp(F.col(name)).cast("double")
+
+
+def _try_cast(path: str, kind: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.expr(f"try_cast({path} AS {kind})")
 
 
 def _seconds(milliseconds: Column) -> Column:
@@ -227,3 +386,11 @@ def _or_zero(column: Column) -> Column:
     from pyspark.sql import functions as F
 
     return F.coalesce(column, F.lit(0))
+
+
+def _count(*columns: Column) -> Column:
+    """The sum of counts that may be missing; as floats, which garbled numbers do not overflow."""
+    from functools import reduce
+    from operator import add
+
+    return reduce(add, [_or_zero(column.cast("double")) for column in columns])

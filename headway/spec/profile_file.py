@@ -1,16 +1,23 @@
-"""Job profiles as YAML files: what ``headway profile`` writes and the other commands read."""
+"""Profiles as YAML files: what ``headway profile`` writes and the other commands read."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from headway.domain import PROFILE_SCHEMA, JobProfile
+from headway.domain import (
+    APPLICATION_PROFILE_SCHEMA,
+    PROFILE_SCHEMA,
+    ApplicationKind,
+    ApplicationProfile,
+    JobProfile,
+)
 from headway.errors import HeadwayError, InputError, ProfileError
 from headway.spec.validation import validate
-from headway.spec.yaml_document import Document, Fault, parse_document, read_text, shown
+from headway.spec.yaml_document import Document, Fault, Plain, parse_document, read_text, shown
 
-_WHAT = "a job profile as 'headway profile' writes it"
+_JOB = "a job profile as 'headway profile' writes it"
+_APPLICATION = "the profile of a batch or DStreams application as 'headway profile' writes it"
 
 
 def load_profile(path: str | Path) -> JobProfile:
@@ -34,22 +41,56 @@ def load_profile(path: str | Path) -> JobProfile:
     ...
     headway.errors.ProfileError: no/such/profile.yaml: no such file; expected a job profile...
     """
-    file = Path(path)
     try:
-        text = read_text(file, expected=_WHAT)
-        if text.lstrip().startswith('{"Event":'):
+        document = _read(Path(path), expected=_JOB)
+        found = _schema_of(document, PROFILE_SCHEMA, _JOB)
+        if found == APPLICATION_PROFILE_SCHEMA:
+            kind = document.root.get("kind") if isinstance(document.root, dict) else None
+            name = "DStreams" if kind == ApplicationKind.DSTREAMS else "batch"
             raise InputError(
-                f"{file}: a Spark event log, not {_WHAT}; "
-                f"run 'headway profile {file} -o profile.yaml' first"
+                _fault(
+                    document,
+                    f"the profile of a {name} application; 'predict' and 'plan' need the profile "
+                    f"of a streaming job, {PROFILE_SCHEMA}",
+                )
             )
-        document = parse_document(text, name=str(file))
-        _check_schema(document)
+        _require_schema(document, found, PROFILE_SCHEMA)
         return validate(document, JobProfile)
     except InputError as error:
         raise ProfileError(str(error)) from None
 
 
-def dump_profile(profile: JobProfile) -> str:
+def load_application_profile(path: str | Path) -> ApplicationProfile:
+    """Read the profile of a batch or DStreams application.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    ProfileError
+        As `load_profile` does, and if it is the profile of a streaming job.
+    """
+    try:
+        document = _read(Path(path), expected=_APPLICATION)
+        found = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
+        if found == PROFILE_SCHEMA:
+            raise InputError(
+                _fault(
+                    document,
+                    f"the profile of a streaming job; expected {APPLICATION_PROFILE_SCHEMA}, "
+                    f"{_APPLICATION}",
+                )
+            )
+        _require_schema(document, found, APPLICATION_PROFILE_SCHEMA)
+        return validate(document, ApplicationProfile)
+    except InputError as error:
+        raise ProfileError(str(error)) from None
+
+
+def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
     """The text of a profile's file; reading it and dumping again gives the same text.
 
     Numbers are rounded to six significant digits, so that small changes make small differences.
@@ -62,21 +103,15 @@ def dump_profile(profile: JobProfile) -> str:
     # Imported here: who loads does not write.
     from headway.spec.yaml_text import yaml_text
 
-    version = "".join(filter(str.isprintable, profile.headway_version))
-    return (
-        f"# A job profile, made by headway {version} from what Spark recorded of the job.\n"
-        "# Latency at another setting:   headway predict FILE --executors 4\n"
-        "# Fewest nodes for a promise:   headway plan FILE --rate 50k/s --target 'p99 <= 3s'\n"
-        f"{yaml_text(profile)}"
-    )
+    return f"{_heading(profile)}{yaml_text(profile)}"
 
 
-def save_profile(profile: JobProfile, path: str | Path) -> None:
+def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
     """Write a profile's file in one step: whoever reads sees the old file or the whole new one.
 
     Parameters
     ----------
-    profile : JobProfile
+    profile : JobProfile or ApplicationProfile
         What to write.
     path : str or Path
         The file; an existing one is replaced. A device or pipe is written to as it is.
@@ -109,19 +144,58 @@ def save_profile(profile: JobProfile, path: str | Path) -> None:
         ) from None
 
 
-def _check_schema(document: Document) -> None:
+def _heading(profile: JobProfile | ApplicationProfile) -> str:
+    version = "".join(filter(str.isprintable, profile.headway_version))
+    made = f"made by headway {version} from what Spark recorded of"
+    if isinstance(profile, ApplicationProfile):
+        kind = "DStreams" if profile.kind is ApplicationKind.DSTREAMS else "batch"
+        return (
+            f"# The profile of a {kind} application, {made} it.\n"
+            "# Stages in order of submission; times in seconds, since the start.\n"
+        )
+    return (
+        f"# A job profile, {made} the job.\n"
+        "# Latency at another setting:   headway predict FILE --executors 4\n"
+        "# Fewest nodes for a promise:   headway plan FILE --rate 50k/s --target 'p99 <= 3s'\n"
+    )
+
+
+def _read(file: Path, *, expected: str) -> Document:
+    text = read_text(file, expected=expected)
+    if text.lstrip().startswith('{"Event":'):
+        raise InputError(
+            f"{file}: a Spark event log, not {expected}; "
+            f"run 'headway profile {file} -o profile.yaml' first"
+        )
+    return parse_document(text, name=str(file))
+
+
+def _schema_of(document: Document, wanted: str, expected: str) -> Plain:
     if not isinstance(document.root, dict):
-        fault = Fault(document.value_mark(()), (), f"got {shown(document.root)}; expected {_WHAT}")
+        fault = Fault(
+            document.value_mark(()), (), f"got {shown(document.root)}; expected {expected}"
+        )
         raise InputError(fault.text(document.name))
     found = document.root.get("schema")
-    if found == PROFILE_SCHEMA:
-        return
-    route = ("schema",)
     if found is None:
-        message = f"missing; expected {PROFILE_SCHEMA}, the first line of {_WHAT}"
-    else:
-        message = (
-            f"got {shown(found)}; this Headway reads {PROFILE_SCHEMA}: "
-            "run 'headway profile' on the log again"
+        raise InputError(
+            _fault(document, f"missing; expected {wanted}, the first line of {expected}")
         )
-    raise InputError(Fault(document.value_mark(route), route, message).text(document.name))
+    return found
+
+
+def _require_schema(document: Document, found: Plain, wanted: str) -> None:
+    if found != wanted:
+        raise InputError(
+            _fault(
+                document,
+                f"got {shown(found)}; this Headway reads {wanted}: "
+                "run 'headway profile' on the log again",
+            )
+        )
+
+
+def _fault(document: Document, message: str) -> str:
+    """What is wrong with the schema of a file, with its place."""
+    route = ("schema",)
+    return Fault(document.value_mark(route), route, message).text(document.name)

@@ -74,6 +74,38 @@ class Query:
         return self.run_id or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.query_id}{self.seed}"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One stage of a job whose tasks take given times; volumes are of each task."""
+
+    task_s: Sequence[float] = (1.0, 1.0)
+    parents: Sequence[int] = ()  # places in the job
+    outside_s: float = 0.05
+    rows: Sequence[int] = ()  # read, by task
+    rows_written: int = 0
+    input_bytes: int = 0
+    shuffle_bytes: int = 0  # read, where there are parents, and written, where there are none
+    spilled_bytes: int = 0
+    peak_memory_bytes: int = 0
+    python_s: float | None = None  # of all tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class DStreams:
+    """A run of DStreams: each batch does the jobs, ``slowness`` times as long, one by one."""
+
+    interval_s: float = 2.0
+    num_batches: int = 60
+    jobs: Sequence[Sequence[Work]] = (
+        (Work(task_s=(0.2, 0.3), rows=(50, 100)), Work(task_s=(0.1,), parents=(0,))),
+    )
+    slowness: Sequence[float] = ()  # of the first batches
+    noise: float = 0.05
+    receiver: bool = False
+    started_s: float = EPOCH_S + 20.0
+    seed: int = 1
+
+
 class AppLog:
     """The log of one application: queries are added one after the other."""
 
@@ -134,6 +166,72 @@ class AppLog:
             )
             taken = arrived
         self.events.append(_lifecycle("QueryTerminatedEvent", query, exception=None))
+        return self
+
+    def add_job(
+        self,
+        stages: Sequence[Work],
+        started_s: float,
+        *,
+        slowness: float = 1.0,
+        batch_time_s: float | None = None,
+        succeeded: bool = True,
+    ) -> float:
+        """The events of a job whose stages share the slots, first come first served; its end."""
+        job_id = next(self._ids["job"])
+        stage_ids = [next(self._ids["stage"]) for _ in stages]
+        properties = {"spark.job.description": "words of secret-customer"}
+        if batch_time_s is not None:
+            properties["spark.streaming.internal.batchTime"] = str(_ms(batch_time_s))
+            properties["spark.streaming.internal.outputOpId"] = "0"
+        self.events.append(
+            {
+                "Event": "SparkListenerJobStart",
+                "Job ID": job_id,
+                "Submission Time": _ms(started_s),
+                "Stage IDs": stage_ids,
+                "Properties": properties,
+            }
+        )
+        free_s = [started_s] * self.num_slots
+        ends_s: list[float] = []
+        for work, stage_id in zip(stages, stage_ids, strict=True):
+            submitted_s = max([started_s, *(ends_s[parent] for parent in work.parents)])
+            parents = [stage_ids[parent] for parent in work.parents]
+            ends_s.append(self._work(work, stage_id, parents, submitted_s, free_s, slowness))
+        ended_s = max(ends_s, default=started_s)
+        result = "JobSucceeded" if succeeded else "JobFailed"
+        self.events.append(
+            {
+                "Event": "SparkListenerJobEnd",
+                "Job ID": job_id,
+                "Completion Time": _ms(ended_s),
+                "Job Result": {"Result": result},
+            }
+        )
+        return ended_s
+
+    def add_dstreams(self, run: DStreams) -> AppLog:
+        """The events of a run of DStreams: batches queue for their turn."""
+        random = np.random.default_rng(run.seed)
+        if run.receiver:
+            self.num_slots -= 1
+        free_s = run.started_s
+        for number in range(run.num_batches):
+            time_s = run.started_s + number * run.interval_s
+            slowness = run.slowness[number] if number < len(run.slowness) else 1.0
+            slowness *= max(random.normal(1.0, run.noise), 0.5)
+            free_s = max(free_s, time_s + 0.005)
+            for stages in run.jobs:
+                free_s = self.add_job(stages, free_s, slowness=slowness, batch_time_s=time_s)
+        if run.receiver:
+            self.num_slots += 1
+            self.add_job([Work(task_s=(free_s - run.started_s,))], run.started_s)
+        return self
+
+    def end(self, at_s: float) -> AppLog:
+        """The end of the application."""
+        self.events.append({"Event": "SparkListenerApplicationEnd", "Timestamp": _ms(at_s)})
         return self
 
     @property
@@ -297,6 +395,72 @@ class AppLog:
             }
         )
         return finished_s
+
+    def _work(
+        self,
+        work: Work,
+        stage_id: int,
+        parents: list[int],
+        submitted_s: float,
+        free_s: list[float],
+        slowness: float,
+    ) -> float:
+        ended_s = submitted_s
+        for index, task_s in enumerate(work.task_s):
+            slot = free_s.index(min(free_s))
+            launched_ms = _ms(max(free_s[slot], submitted_s))
+            took_ms = round(1000 * task_s * slowness)
+            free_s[slot] = (launched_ms + took_ms) / 1000
+            ended_s = max(ended_s, free_s[slot])
+            started, ended = _task(
+                next(self._ids["task"]),
+                stage_id,
+                index,
+                launched_ms=launched_ms,
+                took_ms=took_ms,
+                outside_ms=round(1000 * work.outside_s),
+                read={"rows": work.rows[index] if work.rows else 0, "shuffled": bool(parents)},
+            )
+            _add_volumes(ended["Task Metrics"], work, shuffled=bool(parents))
+            self.events += [started, ended]
+        self.events.append(
+            {
+                "Event": "SparkListenerStageCompleted",
+                "Stage Info": {
+                    "Stage ID": stage_id,
+                    "Stage Attempt ID": 0,
+                    "Stage Name": "collect at /home/secret-customer/words.py:7",
+                    "Number of Tasks": len(work.task_s),
+                    "Parent IDs": parents,
+                    "Submission Time": _ms(submitted_s),
+                    "Completion Time": _ms(ended_s),
+                    "Accumulables": []
+                    if work.python_s is None
+                    else [
+                        {
+                            "Name": "time to run Python workers",
+                            "Value": str(round(1000 * work.python_s)),
+                        }
+                    ],
+                },
+            }
+        )
+        return ended_s
+
+
+def _add_volumes(metrics: Event, work: Work, *, shuffled: bool) -> None:
+    metrics["Executor CPU Time"] = round(0.5e6 * metrics["Executor Run Time"])
+    metrics["JVM GC Time"] = round(0.25 * metrics["Executor Run Time"])
+    metrics["Memory Bytes Spilled"] = work.spilled_bytes
+    metrics["Disk Bytes Spilled"] = work.spilled_bytes // 2
+    metrics["Peak Execution Memory"] = work.peak_memory_bytes
+    metrics["Input Metrics"]["Bytes Read"] = work.input_bytes
+    metrics["Shuffle Read Metrics"]["Remote Bytes Read"] = work.shuffle_bytes if shuffled else 0
+    metrics["Shuffle Read Metrics"]["Local Bytes Read"] = 0
+    metrics["Shuffle Write Metrics"] = {
+        "Shuffle Bytes Written": 0 if shuffled else work.shuffle_bytes,
+        "Shuffle Records Written": work.rows_written,
+    }
 
 
 def write_plain(lines: Iterable[str], path: Path) -> Path:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import headway
 from headway.errors import SparkUnavailableError
-from headway.profiler.session import embedded_session, require_java
+from headway.profiler.session import embedded_session
 
 _TWO_SESSIONS = """
 import os
@@ -32,7 +32,22 @@ for name in ("first", "second"):
     except KeyError:
         pass
 assert "SPARK_LOCAL_IP" not in os.environ
+assert "PYSPARK_GATEWAY_PORT" not in os.environ
 print(sorted(entry.name for entry in Path.cwd().iterdir()))
+"""
+
+# Nothing of it is kept, so nothing is put in order: the JVM and what it wrote must go all the same.
+_NOTHING_KEPT = """
+import threading
+from headway.profiler.session import embedded_session
+
+for _ in range(2):
+    with embedded_session(app_name="short", master="local[1]", driver_memory="512m") as spark:
+        from pyspark import SparkContext
+
+        print(SparkContext._gateway.proc.pid)
+        assert spark.range(3).selectExpr("count(DISTINCT id) AS number").head().number == 3
+assert [thread.name for thread in threading.enumerate()] == ["MainThread"], threading.enumerate()
 """
 
 # The first signal comes while a call into the JVM is being waited for: the case in which the
@@ -89,6 +104,44 @@ def test_sessions_follow_each_other_silently_and_leave_nothing(tmp_path: Path) -
     assert not list((working / "log").rglob("*.inprogress"))
 
 
+def test_a_session_that_keeps_nothing_leaves_nothing(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", _NOTHING_KEPT],
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert result.stderr == ""
+    pids = [int(line) for line in result.stdout.splitlines()]
+    assert len(pids) == 2
+    assert not any(_is_running(pid) for pid in pids)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_spark_says_when_it_does_not_start_is_one_line(tmp_path: Path) -> None:
+    statement = (
+        "from headway.errors import SparkUnavailableError\n"
+        "from headway.profiler.session import embedded_session\n"
+        "try:\n"
+        "    with embedded_session(app_name='x', driver_memory='1z'): pass\n"
+        "except SparkUnavailableError as error:\n"
+        "    print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", statement],
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert result.stderr == ""
+    assert result.stdout.startswith("Spark did not start: ")
+    assert "Invalid maximum heap size" in result.stdout
+    assert result.stdout.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_no_jvm(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
@@ -121,45 +174,3 @@ def test_a_second_session_is_refused(spark: SparkSession) -> None:
     ):
         pass
     assert spark.range(1).count() == 1
-
-
-def _fake_java(folder: Path, version: str) -> Path:
-    java = folder / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(
-        "#!/bin/sh\n"
-        f"echo '    java.home = {folder}' >&2\n"
-        f"echo '    java.specification.version = {version}' >&2\n"
-    )
-    java.chmod(0o755)
-    return java
-
-
-def test_java_home_is_asked_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_home, on_path = tmp_path / "home", tmp_path / "path"
-    _fake_java(at_home, "21")
-    _fake_java(on_path, "17")
-    monkeypatch.setenv("PATH", f"{on_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setenv("JAVA_HOME", str(at_home))
-    assert require_java() == at_home
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    assert require_java() == on_path
-
-
-def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _fake_java(tmp_path, "1.8")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    with pytest.raises(SparkUnavailableError, match="Java 17 or later, found Java 8 in"):
-        require_java()
-
-
-def test_no_java_is_one_line_of_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SparkUnavailableError) as failure:
-        require_java()
-    message = str(failure.value)
-    assert "\n" not in message
-    for way in ("apt-get install", "brew install", "JAVA_HOME"):
-        assert way in message

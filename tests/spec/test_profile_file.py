@@ -18,17 +18,27 @@ from pydantic_core import ValidationError
 
 from headway.domain import (
     Application,
+    ApplicationProfile,
     Arrivals,
     DriverPhase,
     JobProfile,
+    StageRows,
+    TaskTimes,
+    WallClock,
     QueryShape,
     RowsLaw,
 )
 from headway.errors import InputError, ProfileError
-from headway.spec.profile_file import dump_profile, load_profile, save_profile
+from headway.spec.profile_file import (
+    dump_profile,
+    load_application_profile,
+    load_profile,
+    save_profile,
+)
 from headway.spec.strict_schema import validator_of
 from headway.spec.yaml_document import parse_document
 from headway.spec.yaml_text import plain_data
+from tests.domain.test_application_profile import a_batch_application, a_dstreams_application
 from tests.factories import a_configuration, a_profile
 
 GOOD = dump_profile(a_profile()) + "notes: []\n"
@@ -393,3 +403,118 @@ def test_importing_costs_nothing_and_loading_stays_light(tmp_path: Path) -> None
     )
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", script], cwd=root, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("make", [a_batch_application, a_dstreams_application])
+def test_an_application_survives_its_file(
+    tmp_path: Path, make: Callable[[], ApplicationProfile]
+) -> None:
+    save_profile(make(), tmp_path / "app.yaml")
+    assert load_application_profile(tmp_path / "app.yaml") == make()
+    text = dump_profile(make())
+    assert (tmp_path / "app.yaml").read_text(encoding="utf-8") == text
+    assert yaml.safe_load(text) == plain_data(make())
+    lines = text.splitlines()
+    assert lines[2] == "schema: headway.application-profile/v1"
+    assert max(map(len, lines)) <= 100
+    assert "null" not in text
+
+
+@st.composite
+def applications(draw: st.DrawFn) -> ApplicationProfile:
+    base = a_batch_application()
+    submitted_s = st.floats(0, 1e6)
+    stages = tuple(
+        replace(
+            stage,
+            job=draw(st.none() | st.integers(0, 10**6)),
+            task_time=draw(
+                st.builds(
+                    TaskTimes,
+                    mean_s=amounts,
+                    sd_s=st.none() | amounts,
+                    max_s=amounts,
+                    fixed_s=amounts,
+                )
+            ),
+            wall_clock=draw(
+                submitted_s.map(lambda at_s: WallClock(submitted_s=at_s, completed_s=2 * at_s))
+            ),
+            rows=draw(
+                st.builds(
+                    StageRows,
+                    read=st.integers(0, 2**63),
+                    written=st.integers(0, 2**63),
+                    largest_task_ratio=st.none() | amounts,
+                )
+            ),
+        )
+        for stage in base.stages
+    )
+    return replace(
+        base,
+        headway_version=draw(texts),
+        application=draw(st.builds(Application, id=texts, name=texts, spark_version=texts)),
+        started=draw(texts),
+        stages=stages[: draw(st.integers(1, len(stages)))],
+        notes=tuple(draw(st.lists(texts, max_size=2))),
+    )
+
+
+@fast
+@given(profile=applications())
+def test_any_application_survives_up_to_six_digits(
+    profile: ApplicationProfile, tmp_path: Path
+) -> None:
+    text = dump_profile(profile)
+    (tmp_path / "app.yaml").write_bytes(text.encode())
+    again = load_application_profile(tmp_path / "app.yaml")
+    assert plain_data(again) == plain_data(profile)
+    assert dump_profile(again) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "named"), [(a_batch_application, "batch"), (a_dstreams_application, "DStreams")]
+)
+def test_an_application_is_no_job_to_plan(
+    tmp_path: Path, make: Callable[[], ApplicationProfile], named: str
+) -> None:
+    (said,) = faults(tmp_path, dump_profile(make()))
+    assert said.startswith("job.yaml:3:9: schema: ")
+    assert f"the profile of a {named} application" in said
+    assert "'predict' and 'plan' need the profile of a streaming job" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (dump_profile(a_profile()), "job.yaml:4:9: schema: the profile of a streaming job; expect"),
+        ("a: 1\n", "schema: missing; expected headway.application-profile/v1, the first line of"),
+        ("schema: headway.application-profile/v2\n", "this Headway reads headway.application-"),
+        ("- a\n", "got a list; expected the profile of a batch or DStreams application"),
+        ('{"Event":"SparkListenerLogStart"}\n', "a Spark event log, not the profile of a batch"),
+        (
+            dump_profile(a_batch_application()).replace("parents: [0]", "parents: [7]"),
+            "stage 2: parents are [7]; expected places before its own, 1",
+        ),
+        (
+            dump_profile(a_batch_application()).replace("num_jobs: 2", "num_jobs: two"),
+            "num_jobs: got 'two'; expected a whole number",
+        ),
+    ],
+)
+def test_what_is_no_application_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ProfileError) as caught:
+        load_application_profile(tmp_path / "job.yaml")
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_the_validator_of_applications_agrees_with_pydantics_own() -> None:
+    for profile in (a_batch_application(), a_dstreams_application()):
+        text = json.dumps(plain_data(profile))
+        assert validator_of(ApplicationProfile).validate_json(text) == TypeAdapter(
+            ApplicationProfile
+        ).validate_json(text, strict=True, extra="forbid")

@@ -1,0 +1,258 @@
+"""What the recorder costs a query: batch durations with and without it, in one JVM.
+
+One query runs all the time while the recorder is switched on and off, block after block, each pair
+of blocks in the other order than the pair before, so that what drifts hits both. Every pair gives
+one difference of mean batch durations; the interval is Student's over the pairs.
+
+    python benchmarks/speed/recorder.py --output docs/recorder.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scipy import stats
+
+from headway.profiler.recorder import record
+from headway.profiler.session import embedded_session, local_checkpoint_conf
+from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.measure import progress_events
+from headway.runtime.word_count import word_count
+from headway.units import ms_to_s, spark_trigger_text
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+CORES = 2
+CONFIDENCE = 0.95
+SETTLE_S = 1.0
+"""Left out of each block: switching is not what is measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A way to run the query; a backlog makes batches of one size, one right after the other."""
+
+    trigger_s: float
+    rows_per_batch: int
+    from_backlog: bool
+
+
+CASES = {
+    "every second": Case(trigger_s=1.0, rows_per_batch=20_000, from_backlog=False),
+    "back to back": Case(trigger_s=0.0, rows_per_batch=20_000, from_backlog=True),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A stretch of time with the recorder on or off; instants in seconds since 1970."""
+
+    is_recorded: bool
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one case showed."""
+
+    num_pairs: int
+    num_batches: int
+    without_s: float
+    with_s: float
+    difference_s: float
+    half_interval_s: float
+    bytes_per_batch: float
+    num_lost: int
+
+
+def run_blocks(
+    spark: SparkSession, query: StreamingQuery, recording: Path, num_pairs: int, block_s: float
+) -> tuple[list[Block], int]:
+    """Switch the recorder on and off while the query runs; blocks, and events it lost."""
+    blocks, num_lost = [], 0
+    for number in range(num_pairs):
+        print(f"pair {number + 1} of {num_pairs}", file=sys.stderr)
+        for is_recorded in (False, True) if number % 2 == 0 else (True, False):
+            recorder = record(spark, recording, max_bytes=10**12) if is_recorded else None
+            time.sleep(SETTLE_S)
+            begin_s = time.time()
+            time.sleep(block_s)
+            blocks.append(Block(is_recorded=is_recorded, begin_s=begin_s, end_s=time.time()))
+            if recorder is not None:
+                recorder.stop()
+                num_lost += recorder.num_lost
+        if not query.isActive:
+            sys.exit(f"the query ended: {query.exception()}")
+    return blocks, num_lost
+
+
+def durations_s(progress: Sequence[Mapping[str, Any]], block: Block) -> list[float]:
+    """Durations of the batches that lie in a block."""
+    found = []
+    for event in progress:
+        started_s = datetime.fromisoformat(event["timestamp"]).timestamp()
+        duration_s = ms_to_s(event["durationMs"]["triggerExecution"])
+        is_inside = block.begin_s <= started_s and started_s + duration_s <= block.end_s
+        if is_inside and event["numInputRows"] > 0:
+            found.append(duration_s)
+    return found
+
+
+def measure(
+    spark: SparkSession, case: Case, folder: Path, *, num_pairs: int, block_s: float, warm_s: float
+) -> Cost:
+    """Run one case."""
+    folder.mkdir()
+    recording = folder / "word-count.headway.jsonl"
+    lines_per_s = case.rows_per_batch / (case.trigger_s or 1.0)
+    query = (
+        word_count(
+            spark,
+            rate_per_s=lines_per_s,
+            num_source_partitions=CORES,
+            hash_rounds=1,
+            start_epoch_s=time.time() - 86_400 if case.from_backlog else None,
+            max_rows_per_trigger=case.rows_per_batch if case.from_backlog else None,
+        )
+        .writeStream.format("noop")
+        .outputMode("update")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(processingTime=spark_trigger_text(case.trigger_s))
+        .start()
+    )
+    try:
+        time.sleep(warm_s)
+        blocks, num_lost = run_blocks(spark, query, recording, num_pairs, block_s)
+        progress = progress_events(query)
+    finally:
+        query.stop()
+    return cost(progress, blocks, recording.read_bytes(), num_lost)
+
+
+def cost(
+    progress: Sequence[Mapping[str, Any]], blocks: Sequence[Block], recorded: bytes, num_lost: int
+) -> Cost:
+    """Means of the blocks, and the differences of their pairs."""
+    of_block = [durations_s(progress, block) for block in blocks]
+    if not all(of_block):
+        sys.exit("a block without a whole batch; give longer blocks")
+    on = [statistics.mean(d) for d, b in zip(of_block, blocks, strict=True) if b.is_recorded]
+    off = [statistics.mean(d) for d, b in zip(of_block, blocks, strict=True) if not b.is_recorded]
+    differences = [with_s - without_s for with_s, without_s in zip(on, off, strict=True)]
+    quantile = float(stats.t.ppf(0.5 * (1.0 + CONFIDENCE), len(differences) - 1))
+    return Cost(
+        num_pairs=len(differences),
+        num_batches=sum(map(len, of_block)),
+        without_s=statistics.mean(off),
+        with_s=statistics.mean(on),
+        difference_s=statistics.mean(differences),
+        half_interval_s=quantile * statistics.stdev(differences) / math.sqrt(len(differences)),
+        bytes_per_batch=len(recorded) / max(recorded.count(b'QueryProgressEvent"'), 1),
+        num_lost=num_lost,
+    )
+
+
+def section(costs: Mapping[str, Cost], block_s: float) -> str:
+    """The measurement as Markdown."""
+    made = (
+        f"Word count on `local[{CORES}]`, {CORES} source and {CORES} shuffle partitions, recorder "
+        f"on and off in turn, {block_s:.0f} s each, in one JVM. The difference is recorded minus "
+        f"not recorded, with its {CONFIDENCE:.0%} interval. Made {datetime.now(UTC):%Y-%m-%d} by "
+        f"`benchmarks/speed/recorder.py`, headway {__version__}, Python "
+        f"{platform.python_version()}, {platform.machine()}, {platform.system()}."
+    )
+    columns = (
+        "batches",
+        "pairs",
+        "batches seen",
+        "not recorded",
+        "recorded",
+        "difference",
+        "of the duration",
+        "file, per batch",
+        "events lost",
+    )
+    lines = [made, "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    for name, found in costs.items():
+        share, half = (
+            100.0 * seconds / found.without_s
+            for seconds in (found.difference_s, found.half_interval_s)
+        )
+        lines.append(
+            f"| {name} | {found.num_pairs} | {found.num_batches} "
+            f"| {1e3 * found.without_s:.1f} ms | {1e3 * found.with_s:.1f} ms "
+            f"| {1e3 * found.difference_s:+.2f} ± {1e3 * found.half_interval_s:.2f} ms "
+            f"| {share:+.2f} ± {half:.2f} % | {found.bytes_per_batch / 1e3:.1f} kB "
+            f"| {found.num_lost} |"
+        )
+    return "\n".join(lines)
+
+
+def between_markers(page: str, text: str) -> str:
+    """The page with the text where its markers are."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        sys.exit(f"the page has no {BEGIN} ... {END}")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def main() -> None:
+    """Measure, and write the section."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, help="Markdown page with markers; else printed")
+    parser.add_argument("--pairs", type=int, default=30, help="at least 2")
+    parser.add_argument("--block", type=float, default=15.0, help="seconds")
+    parser.add_argument("--warm", type=float, default=60.0, help="seconds before the first block")
+    arguments = parser.parse_args()
+    if arguments.pairs < 2:
+        parser.error("--pairs: at least 2")
+    costs = {}
+    with tempfile.TemporaryDirectory(prefix="headway-recorder-") as scratch:
+        jar = build_clock_source_jar(Path(scratch, "jar"))
+        with embedded_session(
+            app_name="headway recorder benchmark",
+            master=f"local[{CORES}]",
+            jars=[jar],
+            extra_conf={
+                "spark.sql.shuffle.partitions": str(CORES),
+                "spark.sql.streaming.numRecentProgressUpdates": "100000",
+                **local_checkpoint_conf(),
+            },
+        ) as spark:
+            for name, case in CASES.items():
+                print(name, file=sys.stderr)
+                costs[name] = measure(
+                    spark,
+                    case,
+                    Path(scratch, name.replace(" ", "-")),
+                    num_pairs=arguments.pairs,
+                    block_s=arguments.block,
+                    warm_s=arguments.warm,
+                )
+    text = section(costs, arguments.block)
+    if arguments.output is None:
+        print(text)
+    else:
+        arguments.output.write_text(between_markers(arguments.output.read_text(), text))
+        print(arguments.output)
+
+
+if __name__ == "__main__":
+    main()

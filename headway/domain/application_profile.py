@@ -1,0 +1,342 @@
+"""What is known of an application without micro-batches of a streaming query: batch and DStreams.
+
+A batch application is its stages: what each needs before it, how many tasks it has and how long
+they take. That is enough to play the stages again on another number of cores.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headway.domain.checks import require_not_negative
+from headway.domain.coverage import Coverage
+from headway.domain.profile import Application, MemoryProfile
+
+APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
+MOST_STAGES = 100
+
+
+class ApplicationKind(StrEnum):
+    """What keeps an application running: its own program, or the clock of DStreams."""
+
+    BATCH = "batch"
+    DSTREAMS = "dstreams"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The executors of an application.
+
+    Parameters
+    ----------
+    executors : int, >= 1
+        Most executors at one time; local mode counts as one.
+    executors_mean : float
+        Their mean over the time of the application.
+    cores_per_executor : int or None, >= 1
+        Median over the executors; None where no executor's cores are on record.
+    cpus_per_task : int, >= 1
+        Cores that a task holds.
+
+    Examples
+    --------
+    >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, cpus_per_task=2).num_slots
+    4
+    """
+
+    executors: int
+    executors_mean: float
+    cores_per_executor: int | None = None
+    cpus_per_task: int = 1
+
+    def __post_init__(self) -> None:
+        if self.executors < 1:
+            raise ValueError(f"executors is {self.executors}; expected at least 1")
+        if self.cores_per_executor is not None and self.cores_per_executor < 1:
+            raise ValueError(
+                f"cores_per_executor is {self.cores_per_executor}; expected at least 1"
+            )
+        if self.cpus_per_task < 1:
+            raise ValueError(f"cpus_per_task is {self.cpus_per_task}; expected at least 1")
+        require_not_negative("cluster", executors_mean=self.executors_mean)
+
+    @property
+    def num_slots(self) -> int | None:
+        """Tasks that could run at the same time; None where cores are not on record."""
+        if self.cores_per_executor is None:
+            return None
+        return self.executors * (self.cores_per_executor // self.cpus_per_task)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCounts:
+    """Tasks that a stage needs, and those that finished and failed, over all its attempts.
+
+    Times and sums of the stage are those of the tasks that finished.
+    """
+
+    num_tasks: int
+    num_finished: int
+    num_failed: int
+    num_attempts: int
+
+    def __post_init__(self) -> None:
+        require_not_negative("tasks", num_tasks=self.num_tasks, num_failed=self.num_failed)
+        if self.num_finished < 1:
+            raise ValueError(f"num_finished is {self.num_finished}; expected at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTimes:
+    """How long a task takes, from launch to finish [s].
+
+    ``fixed_s`` is the mean time outside the executor's run: launch, deserialization, the way of
+    the result. ``sd_s`` is None for a single task.
+    """
+
+    mean_s: float
+    sd_s: float | None = None
+    max_s: float
+    fixed_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "task time",
+            mean_s=self.mean_s,
+            sd_s=self.sd_s or 0.0,
+            max_s=self.max_s,
+            fixed_s=self.fixed_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallClock:
+    """When a stage was submitted and completed, in seconds since the start."""
+
+    submitted_s: float
+    completed_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative("wall clock", submitted_s=self.submitted_s)
+        if not self.submitted_s <= self.completed_s < math.inf:
+            raise ValueError(
+                f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRows:
+    """Rows that a stage read and wrote, whether from files or from the stages around it.
+
+    ``largest_task_ratio`` is rows of the largest task over those of the mean task; None where
+    nothing was read.
+    """
+
+    read: int
+    written: int
+    largest_task_ratio: float | None = None
+
+    @property
+    def written_ratio(self) -> float | None:
+        """Rows written for each row read; None where nothing was read.
+
+        Examples
+        --------
+        >>> StageRows(read=200, written=50).written_ratio
+        0.25
+        """
+        return self.written / self.read if self.read else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageVolume:
+    """Bytes that a stage read from outside, and from and for other stages."""
+
+    input_bytes: int
+    shuffle_read_bytes: int
+    shuffle_write_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageMemory:
+    """Most execution memory of one task, and bytes that all tasks spilled from memory."""
+
+    peak_task_bytes: int
+    spilled_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunShares:
+    """Shares of the time that tasks ran on the executor; None where they are not on record.
+
+    ``python_ratio`` is what was spent in Python workers, which ``cpu_ratio`` leaves out.
+    """
+
+    gc_ratio: float
+    cpu_ratio: float | None = None
+    python_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedStage:
+    """One stage as it ran, over all its attempts.
+
+    ``id`` is Spark's number of the stage. ``parents`` are the places in the profile's list of the
+    stages that it had to wait for; a stage in between that is not listed is stood for by its own
+    parents. ``job`` is the number of the first job that needed the stage: jobs follow each other
+    as the driver's program submits them, which no parent tells.
+    """
+
+    id: int
+    job: int | None = None
+    parents: tuple[int, ...] = ()
+    tasks: TaskCounts
+    task_time: TaskTimes
+    wall_clock: WallClock
+    rows: StageRows
+    volume: StageVolume
+    memory: StageMemory
+    run_time: RunShares
+
+    @property
+    def task_time_s(self) -> float:
+        """Time of all tasks that finished [s]."""
+        return self.task_time.mean_s * self.tasks.num_finished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherStages:
+    """Sums over the stages that are not listed: light ones, and those that finished no task.
+
+    ``num_tasks`` finished, ``num_failed`` failed.
+    """
+
+    num_stages: int = 0
+    num_tasks: int = 0
+    num_failed: int = 0
+    task_time_s: float = 0.0
+    input_bytes: int = 0
+    shuffle_read_bytes: int = 0
+    shuffle_write_bytes: int = 0
+    spilled_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Mean, spread and quantiles of some durations [s]."""
+
+    mean_s: float
+    sd_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "durations", mean_s=self.mean_s, sd_s=self.sd_s, p50_s=self.p50_s, max_s=self.max_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsProfile:
+    """The batches of a DStreams application, which a clock starts and a queue holds.
+
+    Parameters
+    ----------
+    batch_interval_s : float or None, > 0
+        The most frequent distance of batch times [s]; None where there is only one batch.
+    num_batches : int
+        Batches that the times below are of.
+    num_batches_cut : int
+        Batches before them that were cut as warm-up.
+    num_batches_incomplete : int
+        Batches left out because a stage failed, or the log does not hold all of them.
+    num_receivers : int
+        Receivers seen; each holds one core as long as the application runs.
+    processing_time : Spread
+        From the submission of a batch's first stage to the completion of its last [s].
+    scheduling_delay : Spread
+        From a batch's own time to the submission of its first stage [s].
+    rows_per_batch : float or None
+        Mean rows of the job of a batch that read most, since every output operation reads the
+        rows again; None where Spark counted none.
+    num_typical_batches : int
+        Batches with the same stages, whose mean is the list of stages of the profile.
+    """
+
+    batch_interval_s: float | None = None
+    num_batches: int
+    num_batches_cut: int
+    num_batches_incomplete: int
+    num_receivers: int
+    processing_time: Spread
+    scheduling_delay: Spread
+    rows_per_batch: float | None = None
+    num_typical_batches: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.num_typical_batches <= self.num_batches:
+            raise ValueError(
+                f"num_typical_batches is {self.num_typical_batches} of {self.num_batches}; "
+                "expected at least 1"
+            )
+        if self.batch_interval_s is not None and not 0 < self.batch_interval_s < math.inf:
+            raise ValueError(
+                f"batch_interval_s is {self.batch_interval_s}; expected a positive number"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationProfile:
+    """Everything that is known of one batch or DStreams application.
+
+    ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers
+    aside), ``num_jobs_failed`` the jobs of which a stage failed for good.
+
+    ``stages`` are the heaviest by task time, at most `MOST_STAGES`, in order of submission, none
+    before its parents; of DStreams those of a typical batch: means over its batches, numbered by
+    place, timed from the submission of the first. ``other_stages`` sums up all that is not in the
+    list, of DStreams all that ran outside the typical batches.
+
+    Read and written as YAML by :mod:`headway.spec.profile_file`.
+    """
+
+    schema: str = APPLICATION_PROFILE_SCHEMA
+    headway_version: str
+    kind: ApplicationKind
+    application: Application
+    cluster: Cluster
+    started: str
+    duration_s: float
+    driver_only_s: float
+    num_jobs: int
+    num_jobs_failed: int
+    dstreams: DStreamsProfile | None = None
+    stages: tuple[RecordedStage, ...]
+    other_stages: OtherStages = field(default_factory=OtherStages)
+    memory: MemoryProfile
+    coverage: Coverage
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ValueError("a profile needs at least one stage")
+        if len(self.stages) > MOST_STAGES:
+            raise ValueError(f"{len(self.stages)} stages; expected at most {MOST_STAGES}")
+        if (self.dstreams is not None) != (self.kind is ApplicationKind.DSTREAMS):
+            raise ValueError(f"kind is {self.kind}; dstreams belongs to the kind 'dstreams' only")
+        if not 0 <= self.driver_only_s <= self.duration_s < math.inf:
+            raise ValueError(
+                f"driver_only_s is {self.driver_only_s} of {self.duration_s}; "
+                "expected between 0 and duration_s"
+            )
+        require_not_negative("jobs", num_jobs=self.num_jobs, num_jobs_failed=self.num_jobs_failed)
+        for place, stage in enumerate(self.stages):
+            if not all(0 <= parent < place for parent in stage.parents):
+                raise ValueError(
+                    f"stage {stage.id}: parents are {list(stage.parents)}; "
+                    f"expected places before its own, {place}"
+                )

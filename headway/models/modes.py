@@ -1,0 +1,118 @@
+"""A second mode of durations: batches that take longer than the others for a reason of their own.
+
+Snapshots of state, maintenance, garbage collection and compaction hit some batches and not
+others. One spread for all then overstates the usual batch and understates the slow one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+_LEAST_VALUES = 40
+_LEAST_SLOW = 4
+_MOST_ROUNDS = 200
+_TOLERANCE = 1e-8
+# Odds of 150 to 1 by Bayes' information criterion.
+_LEAST_GAIN = 10.0
+# Two normal densities have two peaks from two standard deviations on.
+_LEAST_SEPARATION_SD = 2.0
+
+
+class SlowMode(NamedTuple):
+    """``share`` of the values are ``ratio`` times the others; 0 and 1 where there is one mode."""
+
+    share: float
+    ratio: float
+
+
+ONE_MODE = SlowMode(share=0.0, ratio=1.0)
+
+
+def slow_mode(log_values: Array) -> SlowMode:
+    """Whether some values form a slower mode of their own, and how much slower it is.
+
+    Two normal densities are fitted to the logarithms by expectation and maximisation. They are
+    believed if they explain the values clearly better than one, lie far enough apart to show two
+    peaks, and the slower one holds several values but not most of them.
+
+    Parameters
+    ----------
+    log_values : (n,) array
+        Logarithms of durations over what the model expects of them.
+
+    Returns
+    -------
+    SlowMode
+        Share of the slower mode, and its typical value over that of the other one.
+
+    Notes
+    -----
+    theory.md (E8). Dempster, Laird, Rubin (1977); Schwarz (1978) for the criterion.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> slow = rng.random(2000) < 0.1
+    >>> found = slow_mode(0.05 * rng.standard_normal(2000) + np.where(slow, np.log(1.5), 0.0))
+    >>> round(found.share, 1), round(found.ratio, 1)
+    (0.1, 1.5)
+    """
+    values = np.sort(np.asarray(log_values, dtype=np.float64))
+    if len(values) < _LEAST_VALUES or values[0] == values[-1]:
+        return ONE_MODE
+    weight, means, variances, log_likelihood = _two_normals(values)
+    one = -0.5 * len(values) * (math.log(2 * math.pi * float(values.var())) + 1)
+    # Three more parameters: a share, a mean, a variance.
+    gain = 2 * (log_likelihood - one) - 3 * math.log(len(values))
+    slow = int(means[1] > means[0])
+    share = float(weight if slow == 1 else 1 - weight)
+    apart = abs(means[1] - means[0]) / math.sqrt(max(variances))
+    if (
+        gain < _LEAST_GAIN
+        or apart < _LEAST_SEPARATION_SD
+        or not _LEAST_SLOW / len(values) <= share <= 0.5
+    ):
+        return ONE_MODE
+    return SlowMode(share=share, ratio=math.exp(abs(means[1] - means[0])))
+
+
+def _two_normals(values: Array) -> tuple[float, tuple[float, float], tuple[float, float], float]:
+    """Weight of the second, means, variances, log-likelihood; ``values`` sorted."""
+    least_variance = float(values.var()) * 1e-4
+    second = np.arange(len(values)) >= _best_split(values)
+    responsibility = np.where(second, 0.99, 0.01)
+    before = -math.inf
+    for _ in range(_MOST_ROUNDS):
+        weight = float(responsibility.mean())
+        means, variances = [], []
+        for part in (1 - responsibility, responsibility):
+            total = float(part.sum())
+            mean = float(part @ values) / total
+            means.append(mean)
+            variances.append(max(float(part @ np.square(values - mean)) / total, least_variance))
+        densities = [
+            share
+            * np.exp(-0.5 * np.square(values - mean) / variance)
+            / math.sqrt(2 * math.pi * variance)
+            for share, mean, variance in zip((1 - weight, weight), means, variances, strict=True)
+        ]
+        total_density = np.maximum(densities[0] + densities[1], 1e-300)
+        log_likelihood = float(np.log(total_density).sum())
+        responsibility = densities[1] / total_density
+        if log_likelihood - before < _TOLERANCE * len(values):
+            break
+        before = log_likelihood
+    return weight, (means[0], means[1]), (variances[0], variances[1]), log_likelihood
+
+
+def _best_split(values: Array) -> int:
+    """Where to cut sorted values so that the two parts differ most from each other."""
+    size = np.arange(1, len(values))
+    below = np.cumsum(values)[:-1] / size
+    above = (values.sum() - np.cumsum(values)[:-1]) / (len(values) - size)
+    return 1 + int(np.argmax(size * (len(values) - size) * np.square(above - below)))

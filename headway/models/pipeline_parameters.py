@@ -1,0 +1,305 @@
+"""What goes into the mini-batch pipeline: a job, its nodes, its settings, and what they imply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+
+
+class _Checked:
+    """Base of dataclasses of numbers: all finite, ``_POSITIVE`` above zero, none below."""
+
+    __slots__ = ()
+    _POSITIVE: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            value = np.asarray(getattr(self, field.name), dtype=np.float64)
+            if not (np.all(np.isfinite(value)) and np.all(value >= 0.0)):
+                raise ValueError(f"{field.name} must be finite and not negative")
+            if field.name in self._POSITIVE and not np.all(value > 0.0):
+                raise ValueError(f"{field.name} must be positive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineJob(_Checked):
+    """Costs of a map and a reduce function, as seconds of a core of one's own, and bytes."""
+
+    _POSITIVE = ("map_per_row_s", "reduce_per_row_s", "outputs_per_row")
+
+    map_per_row_s: Numeric
+    """Map function on one input row, > 0. [s/row]"""
+    reduce_per_row_s: Numeric
+    """Update function on one row of map output, > 0. [s/row]"""
+    outputs_per_row: Numeric
+    """Rows of map output per input row, > 0. [-]"""
+    input_row_bytes: Numeric
+    """Input row on the network, >= 0. [B]"""
+    shuffle_row_bytes: Numeric
+    """Row of map output on disk and network, >= 0. [B]"""
+    shuffle_fixed_s: Numeric
+    """Mapper's work to pack one shuffle batch, for all reducers, beyond its rows, >= 0. [s]"""
+    fetch_fixed_s: Numeric
+    """Reducer's work per poll, >= 0. [s]"""
+    batch_fixed_s: Numeric
+    """Reducer's work per fetched batch beyond its rows, >= 0. [s]"""
+    map_cv: Numeric
+    """Noise of the map time of an input batch in proportion to it, >= 0. [-]"""
+    reduce_cv: Numeric
+    """Noise of the reduce time of a fetched batch in proportion to it, >= 0. [-]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineNodes(_Checked):
+    """Hardware of one of the nodes, all of one kind, and of the link out of a distributor."""
+
+    _POSITIVE = (
+        "num_cores",
+        "link_bytes_per_s",
+        "stream_bytes_per_s",
+        "disk_bytes_per_s",
+        "distributor_bytes_per_s",
+    )
+
+    num_cores: Numeric
+    """Cores of a node, > 0. [-]"""
+    link_bytes_per_s: Numeric
+    """Network link into a node, shared by its reducers, > 0. [B/s]"""
+    stream_bytes_per_s: Numeric
+    """What one reducer can fetch at most, > 0. [B/s]"""
+    disk_bytes_per_s: Numeric
+    """Writing to the disk of a node, shared by its mappers, > 0. [B/s]"""
+    disk_write_s: Numeric
+    """Fixed time of a write, >= 0. [s]"""
+    distributor_bytes_per_s: Numeric
+    """Network link out of a distributor, > 0. [B/s]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineSetting(_Checked):
+    """What may be chosen: degrees of parallelism and granularity of batches."""
+
+    _POSITIVE = (
+        "num_nodes",
+        "mappers_per_node",
+        "reducers_per_node",
+        "num_distributors",
+        "input_period_s",
+        "shuffle_period_s",
+        "poll_period_s",
+    )
+
+    num_nodes: Numeric
+    """S, whole. [-]"""
+    mappers_per_node: Numeric
+    """M, whole. [-]"""
+    reducers_per_node: Numeric
+    """R, whole. [-]"""
+    num_distributors: Numeric
+    """Distributors; each hands its batches to the mappers in turn, whole. [-]"""
+    input_period_s: Numeric
+    """B_in: a distributor packs a batch this often, > 0. [s]"""
+    shuffle_period_s: Numeric
+    """B_sh: a mapper packs a shuffle batch this often, > 0. [s]"""
+    poll_period_s: Numeric
+    """B_ch: a reducer asks for shuffle batches this often, > 0. [s]"""
+
+    def __post_init__(self) -> None:
+        # Not super(): a dataclass with slots is another class than the one super() was bound to.
+        _Checked.__post_init__(self)
+        for name in ("num_nodes", "mappers_per_node", "reducers_per_node", "num_distributors"):
+            value = np.asarray(getattr(self, name))
+            if not np.all(value == np.round(value)):
+                raise ValueError(f"{name} must be whole")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finalizing(_Checked):
+    """The finalize function of a windowed job, run for each key when a window is complete."""
+
+    _POSITIVE = ("num_keys", "per_key_s", "slide_s")
+
+    num_keys: Numeric
+    """Keys of a window at one reducer, >= 1. [-]"""
+    per_key_s: Numeric
+    """Time of a core per key, > 0. [s]"""
+    slide_s: Numeric
+    """Distance of two window ends, > 0. [s]"""
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        if not np.all(np.asarray(self.num_keys) >= 1.0):
+            raise ValueError("num_keys must be at least 1")
+
+    @property
+    def window_s(self) -> Numeric:
+        """Time of a core to finalize one window at one reducer. [s]"""
+        return self.num_keys * self.per_key_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pipeline:
+    """A job on its nodes at a setting and an input rate. All numbers may be arrays and broadcast.
+
+    Parameters
+    ----------
+    job, nodes, setting
+        As described there.
+    rate_per_s : float or (n,) array, > 0
+        Input rows per second, of all distributors together. [rows/s]
+    dispersion : float or (n,) array, >= 0
+        Variance over mean of the rows of an input batch; 1 is Poisson. [-]
+    finalizing : Finalizing, optional
+        For windowed jobs; its work takes time of the reducers.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
+    """
+
+    job: PipelineJob
+    nodes: PipelineNodes
+    setting: PipelineSetting
+    rate_per_s: Numeric
+    dispersion: Numeric
+    finalizing: Finalizing | None = None
+
+    def __post_init__(self) -> None:
+        rate, dispersion = np.asarray(self.rate_per_s), np.asarray(self.dispersion)
+        if not (np.all(np.isfinite(rate)) and np.all(rate > 0.0)):
+            raise ValueError("rate_per_s must be finite and positive")
+        if not (np.all(np.isfinite(dispersion)) and np.all(dispersion >= 0.0)):
+            raise ValueError("dispersion must be finite and not negative")
+
+
+class PipelineLoads(NamedTuple):
+    """Batches and the work they bring; times as on a core, link or disk of one's own.
+
+    Where an own resource of a thread is overloaded, ``stable`` is false.
+    """
+
+    num_mappers: Array
+    """On all nodes. [-]"""
+    num_reducers: Array
+    """On all nodes. [-]"""
+    map_period_s: Array
+    """Between input batches of one mapper. [s]"""
+    input_transfer_s: Array
+    """Input batch through the link of its distributor. [s]"""
+    input_transfer_busy: Array
+    """Share of time that this link works. [-]"""
+    map_s: Array
+    """Map function on one input batch. [s]"""
+    map_busy: Array
+    """Share of time that a mapper works, packing included. [-]"""
+    write_s: Array
+    """Shuffle batch of a mapper, for all reducers, to disk. [s]"""
+    disk_busy: Array
+    """Share of time that a disk writes. [-]"""
+    batches_per_poll: Array
+    """Shuffle batches that a poll finds on average, over all mappers. [-]"""
+    fetch_s: Array
+    """One of them through the network, at the rate of a stream. [s]"""
+    fetch_busy: Array
+    """Share of time that a reducer fetches. [-]"""
+    streams_per_link: Array
+    """Streams that fill the link of a node. [-]"""
+    reduce_rows_s: Array
+    """Update function on the rows of one fetched batch. [s]"""
+    reduce_s: Array
+    """The same with the fixed work per batch. [s]"""
+    poll_fixed_s: Array
+    """Fixed work per poll. [s]"""
+    update_busy: Array
+    """Share of time that a reducer updates or polls. [-]"""
+    reduce_busy: Array
+    """The same with finalizing. [-]"""
+    input_rows_scv: Array
+    """Squared variation of the rows of an input batch. [-]"""
+    shuffle_rows_scv: Array
+    """Squared variation of the rows of a shuffle batch. [-]"""
+    stable: NDArray[np.bool_]
+    """Whether every thread and resource, taken alone, has time left. [-]"""
+
+
+def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
+    r"""Rows per batch, the work in it, and how busy that keeps each part.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Job, nodes, setting and rate.
+
+    Returns
+    -------
+    PipelineLoads
+        All arrays of one shape, that of the inputs broadcast.
+
+    Notes
+    -----
+    theory.md (L1). Input batches go to the mappers in turn, map output to the reducers evenly.
+    """
+    job, nodes, at = pipeline.job, pipeline.nodes, pipeline.setting
+    rate = np.asarray(pipeline.rate_per_s, dtype=np.float64)
+    mappers = np.asarray(at.num_nodes, dtype=np.float64) * at.mappers_per_node
+    reducers = np.asarray(at.num_nodes, dtype=np.float64) * at.reducers_per_node
+    input_rows = rate * at.input_period_s / at.num_distributors
+    mapper_rows = rate * at.shuffle_period_s / mappers
+    output_rows = job.outputs_per_row * mapper_rows
+    map_period = np.asarray(at.input_period_s, dtype=np.float64) * mappers / at.num_distributors
+    per_poll = mappers * at.poll_period_s / at.shuffle_period_s
+    input_transfer = input_rows * job.input_row_bytes / nodes.distributor_bytes_per_s
+    write = nodes.disk_write_s + output_rows * job.shuffle_row_bytes / nodes.disk_bytes_per_s
+    fetch = output_rows / reducers * job.shuffle_row_bytes / nodes.stream_bytes_per_s
+    map_time = input_rows * job.map_per_row_s
+    reduce_rows = output_rows / reducers * job.reduce_per_row_s
+    reduce = reduce_rows + job.batch_fixed_s
+    update_busy = (reduce * per_poll + job.fetch_fixed_s) / at.poll_period_s
+    map_busy = map_time / map_period + np.divide(job.shuffle_fixed_s, at.shuffle_period_s)
+    windows = pipeline.finalizing
+    final_busy: Numeric = 0.0 if windows is None else windows.window_s / windows.slide_s
+    reduce_busy = update_busy + final_busy
+    disk_busy = at.mappers_per_node * write / at.shuffle_period_s
+    fetch_busy = per_poll * fetch / at.poll_period_s
+    streams = np.divide(nodes.link_bytes_per_s, nodes.stream_bytes_per_s)
+    transfer_busy = input_transfer / at.input_period_s
+    cores = at.mappers_per_node * map_busy + at.reducers_per_node * reduce_busy
+    stable = (
+        (map_busy < 1.0)
+        & (reduce_busy < 1.0)
+        & (disk_busy < 1.0)
+        & (transfer_busy < 1.0)
+        & (fetch_busy < 1.0)
+        & (at.reducers_per_node * fetch_busy < streams)
+        & (cores < nodes.num_cores)
+    )
+    arrays = np.broadcast_arrays(
+        mappers,
+        reducers,
+        map_period,
+        input_transfer,
+        transfer_busy,
+        map_time,
+        map_busy,
+        write,
+        disk_busy,
+        per_poll,
+        fetch,
+        fetch_busy,
+        streams,
+        reduce_rows,
+        reduce,
+        job.fetch_fixed_s,
+        update_busy,
+        reduce_busy,
+        pipeline.dispersion / input_rows,
+        pipeline.dispersion / mapper_rows,
+        stable,
+    )
+    return PipelineLoads(*arrays)

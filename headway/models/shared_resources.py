@@ -1,0 +1,297 @@
+"""What a thread gets of the cores, the link or the disk that it shares with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+
+_MOST_ITERATIONS = 400
+_TOLERANCE = 1e-11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThreadGroup:
+    """Threads of one kind on one node.
+
+    Parameters
+    ----------
+    num_threads : int or (n,) array, >= 0
+        How many. [-]
+    busy_ratio : float or (n,) array, 0 to 1
+        Share of time that each would be at work if it were alone. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
+    >>> ThreadGroup(num_threads=4, busy_ratio=0.3).demand
+    1.2
+    """
+
+    num_threads: Numeric
+    busy_ratio: Numeric
+
+    def __post_init__(self) -> None:
+        threads, busy = np.asarray(self.num_threads), np.asarray(self.busy_ratio)
+        if not (np.all(threads >= 0) and np.all(threads == np.round(threads))):
+            raise ValueError("num_threads must be whole and not negative")
+        if not (np.all(busy >= 0.0) and np.all(busy <= 1.0)):
+            raise ValueError("busy_ratio must lie in 0..1")
+
+    @property
+    def demand(self) -> Numeric:
+        """Servers that the group keeps busy on average. [-]"""
+        return self.num_threads * self.busy_ratio
+
+
+def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
+    r"""Slowdown of a thread by the paper's rule: others first, and never more than one server.
+
+    Parameters
+    ----------
+    num_servers : float or (n,) array, > 0
+        Cores of the node, or link rate over the rate of one stream. [-]
+    others_demand : float or (n,) array, >= 0
+        Servers that all other threads keep busy on average. [-]
+
+    Returns
+    -------
+    array
+        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the
+        others leave nothing.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (R1); equation 2 of the VLDB'15 paper, which calls it an upper bound. It is not one:
+    it looks at the mean of the others only (-18 % for 12 threads of 0.25 on 4 cores), and it
+    exceeds the truth by 60 % where they come close to all cores.
+
+    Examples
+    --------
+    >>> published_slowdown(4, np.array([2.0, 3.5, 4.0]))
+    array([ 1.,  2., inf])
+    """
+    servers, demand = np.broadcast_arrays(
+        np.asarray(num_servers, dtype=np.float64), np.asarray(others_demand, dtype=np.float64)
+    )
+    if not (np.all(servers > 0.0) and np.all(demand >= 0.0)):
+        raise ValueError("num_servers must be positive and others_demand non-negative")
+    left = np.minimum(servers - demand, 1.0)
+    return np.where(left > 0.0, 1.0 / np.where(left > 0.0, left, 1.0), np.inf)
+
+
+def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
+    r"""Slowdown by others that rest for a time of their own after each piece of work.
+
+    Parameters
+    ----------
+    num_servers : float or (n,) array, > 0
+        Cores, each thread at most one, evenly shared. [-]
+    others : ThreadGroup
+        The other threads. A thread that is slowed down does not rest less, so it does less work.
+
+    Returns
+    -------
+    array
+        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the
+        others alone ask for all servers.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (R2). Within 3.5 % of simulations, 4 and 8 cores, 3 to 15 threads.
+
+    Examples
+    --------
+    >>> float(alternating_slowdown(4, ThreadGroup(num_threads=7, busy_ratio=0.5)))
+    1.24
+    """
+
+    servers = _checked_servers(num_servers)
+    group = _checked_groups([others])
+    alone = np.asarray(others.busy_ratio, dtype=np.float64)
+
+    def busy_again(index: int, state: list[Array]) -> Array:
+        # Work w takes w / rate; the rest of w (1 - u) / u that follows it stays as it is.
+        rate = _mean_rate(servers, _others_of(group, index), state, num_more=2)
+        return alone / (alone + rate * (1.0 - alone))
+
+    busy = _fixed_point(group, busy_again)
+    slowdown = 1.0 / _mean_rate(servers, group, busy, num_more=1)
+    return np.where(others.demand >= servers, np.inf, slowdown)
+
+
+def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
+    r"""Slowdown of each group of threads whose work comes by the clock, whatever their progress.
+
+    Parameters
+    ----------
+    num_servers : float or (n,) array, > 0
+        Cores of the node, or link rate over the rate of one stream; evenly shared, each thread
+        at most one. [-]
+    groups : sequence of ThreadGroup
+        All threads of the node.
+
+    Returns
+    -------
+    list of arrays
+        For each group, time over the time on a server of one's own, inputs broadcast [-]; ``inf``
+        for all groups where a thread has no rest left, or the groups ask for all servers.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (R3): all work is done, so a slower thread is busy for longer. The laws of the
+    threads are taken as independent; clocks of one period may keep a run off this average.
+
+    Examples
+    --------
+    >>> mappers, reducers = clocked_slowdowns(
+    ...     4,
+    ...     [
+    ...         ThreadGroup(num_threads=4, busy_ratio=0.3),
+    ...         ThreadGroup(num_threads=4, busy_ratio=0.5),
+    ...     ],
+    ... )
+    >>> round(float(mappers), 3), round(float(reducers), 3)
+    (1.117, 1.093)
+    """
+    servers = _checked_servers(num_servers)
+    checked = _checked_groups(groups)
+    alone = [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]
+
+    def rate(index: int, state: list[Array]) -> Array:
+        return _mean_rate(servers, _others_of(checked, index), state, num_more=1)
+
+    busy = _fixed_point(
+        checked, lambda index, state: np.minimum(alone[index] / rate(index, state), 1.0)
+    )
+    demand = sum((np.asarray(group.demand, dtype=np.float64) for group in groups), np.zeros(()))
+    saturated = demand >= servers
+    for one, group in zip(busy, groups, strict=True):
+        saturated = saturated | ((one >= 1.0) & (np.asarray(group.num_threads) > 0))
+    return [np.where(saturated, np.inf, 1.0 / rate(index, busy)) for index in range(len(groups))]
+
+
+def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Array:
+    r"""Slowdown of a thread beside others whose busy share is known, not to be solved for.
+
+    Parameters
+    ----------
+    num_servers : float or (n,) array, > 0
+        Cores, each thread at most one, evenly shared. [-]
+    others : sequence of ThreadGroup
+        The other threads, with the share of time they really are at work.
+
+    Returns
+    -------
+    array
+        Time over the time on a server of one's own, inputs broadcast. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (R2), without its fixed point.
+
+    Examples
+    --------
+    >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
+    2.0
+    """
+    checked = _checked_groups(others)
+    busy = [np.asarray(group.busy_ratio, dtype=np.float64) for group in others]
+    return 1.0 / _mean_rate(_checked_servers(num_servers), checked, busy, num_more=1)
+
+
+def _fixed_point(
+    groups: list[NDArray[np.int64]], again: Callable[[int, list[Array]], Array]
+) -> list[Array]:
+    """Busy shares that reproduce themselves, approached from below, where they start idle."""
+    busy: list[Array] = [np.zeros(()) for _ in groups]
+    for _ in range(_MOST_ITERATIONS):
+        updated = [again(index, busy) for index in range(len(groups))]
+        moved = max(float(np.max(np.abs(a - b))) for a, b in zip(updated, busy, strict=True))
+        busy = updated
+        if moved <= _TOLERANCE:
+            break
+    return busy
+
+
+def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.int64]]:
+    """The threads beside one of the group ``index``."""
+    return [
+        np.maximum(group - 1, 0) if other == index else group for other, group in enumerate(groups)
+    ]
+
+
+def _mean_rate(
+    servers: Array, groups: list[NDArray[np.int64]], busy: list[Array], num_more: int
+) -> Array:
+    """Expected rate of a thread beside independent others and ``num_more`` that surely work."""
+    probability: Array = np.ones(1)
+    for num_threads, share in zip(groups, busy, strict=True):
+        probability = _sum_of_counts(probability, _binomial(num_threads, share))
+    active = np.arange(probability.shape[-1]) + num_more
+    mean: Array = np.sum(probability * np.minimum(1.0, servers[..., np.newaxis] / active), axis=-1)
+    return mean
+
+
+def _binomial(num_threads: NDArray[np.int64], busy: Array) -> Array:
+    """Probabilities of 0, 1, .. active threads along a new last axis."""
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, num_threads.max() + 1)))])
+    active = np.arange(num_threads.max() + 1)
+    idle = num_threads[..., np.newaxis] - active
+    log_ways = (
+        log_factorial[num_threads][..., np.newaxis]
+        - log_factorial[active]
+        - log_factorial[np.maximum(idle, 0)]
+    )
+    share = busy[..., np.newaxis]
+    value = np.exp(log_ways) * share**active * (1.0 - share) ** np.maximum(idle, 0)
+    return np.where(idle >= 0, value, 0.0)
+
+
+def _sum_of_counts(first: Array, second: Array) -> Array:
+    shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
+    total = np.zeros((*shape, first.shape[-1] + second.shape[-1] - 1))
+    for count in range(first.shape[-1]):
+        total[..., count : count + second.shape[-1]] += first[..., count : count + 1] * second
+    return total
+
+
+def _checked_servers(num_servers: Numeric) -> Array:
+    servers = np.asarray(num_servers, dtype=np.float64)
+    if not np.all(servers > 0.0):
+        raise ValueError("num_servers must be positive")
+    return servers
+
+
+def _checked_groups(groups: Sequence[ThreadGroup]) -> list[NDArray[np.int64]]:
+    if not groups:
+        raise ValueError("need at least one group of threads")
+    return [np.asarray(group.num_threads).astype(np.int64) for group in groups]

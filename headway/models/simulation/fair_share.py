@@ -1,0 +1,121 @@
+"""Threads that share servers evenly, event by event: a node's cores, or the link into it."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from typing import Generic, NamedTuple, TypeVar
+
+Payload = TypeVar("Payload")
+
+
+class Done(NamedTuple, Generic[Payload]):
+    """A job that has ended."""
+
+    payload: Payload
+    start_s: float
+    end_s: float
+
+
+class FairShare(Generic[Payload]):
+    """Servers shared evenly by threads, each of which does its jobs first come first served.
+
+    A thread gets ``min(1, num_servers / active threads)`` of a server. Times must not go back.
+
+    Parameters
+    ----------
+    num_servers : float, > 0
+        Servers; a fraction is a link slower than one stream. [-]
+    num_threads : int, >= 1
+        Threads. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (S4). All active threads progress alike, so one running sum of progress serves all,
+    and the job to end next has the least sum at its end.
+
+    Examples
+    --------
+    >>> cores = FairShare[str](1.0, 2)
+    >>> cores.submit(0.0, 0, 1.0, "a")
+    >>> cores.submit(0.5, 1, 0.25, "b")
+    >>> cores.next_end_s
+    1.0
+    >>> cores.finish_next()
+    Done(payload='b', start_s=0.5, end_s=1.0)
+    """
+
+    __slots__ = ("_ends", "_now_s", "_num_servers", "_progress_s", "_queues", "_running", "version")
+
+    def __init__(self, num_servers: float, num_threads: int) -> None:
+        if not (num_servers > 0.0 and num_threads >= 1):
+            raise ValueError("need num_servers > 0 and num_threads >= 1")
+        self._num_servers = num_servers
+        self._now_s = 0.0
+        self._progress_s = 0.0
+        self._ends: list[tuple[float, int]] = []
+        # First come first served; another order would choose here.
+        self._queues: list[deque[tuple[float, Payload]]] = [deque() for _ in range(num_threads)]
+        self._running: list[tuple[Payload, float, float] | None] = [None] * num_threads
+        self.version = 0
+        """Changes whenever the end of the next job may have moved."""
+
+    @property
+    def next_end_s(self) -> float:
+        """When the next job ends if nothing else comes; ``inf`` if none runs. [s]"""
+        if not self._ends:
+            return math.inf
+        left = max(self._ends[0][0] - self._progress_s, 0.0)
+        return self._now_s + left * max(1.0, len(self._ends) / self._num_servers)
+
+    def submit(self, now_s: float, thread: int, work_s: float, payload: Payload) -> None:
+        """Queue a job of ``work_s`` seconds of one server for a thread. [s]"""
+        if self._running[thread] is None:
+            self._advance(now_s)
+            self._start(thread, work_s, payload)
+            self.version += 1
+        else:
+            self._queues[thread].append((work_s, payload))
+
+    def finish_next(self) -> Done[Payload]:
+        """End the job that is due at `next_end_s` and start the next one of its thread."""
+        end_s = self.next_end_s
+        progress, thread = heapq.heappop(self._ends)
+        self._now_s, self._progress_s = end_s, progress
+        running = self._running[thread]
+        assert running is not None
+        payload, start_s, _ = running
+        self._running[thread] = None
+        if self._queues[thread]:
+            self._start(thread, *self._queues[thread].popleft())
+        self.version += 1
+        return Done(payload, start_s, end_s)
+
+    def current(self, now_s: float, thread: int) -> tuple[Payload, float] | None:
+        """The job that a thread is at, and the share of it that is done; None if idle."""
+        running = self._running[thread]
+        if running is None:
+            return None
+        self._advance(now_s)
+        payload, _, work_s = running
+        end = next(progress for progress, other in self._ends if other == thread)
+        left = max(end - self._progress_s, 0.0)
+        return payload, 1.0 - left / work_s if work_s > 0.0 else 1.0
+
+    def _advance(self, now_s: float) -> None:
+        if self._ends:
+            elapsed = max(now_s - self._now_s, 0.0)
+            self._progress_s += elapsed * min(1.0, self._num_servers / len(self._ends))
+            # Rounding must not carry it past a job that has not been ended.
+            self._progress_s = min(self._progress_s, self._ends[0][0])
+        self._now_s = max(now_s, self._now_s)
+
+    def _start(self, thread: int, work_s: float, payload: Payload) -> None:
+        self._running[thread] = (payload, self._now_s, work_s)
+        heapq.heappush(self._ends, (self._progress_s + work_s, thread))

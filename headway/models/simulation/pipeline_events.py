@@ -1,0 +1,342 @@
+"""The events of a run of the mini-batch pipeline: ticks, writes, polls, and shared resources."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from enum import IntEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.pipeline_parameters import Pipeline
+from headway.models.simulation.fair_share import FairShare
+from headway.models.simulation.pipeline_input import InputBatches, input_batches, rows_of_window
+
+_SAME_ROW_RATIO = 1e-9
+
+
+class _Event(IntEnum):
+    TICK = 0  # of a mapper
+    WRITTEN = 1  # a shuffle batch
+    POLL = 2  # of a reducer
+    CORES = 3  # of a node: a job ends
+    LINK = 4  # into a node: a job ends
+
+
+class _Work(IntEnum):
+    MAP = 0
+    PACK = 1
+    ASK = 2
+    UPDATE = 3
+    FINALIZE = 4
+
+
+class _Job(NamedTuple):
+    work: _Work
+    number: int
+
+
+class ShuffleBatches:
+    """What mappers packed, one element per batch in the order of packing."""
+
+    def __init__(self) -> None:
+        self.mapper: list[int] = []
+        self.packed_s: list[float] = []
+        self.num_rows: list[float] = []
+        self.rows_until: list[float] = []  # of the same mapper, this batch included
+        self.write_start_s: list[float] = []
+        self.write_end_s: list[float] = []
+        self.rank: list[int] = []  # in the order in which they can be fetched; -1 before that
+        self.windows: list[range] = []  # of which it holds the mapper's last rows
+
+
+class Groups:
+    """Batches that went through a reducer together, one element per group."""
+
+    def __init__(self) -> None:
+        self.reducer: list[int] = []
+        self.first: list[int] = []  # rank of a batch
+        self.after: list[int] = []
+        self.fetch_start_s: list[float] = []
+        self.fetch_end_s: list[float] = []
+        self.update_start_s: list[float] = []
+        self.update_end_s: list[float] = []
+
+
+class PipelineRun:
+    """One play of a pipeline; see `headway.models.simulation.pipeline.simulate_pipeline`.
+
+    Notes
+    -----
+    theory.md (S5).
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        end_s: float,
+        most_jobs_per_fetch: int,
+        random: np.random.Generator,
+    ) -> None:
+        job, at, nodes = pipeline.job, pipeline.setting, pipeline.nodes
+        self.pipeline = pipeline
+        self.end_s = end_s
+        self.input: InputBatches = input_batches(pipeline, end_s, random)
+        self.batches = ShuffleBatches()
+        self.groups = Groups()
+        self.ranked_rows = [0.0]  # rows of all batches of lower rank
+        self.ranked: list[int] = []  # batch of each rank
+        self.map_start_s = np.full(len(self.input.packed_s), math.inf)
+        self.map_end_s = np.full(len(self.input.packed_s), math.inf)
+        self.busy_s = dict.fromkeys(_Work, 0.0)
+        self.final_times_s: dict[tuple[int, int], tuple[float, float]] = {}
+
+        self.num_mappers = int(at.num_nodes) * int(at.mappers_per_node)
+        self.num_reducers = int(at.num_nodes) * int(at.reducers_per_node)
+        self._mappers_per_node = int(at.mappers_per_node)
+        self._reducers_per_node = int(at.reducers_per_node)
+        self._shuffle_period_s = float(at.shuffle_period_s)
+        self._poll_period_s = float(at.poll_period_s)
+        self._most_jobs_per_fetch = most_jobs_per_fetch
+        outputs = float(job.outputs_per_row)
+        self._write_fixed_s = float(nodes.disk_write_s)
+        self._write_per_row_s = outputs * float(
+            job.shuffle_row_bytes / np.float64(nodes.disk_bytes_per_s)
+        )
+        self._fetch_per_row_s = (outputs / self.num_reducers) * float(
+            job.shuffle_row_bytes / np.float64(nodes.stream_bytes_per_s)
+        )
+        self.update_per_row_s = outputs / self.num_reducers * float(job.reduce_per_row_s)
+        self.batch_fixed_s = float(job.batch_fixed_s)
+        self._pack_s = float(job.shuffle_fixed_s)
+        self._ask_s = float(job.fetch_fixed_s)
+        self._reduce_log_variance = math.log1p(float(job.reduce_cv) ** 2)
+        self._random = random
+
+        self._cores = [
+            FairShare[_Job](
+                float(nodes.num_cores), self._mappers_per_node + self._reducers_per_node
+            )
+            for _ in range(int(at.num_nodes))
+        ]
+        streams = float(nodes.link_bytes_per_s) / float(nodes.stream_bytes_per_s)
+        self._links = [
+            FairShare[int](streams, self._reducers_per_node) for _ in range(int(at.num_nodes))
+        ]
+        self._disk_free_s = [0.0] * int(at.num_nodes)
+        self._mapped = [0.0] * self.num_mappers
+        self._packed = [0.0] * self.num_mappers
+        self._taken = [0] * self.num_reducers
+        self._events: list[tuple[float, int, _Event, int, int]] = []
+        self._num_events = 0
+        self._plan_windows()
+
+    @property
+    def map_busy(self) -> float:
+        """Share of the time that mappers worked. [-]"""
+        worked = self.busy_s[_Work.MAP] + self.busy_s[_Work.PACK]
+        return worked / (self.end_s * self.num_mappers)
+
+    @property
+    def reduce_busy(self) -> float:
+        """Share of the time that reducers worked. [-]"""
+        worked = sum(self.busy_s[work] for work in (_Work.ASK, _Work.UPDATE, _Work.FINALIZE))
+        return worked / (self.end_s * self.num_reducers)
+
+    def play(self) -> None:
+        """Run all events up to the end."""
+        for mapper in range(self.num_mappers):
+            self._push(self._random.random() * self._shuffle_period_s, _Event.TICK, mapper)
+        for reducer in range(self.num_reducers):
+            self._push(self._random.random() * self._poll_period_s, _Event.POLL, reducer)
+        order = np.argsort(self.input.arrived_s, kind="stable")
+        arrivals = self.input.arrived_s[order].tolist()
+        numbers = order.tolist()
+        next_arrival = 0
+        while True:
+            if next_arrival < len(arrivals) and arrivals[next_arrival] <= self._events[0][0]:
+                now, number = arrivals[next_arrival], numbers[next_arrival]
+                next_arrival += 1
+                if now > self.end_s:
+                    break
+                self._receive(now, number)
+                continue
+            now, _, event, index, version = heapq.heappop(self._events)
+            if now > self.end_s:
+                break
+            if event is _Event.CORES:
+                self._end_on_cores(index, version)
+            elif event is _Event.LINK:
+                self._end_on_link(index, version)
+            elif event is _Event.TICK:
+                self._pack(now, index)
+            elif event is _Event.WRITTEN:
+                self._offer(index)
+            else:
+                self._poll(now, index)
+
+    def _push(self, when_s: float, event: _Event, index: int, version: int = 0) -> None:
+        # The running number keeps events of one moment in the order of their making.
+        self._num_events += 1
+        heapq.heappush(self._events, (when_s, self._num_events, event, index, version))
+
+    def _receive(self, now: float, number: int) -> None:
+        mapper = int(self.input.mapper[number])
+        self._work_on(
+            now, *self._map_thread(mapper), float(self.input.map_work_s[number]), _Work.MAP, number
+        )
+
+    def _pack(self, now: float, mapper: int) -> None:
+        self._push(now + self._shuffle_period_s, _Event.TICK, mapper)
+        node, thread = self._map_thread(mapper)
+        mapped = self._mapped[mapper]
+        current = self._cores[node].current(now, thread)
+        if current is not None and current[0].work is _Work.MAP:
+            mapped += current[1] * float(self.input.num_rows[current[0].number])
+        if self._pack_s > 0.0:
+            self._work_on(now, node, thread, self._pack_s, _Work.PACK, mapper)
+        rows = mapped - self._packed[mapper]
+        if rows <= 0.0:
+            return
+        start = max(now, self._disk_free_s[node])
+        end = start + self._write_fixed_s + rows * self._write_per_row_s
+        self._disk_free_s[node] = end
+        self._packed[mapper] = mapped
+        batches = self.batches
+        self._push(end, _Event.WRITTEN, len(batches.mapper))
+        batches.mapper.append(mapper)
+        batches.packed_s.append(now)
+        batches.num_rows.append(rows)
+        batches.rows_until.append(mapped)
+        batches.write_start_s.append(start)
+        batches.write_end_s.append(end)
+        batches.rank.append(-1)
+        batches.windows.append(self._windows_ended(mapper, mapped))
+
+    def _offer(self, batch: int) -> None:
+        """A written batch can be fetched from now on."""
+        rank = len(self.ranked)
+        self.batches.rank[batch] = rank
+        self.ranked.append(batch)
+        self.ranked_rows.append(self.ranked_rows[-1] + self.batches.num_rows[batch])
+        for window in self.batches.windows[batch]:
+            self._mappers_left[window] -= 1
+            if self._mappers_left[window] == 0:
+                self._complete.setdefault(rank + 1, []).append(window)
+
+    def _poll(self, now: float, reducer: int) -> None:
+        self._push(now + self._poll_period_s, _Event.POLL, reducer)
+        node, thread = divmod(reducer, self._reducers_per_node)
+        if self._ask_s > 0.0:
+            self._work_on(now, node, self._mappers_per_node + thread, self._ask_s, _Work.ASK, 0)
+        first, after = self._taken[reducer], len(self.ranked)
+        self._taken[reducer] = after
+        if first == after:
+            return
+        link = self._links[node]
+        before = link.version
+        for start, stop in self._groups_of(first, after):
+            rows = self.ranked_rows[stop] - self.ranked_rows[start]
+            link.submit(now, thread, rows * self._fetch_per_row_s, len(self.groups.reducer))
+            self.groups.reducer.append(reducer)
+            self.groups.first.append(start)
+            self.groups.after.append(stop)
+            for times in (
+                self.groups.fetch_start_s,
+                self.groups.fetch_end_s,
+                self.groups.update_start_s,
+                self.groups.update_end_s,
+            ):
+                times.append(math.inf)
+        if link.version != before:
+            self._push(link.next_end_s, _Event.LINK, node, link.version)
+
+    def _groups_of(self, first: int, after: int) -> list[tuple[int, int]]:
+        number = min(after - first, self._most_jobs_per_fetch)
+        cuts = {first + (after - first) * part // number for part in range(number + 1)}
+        # A window that is complete is finalized before later rows are updated.
+        cuts.update(rank for rank in self._complete if first < rank <= after)
+        ordered = sorted(cuts)
+        return list(pairwise(ordered))
+
+    def _end_on_link(self, node: int, version: int) -> None:
+        link = self._links[node]
+        if version != link.version:
+            return
+        group, start, end = link.finish_next()
+        self.groups.fetch_start_s[group], self.groups.fetch_end_s[group] = start, end
+        reducer, stop = self.groups.reducer[group], self.groups.after[group]
+        first = self.groups.first[group]
+        thread = self._mappers_per_node + reducer % self._reducers_per_node
+        rows = self.ranked_rows[stop] - self.ranked_rows[first]
+        work = (stop - first) * self.batch_fixed_s
+        work += rows * self.update_per_row_s * self._noise_of(stop - first)
+        self._work_on(end, node, thread, work, _Work.UPDATE, group)
+        final = self.pipeline.finalizing
+        if final is not None:
+            for window in self._complete.get(stop, ()):
+                number = reducer * len(self.window_ends_s) + window
+                self._work_on(end, node, thread, float(final.window_s), _Work.FINALIZE, number)
+        self._push(link.next_end_s, _Event.LINK, node, link.version)
+
+    def _noise_of(self, num_batches: int) -> float:
+        """Mean of that many independent lognormal factors, taken as lognormal."""
+        if self._reduce_log_variance == 0.0:
+            return 1.0
+        variance = math.log1p(math.expm1(self._reduce_log_variance) / num_batches)
+        normal = float(self._random.standard_normal())
+        return math.exp(math.sqrt(variance) * normal - 0.5 * variance)
+
+    def _work_on(
+        self, now: float, node: int, thread: int, work_s: float, work: _Work, number: int
+    ) -> None:
+        cores = self._cores[node]
+        before = cores.version
+        cores.submit(now, thread, work_s, _Job(work, number))
+        if cores.version != before:
+            self._push(cores.next_end_s, _Event.CORES, node, cores.version)
+
+    def _end_on_cores(self, node: int, version: int) -> None:
+        cores = self._cores[node]
+        if version != cores.version:
+            return
+        (work, number), start, end = cores.finish_next()
+        self.busy_s[work] += end - start
+        if work is _Work.MAP:
+            self.map_start_s[number], self.map_end_s[number] = start, end
+            self._mapped[int(self.input.mapper[number])] += float(self.input.num_rows[number])
+        elif work is _Work.UPDATE:
+            self.groups.update_start_s[number], self.groups.update_end_s[number] = start, end
+        elif work is _Work.FINALIZE:
+            reducer, window = divmod(number, len(self.window_ends_s))
+            self.final_times_s[reducer, window] = start, end
+        self._push(cores.next_end_s, _Event.CORES, node, cores.version)
+
+    def _map_thread(self, mapper: int) -> tuple[int, int]:
+        return divmod(mapper, self._mappers_per_node)
+
+    def _plan_windows(self) -> None:
+        """Where each window ends in the rows of each mapper."""
+        final = self.pipeline.finalizing
+        slide_s = math.inf if final is None else float(final.slide_s)
+        num_windows = int(self.end_s / slide_s)
+        self.window_ends_s = [slide_s * (number + 1) for number in range(num_windows)]
+        period_s = float(self.pipeline.setting.input_period_s)
+        self._last_rows = [
+            [rows_of_window(self.input, period_s, mapper, end) for end in self.window_ends_s]
+            for mapper in range(self.num_mappers)
+        ]
+        self._mappers_left = [self.num_mappers] * num_windows
+        self._next_window = [0] * self.num_mappers
+        self._complete: dict[int, list[int]] = {}
+
+    def _windows_ended(self, mapper: int, mapped: float) -> range:
+        """Windows whose last rows of a mapper are the latest it has packed."""
+        first = after = self._next_window[mapper]
+        ends = self._last_rows[mapper]
+        while after < len(ends) and mapped >= ends[after] * (1.0 - _SAME_ROW_RATIO):
+            after += 1
+        self._next_window[mapper] = after
+        return range(first, after)

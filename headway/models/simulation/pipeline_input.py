@@ -1,0 +1,90 @@
+"""Input batches of a pipeline on their way from the distributors to the mappers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array
+from headway.models.pipeline_parameters import Pipeline
+from headway.models.simulation.queue import lindley_waits_s
+
+
+class InputBatches(NamedTuple):
+    """One element per batch, in the order of packing."""
+
+    packed_s: Array
+    """End of the input period whose rows it holds. [s]"""
+    num_rows: Array
+    """Its rows. [-]"""
+    sent_s: Array
+    """Start of its transfer. [s]"""
+    arrived_s: Array
+    """End of its transfer. [s]"""
+    mapper: NDArray[np.int64]
+    """Where it goes."""
+    rows_before: Array
+    """Rows of the same mapper that arrive before it. [-]"""
+    map_work_s: Array
+    """Time of a core that it takes. [s]"""
+
+
+def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator) -> InputBatches:
+    """Batches packed before ``end_s``, by distributors out of step by equal parts of a period.
+
+    Notes
+    -----
+    theory.md (S5).
+    """
+    job, at = pipeline.job, pipeline.setting
+    num_distributors = int(at.num_distributors)
+    num_mappers = int(at.num_nodes) * int(at.mappers_per_node)
+    period_s = float(at.input_period_s)
+    step_s = period_s / num_distributors
+    num_batches = max(int(end_s / step_s), num_distributors)
+    number = np.arange(num_batches)
+    packed = step_s * (number.astype(np.float64) + random.random())
+    rows = poisson_multiples(
+        float(pipeline.rate_per_s) * step_s, float(pipeline.dispersion), num_batches, random
+    )
+    transfer = rows * float(job.input_row_bytes) / float(pipeline.nodes.distributor_bytes_per_s)
+    sent = packed.copy()
+    for distributor in range(num_distributors):
+        own = slice(distributor, None, num_distributors)
+        sent[own] += lindley_waits_s(np.full(len(packed[own]), period_s), transfer[own])
+    mapper = number % num_mappers
+    work = rows * float(job.map_per_row_s) * lognormal_noise(float(job.map_cv), num_batches, random)
+    before = np.empty(num_batches)
+    arrived = sent + transfer
+    for one in range(num_mappers):
+        own_numbers = np.flatnonzero(mapper == one)
+        own_numbers = own_numbers[np.argsort(arrived[own_numbers], kind="stable")]
+        before[own_numbers] = np.cumsum(rows[own_numbers]) - rows[own_numbers]
+    return InputBatches(packed, rows, sent, arrived, mapper, before, work)
+
+
+def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: float) -> float:
+    """Where, among the rows of a mapper, the last one that arrived before ``end_s`` stands."""
+    own = batches.mapper == mapper
+    inside = np.clip((end_s - batches.packed_s[own] + period_s) / period_s, 0.0, 1.0)
+    position = batches.rows_before[own] + inside * batches.num_rows[own]
+    return float(np.max(position, where=inside > 0.0, initial=0.0))
+
+
+def poisson_multiples(
+    mean: float, dispersion: float, num_values: int, random: np.random.Generator
+) -> Array:
+    """Counts with variance ``dispersion`` times their mean; constant without dispersion."""
+    if dispersion == 0.0:
+        return np.full(num_values, mean)
+    return dispersion * random.poisson(mean / dispersion, num_values).astype(np.float64)
+
+
+def lognormal_noise(cv: float, num_values: int, random: np.random.Generator) -> Array:
+    """Lognormal factors of mean 1."""
+    log_variance = float(np.log1p(cv * cv))
+    normal = random.standard_normal(num_values)
+    factors: Array = np.exp(np.sqrt(log_variance) * normal - 0.5 * log_variance)
+    return factors

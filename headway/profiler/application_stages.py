@@ -1,0 +1,339 @@
+"""Attempts of stages, as collected -> the stages of an application, heaviest listed, others summed.
+
+Every sum is of the tasks that finished, over all attempts of the stage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headway.domain import MemoryProfile
+from headway.domain.application_profile import (
+    MOST_STAGES,
+    OtherStages,
+    RecordedStage,
+    RunShares,
+    StageMemory,
+    StageRows,
+    StageVolume,
+    TaskCounts,
+    TaskTimes,
+    WallClock,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+# Beyond these a number is damage, not a measurement: the years 1970 and 9999, three years.
+_LATEST_S = 253_402_300_799.0
+_LONGEST_S = 1e8
+_MOST_TASKS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSums:
+    """One stage over its attempts: sums over the tasks that finished, times in seconds.
+
+    ``start_s`` and ``end_s`` are instants, None where nothing tells them. ``squares_s2`` are the
+    squared deviations of task times from their mean, with ``freedoms`` degrees of freedom.
+    """
+
+    stage_id: int
+    job_id: int | None
+    dstream_batch_s: float | None
+    parent_ids: frozenset[int]
+    num_attempts: int
+    ended: bool
+    failed: bool
+    start_s: float | None
+    end_s: float | None
+    num_tasks: int
+    num_finished: int
+    num_failed: int
+    task_time_s: float
+    squares_s2: float
+    freedoms: int
+    task_max_s: float
+    outside_run_s: float
+    run_s: float
+    cpu_s: float
+    gc_s: float
+    python_s: float | None
+    rows_read: float
+    rows_written: float
+    largest_task_ratio: float | None
+    input_bytes: float
+    shuffle_read_bytes: float
+    shuffle_write_bytes: float
+    spilled_bytes: float
+    peak_memory_bytes: float
+    peak_heap_bytes: float
+
+
+def stage_sums(stage_runs: Sequence[Row]) -> list[StageSums]:
+    """The stages of an application in the order of their ids.
+
+    Parameters
+    ----------
+    stage_runs : sequence of Row
+        Their attempts (:func:`headway.profiler.aggregates.stage_runs`).
+    """
+    attempts: dict[int, list[Row]] = defaultdict(list)
+    for row in stage_runs:
+        attempts[row["stage_id"]].append(row)
+    return [
+        _sums_of(sorted(attempts[stage_id], key=lambda row: row["attempt_id"]))
+        for stage_id in sorted(attempts)
+    ]
+
+
+def is_instant(at_s: float | None) -> bool:
+    """Whether it is an instant that a clock may have shown."""
+    return at_s is not None and 0 < at_s < _LATEST_S
+
+
+def num_damaged(stage_runs: Sequence[Row]) -> int:
+    """Attempts whose tasks finished at times that make no sense: they are in no sum."""
+    return sum(bool(row["num_finished"]) and not _is_measured(row) for row in stage_runs)
+
+
+def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
+    """Those that took most task time, as many as a profile lists."""
+    finished = [stage for stage in stages if stage.num_finished and stage.start_s is not None]
+    return sorted(finished, key=lambda stage: (-stage.task_time_s, stage.stage_id))[:MOST_STAGES]
+
+
+def recorded_stages(
+    listed: Sequence[StageSums], every: Sequence[StageSums], started_s: float
+) -> tuple[RecordedStage, ...]:
+    """The listed stages in order of submission, none before its parents.
+
+    Parameters
+    ----------
+    listed : sequence of StageSums
+        Those to show, each with a finished task.
+    every : sequence of StageSums
+        All stages, in the order of their ids: parents may be among those that are not listed.
+    started_s : float
+        The instant that the wall clock counts from.
+    """
+    parents = _listed_parents({stage.stage_id for stage in listed}, every)
+    # A clock that was set back would put stages before their parents.
+    since: dict[int, float] = {}
+    for stage in sorted(listed, key=lambda stage: stage.stage_id):
+        submitted_s = (stage.start_s or started_s) - started_s
+        above_s = [since[parent] for parent in parents[stage.stage_id]]
+        since[stage.stage_id] = max([submitted_s, *above_s])
+    in_order = sorted(listed, key=lambda stage: (since[stage.stage_id], stage.stage_id))
+    places = {stage.stage_id: place for place, stage in enumerate(in_order)}
+    return tuple(
+        recorded_stage(
+            stage,
+            parents=tuple(sorted(places[parent] for parent in parents[stage.stage_id])),
+            wall_clock=_wall_clock(stage, started_s),
+        )
+        for stage in in_order
+    )
+
+
+def recorded_stage(
+    stage: StageSums, *, parents: tuple[int, ...], wall_clock: WallClock
+) -> RecordedStage:
+    """One stage as a profile shows it; it must have a finished task."""
+    return RecordedStage(
+        id=stage.stage_id,
+        job=stage.job_id,
+        parents=parents,
+        tasks=TaskCounts(
+            num_tasks=stage.num_tasks,
+            num_finished=stage.num_finished,
+            num_failed=stage.num_failed,
+            num_attempts=stage.num_attempts,
+        ),
+        task_time=TaskTimes(
+            mean_s=stage.task_time_s / stage.num_finished,
+            sd_s=math.sqrt(stage.squares_s2 / stage.freedoms) if stage.freedoms else None,
+            max_s=stage.task_max_s,
+            fixed_s=stage.outside_run_s / stage.num_finished,
+        ),
+        wall_clock=wall_clock,
+        rows=StageRows(
+            read=round(stage.rows_read),
+            written=round(stage.rows_written),
+            largest_task_ratio=stage.largest_task_ratio,
+        ),
+        volume=StageVolume(
+            input_bytes=round(stage.input_bytes),
+            shuffle_read_bytes=round(stage.shuffle_read_bytes),
+            shuffle_write_bytes=round(stage.shuffle_write_bytes),
+        ),
+        memory=StageMemory(
+            peak_task_bytes=round(stage.peak_memory_bytes),
+            spilled_bytes=round(stage.spilled_bytes),
+        ),
+        run_time=RunShares(
+            gc_ratio=_share(stage.gc_s, stage.run_s),
+            # Versions before 2.1 do not measure it.
+            cpu_ratio=_share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
+            python_ratio=None if stage.python_s is None else _share(stage.python_s, stage.run_s),
+        ),
+    )
+
+
+def other_stages(stages: Sequence[StageSums]) -> OtherStages:
+    """Stages that are not listed, as sums."""
+    return OtherStages(
+        num_stages=len(stages),
+        num_tasks=sum(stage.num_finished for stage in stages),
+        num_failed=sum(stage.num_failed for stage in stages),
+        task_time_s=math.fsum(stage.task_time_s for stage in stages),
+        input_bytes=round(sum(stage.input_bytes for stage in stages)),
+        shuffle_read_bytes=round(sum(stage.shuffle_read_bytes for stage in stages)),
+        shuffle_write_bytes=round(sum(stage.shuffle_write_bytes for stage in stages)),
+        spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
+    )
+
+
+def memory_of(stages: Sequence[StageSums]) -> MemoryProfile:
+    """Peaks and spill over all stages, at least one."""
+    heap_bytes = max(stage.peak_heap_bytes for stage in stages)
+    return MemoryProfile(
+        peak_task_bytes=round(max(stage.peak_memory_bytes for stage in stages)),
+        # Spark reports it only of executors that are asked, and long tasks.
+        peak_heap_bytes=round(heap_bytes) if heap_bytes > 0 else None,
+        spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
+    )
+
+
+def covered_s(stages: Iterable[StageSums]) -> float:
+    """Time in which at least one of the stages ran: the union of their intervals."""
+    spans = sorted(
+        (stage.start_s, stage.end_s)
+        for stage in stages
+        if stage.start_s is not None and stage.end_s is not None
+    )
+    total_s, until_s = 0.0, -math.inf
+    for start_s, end_s in spans:
+        total_s += max(end_s - max(start_s, until_s), 0.0)
+        until_s = max(until_s, end_s)
+    return total_s
+
+
+def _sums_of(attempts: Sequence[Row]) -> StageSums:
+    """One stage; of its attempts, in order, the last tells whether it failed."""
+    first, last = attempts[0], attempts[-1]
+    spans = [span for row in attempts if (span := _span(row)) is not None]
+    finished = [row for row in attempts if _is_measured(row)]
+    num_finished = sum(row["num_finished"] for row in finished)
+    task_time_s = math.fsum(row["num_finished"] * row["task_mean_s"] for row in finished)
+    mean_s = task_time_s / num_finished if num_finished else 0.0
+    stated = [row["num_tasks"] for row in attempts if 0 < (row["num_tasks"] or 0) <= _MOST_TASKS]
+    python_s = [row["python_s"] for row in finished if row["python_s"] is not None]
+
+    def total(name: str) -> float:
+        return float(sum(max(row[name] or 0.0, 0.0) for row in finished))
+
+    def most(name: str) -> float:
+        return max((max(row[name] or 0.0, 0.0) for row in finished), default=0.0)
+
+    return StageSums(
+        stage_id=first["stage_id"],
+        job_id=first["job_id"],
+        dstream_batch_s=first["dstream_batch_s"],
+        # Spark numbers a stage after its parents.
+        parent_ids=frozenset(
+            parent
+            for row in attempts
+            for parent in row["parent_ids"] or ()
+            if parent is not None and parent < row["stage_id"]
+        ),
+        num_attempts=len(attempts),
+        ended=last["completed_s"] is not None,
+        failed=bool(last["failed"]),
+        start_s=min((start_s for start_s, _ in spans), default=None),
+        end_s=max((end_s for _, end_s in spans), default=None),
+        # A later attempt has only the tasks that were lost.
+        num_tasks=max(stated, default=num_finished),
+        num_finished=num_finished,
+        num_failed=sum(row["num_failed"] or 0 for row in attempts),
+        task_time_s=task_time_s,
+        squares_s2=math.fsum(
+            (row["num_finished"] - 1) * (row["task_sd_s"] or 0.0) ** 2
+            + row["num_finished"] * (row["task_mean_s"] - mean_s) ** 2
+            for row in finished
+        ),
+        freedoms=max(num_finished - 1, 0),
+        task_max_s=most("task_max_s"),
+        outside_run_s=max(task_time_s - total("run_s"), 0.0),
+        run_s=total("run_s"),
+        cpu_s=total("cpu_s"),
+        gc_s=total("gc_s"),
+        python_s=max(math.fsum(python_s), 0.0) if python_s else None,
+        rows_read=total("rows_read"),
+        rows_written=total("rows_written"),
+        largest_task_ratio=_largest_ratio(most("rows_largest"), total("rows_read"), num_finished),
+        input_bytes=total("input_bytes"),
+        shuffle_read_bytes=total("shuffle_read_bytes"),
+        shuffle_write_bytes=total("shuffle_write_bytes"),
+        spilled_bytes=total("spilled_bytes"),
+        peak_memory_bytes=most("peak_memory_bytes"),
+        peak_heap_bytes=most("peak_heap_bytes"),
+    )
+
+
+def _is_measured(row: Row) -> bool:
+    return bool(row["num_finished"]) and row["launch_to_finish_s"] <= _LONGEST_S
+
+
+def _span(row: Row) -> tuple[float, float] | None:
+    """When an attempt was submitted and completed, or else when its tasks ran."""
+    launched_s, launch_to_finish_s = row["first_launch_s"], row["launch_to_finish_s"]
+    of_tasks = None
+    if launched_s is not None:
+        of_tasks = _plausible(launched_s, launched_s + launch_to_finish_s)
+    submitted_s, completed_s = row["submitted_s"], row["completed_s"]
+    if of_tasks is not None:
+        submitted_s = of_tasks[0] if submitted_s is None else submitted_s
+        completed_s = of_tasks[1] if completed_s is None else completed_s
+    # The clock may have been set back in between.
+    return _plausible(submitted_s, completed_s) or of_tasks
+
+
+def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
+    if start_s is None or end_s is None:
+        return None
+    if not is_instant(start_s) or not is_instant(end_s) or not 0 <= end_s - start_s <= _LONGEST_S:
+        return None
+    return start_s, end_s
+
+
+def _listed_parents(listed: set[int], every: Sequence[StageSums]) -> Mapping[int, frozenset[int]]:
+    """By stage, the listed ones that it waits for, through those that are not listed."""
+    found: dict[int, frozenset[int]] = {}
+    for stage in every:  # in the order of ids, which is parents first
+        above: set[int] = set()
+        for parent in stage.parent_ids:
+            above |= {parent} if parent in listed else found.get(parent, frozenset())
+        found[stage.stage_id] = frozenset(above)
+    return found
+
+
+def _wall_clock(stage: StageSums, started_s: float) -> WallClock:
+    assert stage.start_s is not None and stage.end_s is not None, "listed stages have times"
+    return WallClock(
+        submitted_s=max(stage.start_s - started_s, 0.0),
+        completed_s=max(stage.end_s - started_s, 0.0),
+    )
+
+
+def _largest_ratio(rows_largest: float, rows_read: float, num_finished: int) -> float | None:
+    return rows_largest * num_finished / rows_read if rows_read > 0 else None
+
+
+def _share(part_s: float, run_s: float) -> float:
+    """A part of the run time; clocks of different resolution may make it a little more."""
+    return min(part_s / run_s, 1.0) if run_s > 0 else 0.0

@@ -1,0 +1,148 @@
+"""What must have happened, by what the events themselves say, against what is on record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from headway.domain import Coverage, Share
+from headway.profiler import schema
+from headway.profiler.collect import ApplicationFacts, EventCount
+from headway.profiler.sources import EventLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+_LEAST_BELIEVED_RATIO = 0.001  # ids further apart are damage, not gaps
+# Names of events that Spark itself writes begin so.
+_SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
+
+
+def coverage_of(facts: ApplicationFacts, batches: Sequence[Row], log: EventLog) -> Coverage:
+    """The coverage of one log.
+
+    Parameters
+    ----------
+    facts : ApplicationFacts
+        Of its application.
+    batches : sequence of Row
+        Its progress (:func:`headway.profiler.tables.batches`).
+    log : EventLog
+        The log, which knows whether it is still being written and was compacted.
+    """
+    tasks = _by_ids(facts.count(schema.TASK_END))
+    if tasks.expected < facts.stages.num_tasks:
+        tasks = Share(seen=tasks.seen, expected=facts.stages.num_tasks)
+    starts, ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
+    job_ids = EventCount(
+        num_distinct=starts.num_distinct,
+        first_id=_least(starts.first_id, ends.first_id),
+        last_id=_most(starts.last_id, ends.last_id),
+    )
+    added = {executor.executor_id for executor in facts.executors}
+    return Coverage(
+        tasks=tasks,
+        stages=Share(seen=facts.stages.num_ended, expected=facts.stages.num_attempts),
+        jobs=_by_ids(job_ids),
+        batches=_batches(batches),
+        executors=Share(seen=len(added), expected=len(added | facts.task_executor_ids)),
+        has_start=facts.count(schema.APPLICATION_START).num_lines > 0,
+        has_end=facts.count(schema.APPLICATION_END).num_lines > 0,
+        compacted=log.compacted,
+        in_progress=log.in_progress,
+        damaged_lines=facts.num_damaged,
+        unknown_events=sum(
+            count.num_lines
+            for event, count in facts.counts.items()
+            if not event.startswith(_SPARK_EVENTS) and event != schema.RECORDER_LOST
+        ),
+        lost_events=facts.num_lost,
+    )
+
+
+def together(coverages: Iterable[Coverage]) -> Coverage:
+    """The coverage of several logs taken as one; at least one."""
+    every = list(coverages)
+
+    def total(name: str) -> Share:
+        shares = [getattr(one, name) for one in every]
+        return Share(
+            seen=sum(share.seen for share in shares),
+            expected=sum(share.expected for share in shares),
+        )
+
+    return Coverage(
+        tasks=total("tasks"),
+        stages=total("stages"),
+        jobs=total("jobs"),
+        batches=total("batches"),
+        executors=total("executors"),
+        has_start=all(one.has_start for one in every),
+        has_end=all(one.has_end for one in every),
+        compacted=any(one.compacted for one in every),
+        in_progress=any(one.in_progress for one in every),
+        damaged_lines=sum(one.damaged_lines for one in every),
+        unknown_events=sum(one.unknown_events for one in every),
+        lost_events=sum(one.lost_events for one in every),
+    )
+
+
+def gaps(coverage: Coverage) -> tuple[str, ...]:
+    """What is missing, in words, each with what to record next time; empty where nothing is."""
+    return tuple(_gaps(coverage))
+
+
+def _gaps(coverage: Coverage) -> Iterable[str]:
+    for name in ("tasks", "stages", "jobs", "batches", "executors"):
+        share = getattr(coverage, name)
+        if share.seen < share.expected:
+            yield f"{share.expected - share.seen} of {share.expected} {name} missing"
+    if coverage.compacted:
+        yield (
+            "the log was compacted: finished work is gone; keep more with "
+            "spark.history.fs.eventLog.rolling.maxFilesToRetain"
+        )
+    if not coverage.has_start:
+        yield "the start of the log is missing; profile the log from its first file"
+    if not coverage.has_end:
+        yield (
+            "the log is still being written"
+            if coverage.in_progress
+            else "the end of the log is missing; the application runs still, or was killed"
+        )
+    if coverage.damaged_lines:
+        yield f"{coverage.damaged_lines} damaged line(s) left out"
+    if coverage.lost_events:
+        yield (
+            f"{coverage.lost_events} events lost while recording; raise "
+            "spark.scheduler.listenerbus.eventqueue.capacity"
+        )
+
+
+def _by_ids(count: EventCount) -> Share:
+    """Ids of one kind count up without gaps, so the ones between first and last must exist."""
+    if count.first_id is None or count.last_id is None:
+        return Share(seen=count.num_lines, expected=count.num_lines)
+    span = count.last_id - count.first_id + 1
+    if span > count.num_distinct / _LEAST_BELIEVED_RATIO:
+        return Share(seen=count.num_distinct, expected=count.num_distinct)
+    return Share(seen=count.num_distinct, expected=max(span, count.num_distinct))
+
+
+def _batches(rows: Sequence[Row]) -> Share:
+    by_run: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for row in rows:
+        by_run[row["query_id"], row["run_id"] or ""].add(row["batch_id"])
+    return Share(
+        seen=sum(len(ids) for ids in by_run.values()),
+        expected=sum(max(ids) - min(ids) + 1 for ids in by_run.values()),
+    )
+
+
+def _least(*ids: int | None) -> int | None:
+    return min((number for number in ids if number is not None), default=None)
+
+
+def _most(*ids: int | None) -> int | None:
+    return max((number for number in ids if number is not None), default=None)

@@ -1,0 +1,74 @@
+"""The log of one application, its files wherever they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from headway.errors import EventLogError
+
+
+@dataclass(frozen=True, slots=True)
+class ZipMember:
+    """A file inside a local zip."""
+
+    archive: Path
+    member: str
+    packed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HadoopFile:
+    """A file, a folder or a pattern on a file system that only Hadoop can read."""
+
+    uri: str = field(repr=False)  # may hold keys
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryServerZip:
+    """What a History Server sends for one attempt of an application: a zip."""
+
+    url: str  # without user and password
+    credentials: tuple[str, str] | None = field(default=None, repr=False)
+
+
+LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLog:
+    """The log of one application.
+
+    Parameters
+    ----------
+    name : str
+        For messages: on one line, without secrets.
+    files : tuple of Path, ZipMember, HadoopFile or HistoryServerZip
+        In the order of writing. A HadoopFile may turn out to hold several logs.
+    in_progress : bool
+        Whether it is still being written, as far as names and servers tell.
+    compacted : bool
+        Whether Spark compacted its earlier parts away.
+    """
+
+    name: str
+    files: tuple[LogFile, ...]
+    in_progress: bool = False
+    compacted: bool = False
+
+
+class LogFailure(NamedTuple):
+    """Why one source or log is not read: what is wrong, what was expected, what to do."""
+
+    name: str
+    why: str
+
+
+class UnreadableLogError(EventLogError):
+    """Why one source or log cannot be read; the others can."""
+
+
+def reason_of(error: Exception) -> str:
+    """What the operating system said, for a message: ``Permission denied``."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,64 @@
+"""How files and addresses are named in messages: on one line, and without secrets."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST_CHARACTERS = 300
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
+# There, what stands before the @ is the name of a container.
+_CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
+
+
+def one_line(text: str) -> str:
+    r"""The text with what a terminal would obey spelled out, and its middle left out if long.
+
+    Examples
+    --------
+    >>> print(one_line("two\nlines \x1b[31m"))
+    two\nlines \x1b[31m
+    >>> len(one_line("x" * 5000))
+    300
+    """
+    escaped = "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )
+    if len(escaped) <= _LONGEST_CHARACTERS:
+        return escaped
+    half = (_LONGEST_CHARACTERS - 3) // 2
+    return f"{escaped[: _LONGEST_CHARACTERS - 3 - half]}...{escaped[-half:]}"
+
+
+def without_secrets(address: str) -> str:
+    """An address without user, password and, on the web, query.
+
+    Examples
+    --------
+    >>> without_secrets("http://me:hush@host:18080/history/app-1?token=hush")
+    'http://host:18080/history/app-1'
+    >>> without_secrets("s3a://KEY:sec/ret@bucket/logs")
+    's3a://bucket/logs'
+    >>> without_secrets("abfss://logs@account.dfs.core.windows.net/spark")
+    'abfss://logs@account.dfs.core.windows.net/spark'
+    """
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        return one_line(address)
+    scheme, authority, rest = match.groups()
+    if scheme.lower() in ("http", "https"):
+        rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+    user, _, host = authority.rpartition("@")
+    port = host.rpartition("]")[2].partition(":")[2]
+    if not user and port and not port.isdecimal():
+        # A password with a slash in it makes the address end early.
+        user, at, after = rest.rpartition("@")
+        host, slash, path = after.partition("/")
+        if at:
+            return one_line(f"{scheme}://{host}{slash}{path}")
+        host, rest = authority, match[3]
+    if scheme.lower() in _CONTAINER_SCHEMES and user and ":" not in user:
+        host = f"{user}@{host}"
+    return one_line(f"{scheme}://{host}{rest}")

@@ -1,0 +1,176 @@
+"""How far a source has come: the offsets of a streaming query's progress.
+
+Every source writes its offsets as JSON of its own making. Kafka's count rows; others count
+files, versions or seconds, and only the rows that batches read can tell which.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+_WHOLE = "offset"
+_DEEPEST = 8
+_LARGEST_POSITION = 2**63 - 1  # a Java long
+_KAFKA_LIKE = re.compile(r"[^/]+/[0-9]+")
+
+_LEAST_BATCHES = 3
+_AGREEING_SHARE = 0.95
+_MOST_EXCESS_RATIO = 0.02
+
+
+def read_offset(text: str | None) -> dict[str, int] | None:
+    """Positions of a source by partition.
+
+    Parameters
+    ----------
+    text : str or None
+        A start, end or latest offset of a progress event.
+
+    Returns
+    -------
+    dict or None
+        Position by partition, named by the way to it, e.g. ``orders/0``; a lone number is named
+        ``offset``. What is not a whole number from 0 to that of a Java long is left out. None if
+        nothing is left, or the text is not JSON.
+
+    Examples
+    --------
+    >>> read_offset('{"orders": {"0": 123, "1": 456}}')
+    {'orders/0': 123, 'orders/1': 456}
+    >>> read_offset("12")
+    {'offset': 12}
+    >>> read_offset("null") is None
+    True
+    """
+    document = _parsed(text)
+    if isinstance(document, str):
+        document = _parsed(document)  # JSON that was put into JSON as text
+    found: dict[str, int] = {}
+    waiting: list[tuple[str, object, int]] = [("", document, 0)]
+    while waiting:
+        name, value, depth = waiting.pop()
+        if isinstance(value, dict) and depth < _DEEPEST:
+            below = [(f"{name}/{key}" if name else key, value[key], depth + 1) for key in value]
+            waiting.extend(reversed(below))
+        elif type(value) is int and 0 <= value <= _LARGEST_POSITION:
+            found[name or _WHOLE] = value
+    return found or None
+
+
+def _parsed(text: str | None) -> object:
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None) -> dict[str, int]:
+    """By how much each partition advanced.
+
+    Parameters
+    ----------
+    start, end : mapping or None
+        Positions as :func:`read_offset` gives them.
+
+    Returns
+    -------
+    dict
+        Advance by partition. A partition of ``end`` that is absent cannot be told: its start is
+        not on record, or it went backwards, as a topic does that was made anew.
+
+    Examples
+    --------
+    >>> rows_between({"t/0": 5, "t/1": 9}, {"t/0": 8, "t/1": 2, "t/2": 4})
+    {'t/0': 3}
+    """
+    before = start or {}
+    return {
+        partition: position - before[partition]
+        for partition, position in (end or {}).items()
+        if partition in before and position >= before[partition]
+    }
+
+
+def counts_rows(
+    pairs: Sequence[Sequence[tuple[Mapping[str, int] | None, Mapping[str, int] | None]]],
+    num_rows: Sequence[float],
+) -> bool:
+    """Whether the offsets of a query's sources count rows.
+
+    Parameters
+    ----------
+    pairs : sequence
+        Start and end of every source, batch by batch.
+    num_rows : sequence of float
+        Rows that each batch read from all sources.
+
+    Returns
+    -------
+    bool
+        True only if at least three batches tell, and in nearly all of them, and over all, the
+        offsets advance by as much as was read or at most 2 % more. A transactional topic has such
+        gaps: every commit takes an offset that is no row. A batch tells nothing if it is idle, or
+        lacks the start of a partition, or one of them went backwards.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many pairs as numbers of rows.
+
+    Examples
+    --------
+    >>> sources = [[({"t/0": 0}, {"t/0": 70})], [({"t/0": 70}, {"t/0": 99})]] * 2
+    >>> counts_rows(sources, [70, 29, 70, 29])
+    True
+    >>> counts_rows(sources, [7, 1, 7, 1])
+    False
+    """
+    telling = [
+        (advance, rows)
+        for sources, rows in zip(pairs, num_rows, strict=True)
+        if (advance := _advance(sources)) is not None and (advance > 0 or rows > 0)
+    ]
+    if len(telling) < _LEAST_BATCHES:
+        return False
+    agreeing = sum(_agrees(advance, rows) for advance, rows in telling)
+    over_all = sum(advance for advance, _ in telling), math.fsum(rows for _, rows in telling)
+    return agreeing >= _AGREEING_SHARE * len(telling) and _agrees(*over_all)
+
+
+def _advance(
+    sources: Sequence[tuple[Mapping[str, int] | None, Mapping[str, int] | None]],
+) -> int | None:
+    total = 0
+    for start, end in sources:
+        advanced = rows_between(start, end)
+        if not end or len(advanced) < len(end):
+            return None
+        total += sum(advanced.values())
+    return total if sources else None
+
+
+def _agrees(advance: int, rows: float) -> bool:
+    return 0 <= advance - rows <= _MOST_EXCESS_RATIO * advance
+
+
+def num_partitions(offset: Mapping[str, int] | None) -> int | None:
+    """Partitions of a source whose offsets are kept by topic and partition, as Kafka's are.
+
+    Returns
+    -------
+    int or None
+        None where the offsets have another form.
+
+    Examples
+    --------
+    >>> num_partitions({"orders/0": 1, "orders/1": 2, "returns/0": 7})
+    3
+    >>> num_partitions({"logOffset": 4}) is None
+    True
+    """
+    if not offset or not all(_KAFKA_LIKE.fullmatch(name) for name in offset):
+        return None
+    return len(offset)

@@ -1,0 +1,161 @@
+"""What one batch, and one run of a query, showed: the input of every fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.domain import Configuration, QueryShape, Share
+from headway.models.arrays import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSample:
+    """One stage of one batch: means over its tasks, and sums over them.
+
+    Where tasks are missing, ``num_seen`` of ``num_tasks``, the sums are those of all tasks at the
+    mean of the ones seen.
+    """
+
+    level: int
+    has_parents: bool
+    num_tasks: int
+    num_seen: int
+    rows_read: float
+    task_mean_s: float
+    task_sd_s: float | None
+    outside_run_s: float
+    scheduler_delay_s: float
+    rows_variance: float
+    rows_time_covariance_s: float
+    span_s: float
+    run_s: float
+    cpu_s: float
+    gc_s: float
+    python_s: float | None
+    rows_largest: float
+    rows_written: float
+    input_bytes: float
+    shuffle_read_bytes: float
+    shuffle_write_bytes: float
+    spilled_bytes: float
+    peak_memory_bytes: float
+    peak_heap_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSample:
+    """Offsets of one source of one batch, by partition; None where they count no rows."""
+
+    start: Mapping[str, int] | None
+    end: Mapping[str, int] | None
+    latest: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSample:
+    """All state of the query after one batch."""
+
+    num_rows: int
+    memory_bytes: int
+    num_stores: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSample:
+    """One micro-batch: when, how long, how many rows, and its stages in order.
+
+    ``interval_s`` is the time in which its rows arrived: since the start of the batch before; None
+    where that is not on record.
+    """
+
+    batch_id: int
+    started_s: float
+    interval_s: float | None
+    jvm_age_s: float
+    duration_s: float
+    phases_s: dict[str, float]
+    num_rows: int
+    state_commit_s: float
+    state: StateSample
+    stages: tuple[StageSample, ...]
+
+    @property
+    def signature(self) -> tuple[tuple[int, bool], ...]:
+        """What tells batches with the same stages from others."""
+        return tuple((stage.level, stage.has_parents) for stage in self.stages)
+
+    @property
+    def stages_s(self) -> float:
+        """Time in stages: the levels follow each other."""
+        spans: dict[int, float] = {}
+        for stage in self.stages:
+            spans[stage.level] = max(spans.get(stage.level, 0.0), stage.span_s)
+        return sum(spans.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalSeries:
+    """Rows that arrived in each interval between two batches.
+
+    Parameters
+    ----------
+    counted : str
+        ``offsets``: what the source had by each batch, whether or not the query took it;
+        ``rows``: what the query took, where the offsets do not count rows.
+    arrived_rows, interval_s : (n,) arrays
+        Rows and the seconds in which they arrived.
+    lag_rows : (n,) array or None
+        Rows that each batch left behind at the source; None where that is not on record.
+    partition_rows : mapping
+        Rows by source partition over the whole series; empty where there are no partitions.
+    """
+
+    counted: str
+    arrived_rows: Array
+    interval_s: Array
+    lag_rows: Array | None
+    partition_rows: Mapping[str, int]
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Rows per second over the whole series; None where nothing arrived."""
+        total_s = float(self.interval_s.sum())
+        rows = float(self.arrived_rows.sum())
+        return rows / total_s if rows > 0 and total_s > 0 else None
+
+    @property
+    def dispersion_ratio(self) -> float | None:
+        """Variance over mean of the count in an interval; None where it cannot be told."""
+        rate_per_s = self.rate_per_s
+        if rate_per_s is None:
+            return None
+        expected = rate_per_s * self.interval_s
+        return float(np.mean(np.square(self.arrived_rows - expected) / np.maximum(expected, 1.0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRun:
+    """One run of the query at one setting, steady batches only."""
+
+    query_id: str
+    query_name: str | None
+    shape: QueryShape
+    configuration: Configuration
+    arrivals: ArrivalSeries
+    rate_per_s: float
+    num_cut: int
+    pinned_state_partitions: int | None
+    state_store: str | None = None
+    batches: tuple[BatchSample, ...]
+
+    @property
+    def tasks(self) -> Share:
+        """Of the tasks of these batches, how many are on record."""
+        stages = [stage for batch in self.batches for stage in batch.stages]
+        return Share(
+            seen=sum(stage.num_seen for stage in stages),
+            expected=sum(stage.num_tasks for stage in stages),
+        )

@@ -1,0 +1,129 @@
+"""Each log on its own: what it holds, what it lacks, and the profile that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.domain import Application, ApplicationProfile, Coverage, JobProfile
+from headway.errors import EventLogError, HeadwayError, InputError
+from headway.profiler import schema
+from headway.profiler.applications import profile_application
+from headway.profiler.collect import ApplicationFacts, CollectedLogs, of_application
+from headway.profiler.coverage import coverage_of
+from headway.profiler.sources import EventLog
+from headway.profiler.summarize import NO_EVENT, application_of, listed, summarize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCounts:
+    """How often things are on record, each once however often its line stands in the log."""
+
+    jobs: int
+    stages: int
+    tasks: int
+    failed_tasks: int
+    sql_executions: int
+    progress: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSurvey:
+    """One log; ``why_not`` says why there is no profile where there is none.
+
+    What holds no Spark event at all has neither application, counts nor coverage.
+    """
+
+    name: str
+    application: Application | None = None
+    counts: EventCounts | None = None
+    coverage: Coverage | None = None
+    profile: JobProfile | ApplicationProfile | None = None
+    why_not: str = ""
+
+
+def surveys(
+    logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
+) -> Iterator[LogSurvey]:
+    """One survey per log, in the order of the logs.
+
+    Parameters
+    ----------
+    logs : CollectedLogs
+        From :func:`headway.profiler.collect.collect`.
+    event_logs : mapping of int to EventLog
+        The logs by number.
+    version : str
+        The Headway version that makes the profiles.
+    """
+    for app, log in event_logs.items():
+        facts = logs.applications.get(app)
+        if facts is None or not facts.has_events:
+            yield LogSurvey(name=log.name, why_not=NO_EVENT)
+            continue
+        of_app = of_application(logs, app)
+        coverage = coverage_of(facts, of_app.batches, log)
+        profile: JobProfile | ApplicationProfile | None = None
+        why_not = ""
+        try:
+            if facts.count(schema.QUERY_PROGRESS).num_lines:
+                profile = summarize(of_app, {app: log}, (), version)
+            else:
+                profile = profile_application(facts, of_app.stage_runs, coverage, version)
+        except HeadwayError as error:
+            why_not = str(error).removeprefix(f"{log.name}: ")
+        yield LogSurvey(
+            name=log.name,
+            application=application_of(facts),
+            counts=_counts(facts),
+            coverage=coverage,
+            profile=profile,
+            why_not=why_not,
+        )
+
+
+def profile_together(
+    logs: CollectedLogs, event_logs: Mapping[int, EventLog], queries: Sequence[str], version: str
+) -> JobProfile | ApplicationProfile:
+    """One profile of all logs: of the streaming job they hold, else of the one application.
+
+    Raises
+    ------
+    EventLogError
+        If there is nothing to profile.
+    InputError
+        If they hold several different jobs or applications.
+    """
+    streaming = [
+        app for app, facts in logs.applications.items() if facts.count(schema.QUERY_PROGRESS).num_lines
+    ]
+    if streaming or queries:
+        return summarize(logs, event_logs, queries, version)
+    names = [
+        event_logs[app].name for app, facts in logs.applications.items() if facts.has_events
+    ]
+    if not names:
+        raise EventLogError(f"{listed(log.name for log in event_logs.values())}: {NO_EVENT}")
+    if len(names) != 1:
+        raise InputError(
+            f"{len(names)} applications without a streaming query, each a job of its own: "
+            f"{listed(names)}; name one of them, or a folder with -o FOLDER/ for a profile of each"
+        )
+    (app,) = (app for app, facts in logs.applications.items() if facts.has_events)
+    facts = logs.applications[app]
+    coverage = coverage_of(facts, (), event_logs[app])
+    try:
+        return profile_application(facts, logs.stage_runs, coverage, version)
+    except EventLogError as error:
+        raise EventLogError(f"{names[0]}: {error}") from None
+
+
+def _counts(facts: ApplicationFacts) -> EventCounts:
+    return EventCounts(
+        jobs=facts.count(schema.JOB_START).num_distinct,
+        stages=facts.stages.num_ended,
+        tasks=facts.count(schema.TASK_END).num_distinct,
+        failed_tasks=facts.num_failed_tasks,
+        sql_executions=facts.count(schema.SQL_EXECUTION_START).num_distinct,
+        progress=facts.count(schema.QUERY_PROGRESS).num_lines,
+    )

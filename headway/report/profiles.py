@@ -1,0 +1,107 @@
+"""Profiles, and what logs hold, in words for terminals and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from headway.domain import ApplicationProfile, JobProfile
+from headway.profiler.coverage import gaps
+from headway.report.columns import printable
+from headway.spec.yaml_text import plain_data
+from headway.units import format_duration, format_rate
+
+if TYPE_CHECKING:
+    from headway.profiler.sources import LogFailure
+    from headway.profiler.survey import EventCounts, LogSurvey
+
+SURVEY_SCHEMA = "headway.survey/v1"
+
+
+def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
+    """The profile in a few lines."""
+    lines = _job_lines(profile) if isinstance(profile, JobProfile) else _application_lines(profile)
+    return "\n".join([*lines, *(f"note: {printable(note)}" for note in profile.notes)])
+
+
+def survey_as_text(logs: Sequence[LogSurvey]) -> str:
+    """What each log holds, what it lacks, and what its profile is made of."""
+    return "\n".join(line for log in logs for line in _survey_lines(log))
+
+
+def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) -> str:
+    """The same for machines; shares as seen and expected."""
+    document = {
+        "schema": SURVEY_SCHEMA,
+        "logs": [
+            {
+                "name": log.name,
+                "application": log.application and plain_data(log.application),
+                "counts": log.counts and plain_data(log.counts),
+                "coverage": log.coverage and plain_data(log.coverage),
+                "gaps": list(gaps(log.coverage)) if log.coverage else [],
+                "profiled": log.profile is not None,
+                "why_not": log.why_not or None,
+                "notes": list(log.profile.notes) if log.profile else [],
+            }
+            for log in logs
+        ],
+        "failures": [{"name": failure.name, "why": failure.why} for failure in failures],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _survey_lines(log: LogSurvey) -> Iterator[str]:
+    yield printable(log.name)
+    missing: tuple[str, ...] = ()
+    if log.application and log.counts and log.coverage:
+        yield (
+            f"  application {printable(log.application.id)} ({printable(log.application.name)}), "
+            f"Spark {printable(log.application.spark_version)}"
+        )
+        yield f"  holds {_counted(log.counts)}"
+        missing = gaps(log.coverage)
+        yield "  lacks nothing that should be there" if not missing else "  lacks:"
+        yield from (f"    {gap}" for gap in missing)
+        if log.coverage.unknown_events:
+            yield f"  passed over {log.coverage.unknown_events} events that Spark does not write"
+    if log.profile is None:
+        yield f"  gives no profile: {printable(log.why_not)}"
+        return
+    yield "  gives a profile:"
+    for line in profile_summary(log.profile).splitlines():
+        if line.removeprefix("note: ") not in missing:
+            yield f"    {line}"
+
+
+def _counted(counts: EventCounts) -> str:
+    return (
+        f"{counts.jobs} jobs, {counts.stages} stages, {counts.tasks} tasks "
+        f"({counts.failed_tasks} failed), {counts.sql_executions} SQL executions, "
+        f"{counts.progress} progress events"
+    )
+
+
+def _job_lines(profile: JobProfile) -> Iterator[str]:
+    num_batches = sum(setting.num_batches for setting in profile.settings)
+    yield (
+        f"{len(profile.settings)} run(s), {num_batches} batches, "
+        f"{len(profile.stages)} stage(s) per batch, "
+        f"last at {format_rate(profile.arrivals.rate_per_s)}"
+    )
+    for phase in profile.driver_phases:
+        if phase.mean_s >= 0.001:
+            yield f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
+    for stage in profile.stages:
+        yield (
+            f"  {stage.name}: {format_duration(stage.task_fixed_s)} per task, "
+            f"{stage.task_per_row_s * 1e6:.3g} us per row"
+        )
+
+
+def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
+    yield (
+        f"{profile.kind.value} application: {profile.num_jobs} jobs in "
+        f"{format_duration(profile.duration_s)}, {len(profile.stages)} stages listed"
+    )
