@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 
-.PHONY: demo test lint types imports tests test-statistical accuracy speed java clean
+.PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
+        accuracy speed java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -23,10 +24,16 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 tests: $(READY) java
-	$(BIN)/python -m pytest -m "not statistical"
+	$(BIN)/python -m pytest -m "not statistical and not robustness"
 
 test-statistical: $(READY) java  ## seeded simulations, minutes
 	$(BIN)/python -m pytest -m statistical
+
+test-robustness: $(READY) java  ## thousands of damaged logs, minutes
+	$(BIN)/python -m pytest -m robustness
+
+test-versions: java  ## the profiler's tests on each supported PySpark, in environments of their own
+	sh scripts/test-versions.sh $(PYTHON)
 
 accuracy: $(READY) java  ## predicted against measured on recorded real runs -> docs/accuracy.md
 	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/accuracy.md
@@ -45,4 +52,4 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -177,7 +177,7 @@ def _read(
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
     from headway.profiler.reading import read_logs
-    from headway.profiler.unpacking import UnpackLimits
+    from headway.profiler.limits import UnpackLimits
 
     return read_logs(
         [sources] if isinstance(sources, str | Path) else list(sources),

@@ -73,10 +73,11 @@ def published_window_latency(pipeline: Pipeline) -> PipelineLatency:
     stable = row.is_stable
     mean_score, sd_score = _max_normal_of(loads.num_mappers)
     _, slowdown = _cpu_slowdowns(pipeline, loads)
-    final_s = np.where(stable, pipeline.finalizing.window_s * slowdown, 0.0)
+    final_s = pipeline.finalizing.window_s * np.where(stable, slowdown, 0.0)
     keys = np.asarray(pipeline.finalizing.num_keys, dtype=np.float64)
+    row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
     moments = (
-        (row.mean_s + mean_score * row.sd_s, row.variance_s2 * sd_score**2),
+        (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
         (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
     )
     return _independent(("last rows of all mappers", "finalize"), moments, stable)
@@ -84,18 +85,26 @@ def published_window_latency(pipeline: Pipeline) -> PipelineLatency:
 
 def _tuple_latency(pipeline: Pipeline, loads: PipelineLoads) -> PipelineLatency:
     at = pipeline.setting
-    map_slowdown, reduce_slowdown = _cpu_slowdowns(pipeline, loads)
+    others_writing = loads.disk_busy * (1.0 - 1.0 / np.asarray(at.mappers_per_node, np.float64))
+    others_fetching = (np.asarray(at.reducers_per_node, np.float64) - 1.0) * loads.fetch_busy
+    slowdowns = (
+        *_cpu_slowdowns(pipeline, loads),
+        published_slowdown(1.0, others_writing),
+        published_slowdown(loads.streams_per_link, others_fetching),
+    )
+    stable = loads.stable & np.isfinite(sum(slowdowns, np.zeros(())))
+    map_slowdown, reduce_slowdown, disk_slowdown, link_slowdown = (
+        np.where(stable, slowdown, 1.0) for slowdown in slowdowns
+    )
     map_s = loads.map_s * map_slowdown
     # Fixed work of a poll falls on its batches.
     poll_share_s = loads.poll_fixed_s / loads.batches_per_poll
     reduce_s = (loads.reduce_s + poll_share_s) * reduce_slowdown
-    others_writing = loads.disk_busy * (1.0 - 1.0 / np.asarray(at.mappers_per_node, np.float64))
-    write_s = loads.write_s * published_slowdown(1.0, np.minimum(others_writing, 1.0))
-    others_fetching = (np.asarray(at.reducers_per_node, np.float64) - 1.0) * loads.fetch_busy
-    fetch_s = loads.fetch_s * published_slowdown(loads.streams_per_link, others_fetching)
+    write_s = loads.write_s * disk_slowdown
+    fetch_s = loads.fetch_s * link_slowdown
     batch_period_s = at.poll_period_s / loads.batches_per_poll
-    stable = loads.stable & (map_s < loads.map_period_s) & (write_s < at.shuffle_period_s)
-    stable &= (reduce_s < batch_period_s) & np.isfinite(fetch_s)
+    stable &= (map_s < loads.map_period_s) & (write_s < at.shuffle_period_s)
+    stable &= reduce_s < batch_period_s
     transfer_s, map_s, write_s, fetch_s, reduce_s = (
         np.where(stable, value, 0.0)
         for value in (loads.input_transfer_s, map_s, write_s, fetch_s, reduce_s)

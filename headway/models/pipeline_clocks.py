@@ -171,7 +171,7 @@ def poll_carry_over(
     --------
     >>> mean_s, variance_s2 = poll_carry_over(1.0, 0.5, 1.0, 0.0, 0, 4.0)
     >>> round(float(mean_s), 3), round(float(variance_s2), 2)
-    (0.532, 0.82)
+    (0.531, 0.82)
     """
     period, work, noise, batch, mappers, ratio = np.broadcast_arrays(
         *(

@@ -13,6 +13,9 @@ from headway.models.normal import ndtr, ndtri
 
 # A uniform narrower than this share of the scale is as good as normal, and would cancel.
 _NARROWEST_RATIO = 1e-3
+# Nor does a width matter that is this small beside the mean, or at all.
+_SMALLEST_WIDTH_RATIO = 1e-6
+_SMALLEST_WIDTH_S = 1e-100
 # What is left has at least this standard deviation: its law stays smooth.
 _SMALLEST_SD_RATIO = 1e-9
 _FARTHEST_SCORE = 38.0
@@ -63,7 +66,8 @@ class PipelineLatency:
     uniform_widths_s : tuple of two arrays
         Widths of the uniform waits, 0 for none. [s]
     run_to_run_sd_s : array
-        Standard deviation of the mean between runs, from the phases of their clocks. [s]
+        Standard deviation of the mean between runs that the phases of polls make; where batches
+        are packed more rarely than polled, who meets whom in the queue adds to it. [s]
 
     Notes
     -----
@@ -243,15 +247,16 @@ class _Law:
             for value in (latency.mean_s, latency.variance_s2, *latency.uniform_widths_s)
         )
         rest = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
+        least = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
         for _ in range(2):
-            scale = np.maximum(np.maximum(first, second), np.sqrt(rest))
+            scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(rest), least))
             narrow_first = first < _NARROWEST_RATIO * scale
             narrow_second = second < _NARROWEST_RATIO * scale
             rest = rest + np.where(narrow_first, first**2, 0.0) / 12.0
             rest = rest + np.where(narrow_second, second**2, 0.0) / 12.0
             first = np.where(narrow_first, 0.0, first)
             second = np.where(narrow_second, 0.0, second)
-        scale = np.maximum(np.maximum(first, second), np.abs(mean))
+        scale = np.maximum(np.maximum(first, second), np.maximum(mean, least))
         return cls(mean, first, second, np.maximum(np.sqrt(rest), _SMALLEST_SD_RATIO * scale))
 
     def cdf(self, x: Array) -> Array:

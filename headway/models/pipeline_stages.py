@@ -64,6 +64,10 @@ class PipelineStages:
         map_slowdown, reduce_slowdown = _cpu_slowdowns(pipeline, loads)
         link_slowdown = _link_slowdown(pipeline, loads)
         stable = loads.stable & np.isfinite(map_slowdown + reduce_slowdown + link_slowdown)
+        map_slowdown, reduce_slowdown, link_slowdown = (
+            np.where(stable, slowdown, 1.0)
+            for slowdown in (map_slowdown, reduce_slowdown, link_slowdown)
+        )
         poll = np.asarray(at.poll_period_s, dtype=np.float64)
         update_s = loads.reduce_s * reduce_slowdown
         fetch_s = loads.fetch_s * link_slowdown

@@ -124,7 +124,7 @@ def _stage_sample(stage: Row, level: int) -> StageSample:
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
     def total(name: str) -> float:
-        return max(stage[name] or 0.0, 0.0) * all_over_seen
+        return float(max(stage[name] or 0.0, 0.0) * all_over_seen)
 
     return StageSample(
         level=level,

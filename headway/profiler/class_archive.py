@@ -30,6 +30,7 @@ _ENOUGH_DISK_BYTES = 1_000_000_000
 # Longer than any JVM takes to write one: what is older was left by a JVM that was killed.
 _UNFINISHED_FOR_S = 3600.0
 
+_FILE_NAME = "spark.jsa"
 _FOLDER_NAME = re.compile(r"[0-9a-f]{16}")
 
 
@@ -110,7 +111,7 @@ class ClassArchive:
     @property
     def file(self) -> Path:
         """The archive."""
-        return self.folder / "classes.jsa"
+        return self.folder / _FILE_NAME
 
     @property
     def empty_folder(self) -> Path:
@@ -128,7 +129,7 @@ class ClassArchive:
     def mark_used(self) -> None:
         """Note that it was needed, for the choice of which ones to keep."""
         with contextlib.suppress(OSError):
-            os.utime(self.folder)
+            os.utime(self.file)
 
     def is_makeable(self) -> bool:
         """Whether the cache can be written and the disk has room; makes the folders."""
@@ -206,16 +207,21 @@ def _flush(file: Path) -> None:
 
 def _remove_others(current: Path) -> None:
     """Delete archives of other installations but the last used, and what killed JVMs left."""
-    os.utime(current)
     ours = [
         entry
         for entry in current.parent.iterdir()
         if _FOLDER_NAME.fullmatch(entry.name) and not entry.is_symlink() and entry.is_dir()
     ]
-    ours.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    ours.sort(key=_last_used_s, reverse=True)
     for folder in ours[_NUM_KEPT:]:
         shutil.rmtree(folder, ignore_errors=True)
     for part in (part for folder in ours[:_NUM_KEPT] for part in folder.glob("*.part")):
         with contextlib.suppress(OSError):
             if time.time() - part.stat().st_mtime > _UNFINISHED_FOR_S:
                 part.unlink()
+
+
+def _last_used_s(folder: Path) -> float:
+    archive = folder / _FILE_NAME
+    # Without one, it is being made.
+    return (archive if archive.exists() else folder).stat().st_mtime

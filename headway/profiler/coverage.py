@@ -31,20 +31,24 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Row], log: EventLog) 
     log : EventLog
         The log, which knows whether it is still being written and was compacted.
     """
-    tasks = _by_ids(facts.count(schema.TASK_END))
-    if tasks.expected < facts.stages.num_tasks:
-        tasks = Share(seen=tasks.seen, expected=facts.stages.num_tasks)
     starts, ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
     job_ids = EventCount(
         num_distinct=starts.num_distinct,
         first_id=_least(starts.first_id, ends.first_id),
         last_id=_most(starts.last_id, ends.last_id),
     )
+    if facts.count(schema.RECORDER_START).num_lines:
+        # Ids of what a recorder leaves out are no gaps.
+        tasks, jobs = _all_of(facts.count(schema.TASK_END)), _all_of(starts)
+    else:
+        tasks, jobs = _by_ids(facts.count(schema.TASK_END)), _by_ids(job_ids)
+    if tasks.expected < facts.stages.num_tasks:
+        tasks = Share(seen=tasks.seen, expected=facts.stages.num_tasks)
     added = {executor.executor_id for executor in facts.executors}
     return Coverage(
         tasks=tasks,
         stages=Share(seen=facts.stages.num_ended, expected=facts.stages.num_attempts),
-        jobs=_by_ids(job_ids),
+        jobs=jobs,
         batches=_batches(batches),
         executors=Share(seen=len(added), expected=len(added | facts.task_executor_ids)),
         has_start=facts.count(schema.APPLICATION_START).num_lines > 0,
@@ -55,7 +59,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Row], log: EventLog) 
         unknown_events=sum(
             count.num_lines
             for event, count in facts.counts.items()
-            if not event.startswith(_SPARK_EVENTS) and event != schema.RECORDER_LOST
+            if not event.startswith(_SPARK_EVENTS) and event not in schema.RECORDER_EVENTS
         ),
         lost_events=facts.num_lost,
     )
@@ -118,6 +122,10 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
             f"{coverage.lost_events} events lost while recording; raise "
             "spark.scheduler.listenerbus.eventqueue.capacity"
         )
+
+
+def _all_of(count: EventCount) -> Share:
+    return Share(seen=count.num_distinct, expected=count.num_distinct)
 
 
 def _by_ids(count: EventCount) -> Share:

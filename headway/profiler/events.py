@@ -82,6 +82,9 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
         "execution_id",
         "execution_run_id",
         "execution_batch_id",
+        is_parsed.alias("is_parsed"),
+        # What is not parsed is at least whole to its end.
+        F.contains(F.substring(line, -3, 3), F.lit("}")).alias("is_whole"),
         F.from_json(F.when(is_parsed, line), schema.events_schema(), options).alias("event"),
     )
     fields = [
@@ -89,14 +92,12 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
         for field in schema.events_schema()
         if field.name not in ("Event", schema.DAMAGED)
     ]
-    damaged = F.col(f"event.`{schema.DAMAGED}`")
+    event = F.when(F.col("is_parsed"), F.col("event.Event")).when(F.col("is_whole"), F.col("name"))
     return parsed.select(
         "app",
-        F.coalesce(F.nullif("name", F.lit("")), F.col("event.Event")).alias("Event"),
-        (damaged.isNotNull() | ((F.col("name") == "") & F.col("event.Event").isNull())).alias(
-            "damaged"
-        ),
-        "execution_id",
+        event.alias("Event"),
+        (event.isNull() | F.col(f"event.`{schema.DAMAGED}`").isNotNull()).alias("damaged"),
+        F.when(event.isNotNull(), F.col("execution_id")).alias("execution_id"),
         "execution_run_id",
         "execution_batch_id",
         *fields,

@@ -139,8 +139,11 @@ def _parse(address: str) -> _Address:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise UnreadableLogError(f"not an address ({one_line(str(error))})") from None
+    except ValueError:
+        # What is wrong may be a piece of the password.
+        raise UnreadableLogError(
+            "not an address: its host or port is wrong; write a / in the password as %2F"
+        ) from None
     if not host:
         raise UnreadableLogError("not an address: it names no host")
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")

@@ -43,6 +43,8 @@ def without_secrets(address: str) -> str:
     's3a://bucket/logs'
     >>> without_secrets("abfss://logs@account.dfs.core.windows.net/spark")
     'abfss://logs@account.dfs.core.windows.net/spark'
+    >>> without_secrets("hdfs://namenode:8020/logs/app@1")
+    'hdfs://namenode:8020/logs/app@1'
     """
     match = _ADDRESS.fullmatch(address)
     if match is None:
@@ -52,13 +54,11 @@ def without_secrets(address: str) -> str:
         rest = re.split(r"[?#]", rest, maxsplit=1)[0]
     user, _, host = authority.rpartition("@")
     port = host.rpartition("]")[2].partition(":")[2]
-    if not user and port and not port.isdecimal():
+    is_web = scheme.lower() in ("http", "https")
+    if not user and "@" in rest and port and (is_web or not port.isdecimal()):
         # A password with a slash in it makes the address end early.
-        user, at, after = rest.rpartition("@")
-        host, slash, path = after.partition("/")
-        if at:
-            return one_line(f"{scheme}://{host}{slash}{path}")
-        host, rest = authority, match[3]
+        host, slash, path = rest.rpartition("@")[2].partition("/")
+        return one_line(f"{scheme}://{host}{slash}{path}")
     if scheme.lower() in _CONTAINER_SCHEMES and user and ":" not in user:
         host = f"{user}@{host}"
     return one_line(f"{scheme}://{host}{rest}")

@@ -79,10 +79,9 @@ def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
 
 def pins_of(run: QueryRun) -> Pins:
     """What the checkpoint and the source hold fast."""
-    num_source_partitions = len(run.arrivals.partition_rows)
     return Pins(
         state_partitions=run.pinned_state_partitions,
-        source_partitions=num_source_partitions or None,
+        source_partitions=run.source_partitions,
         state_store=run.state_store,
     )
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from headway.errors import EventLogError
+from headway.profiler.limits import UnpackLimits
 from headway.profiler.sources import EventLog, LogFailure, find_event_logs
-from headway.profiler.unpacking import Unpacked, UnpackLimits, unpack, unpack_with_spark
+from headway.profiler.through_spark import unpack_with_spark
+from headway.profiler.unpacking import Unpacked, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

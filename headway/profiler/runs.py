@@ -21,6 +21,7 @@ from headway.profiler.batch_samples import (
     stages_by_batch,
 )
 from headway.profiler.collect import ApplicationFacts, Executor
+from headway.profiler.offsets import num_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.samples import QueryRun
@@ -157,6 +158,8 @@ def steady_part(
         rate_per_s=rate_per_s,
         num_cut=len(reports) - len(steady),
         pinned_state_partitions=_state_partitions(last) or plan.state_partitions,
+        source_partitions=sum(num_partitions(source.end) or 0 for source in source_samples(last))
+        or None,
         state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
         batches=tuple(steady),
     )

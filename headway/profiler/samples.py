@@ -148,6 +148,7 @@ class QueryRun:
     rate_per_s: float
     num_cut: int
     pinned_state_partitions: int | None
+    source_partitions: int | None
     state_store: str | None = None
     batches: tuple[BatchSample, ...]
 

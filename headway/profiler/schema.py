@@ -25,7 +25,10 @@ SQL_EXECUTION_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecuti
 QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
+# Of our own recorder, which sees streaming jobs only.
+RECORDER_START = "HeadwayRecorderStart"
 RECORDER_LOST = "HeadwayRecorderLost"
+RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST)
 
 READ_EVENTS = (
     LOG_START,
@@ -42,7 +45,7 @@ READ_EVENTS = (
     QUERY_STARTED,
     QUERY_PROGRESS,
     QUERY_TERMINATED,
-    RECORDER_LOST,
+    *RECORDER_EVENTS,
 )
 
 # What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.

@@ -6,11 +6,12 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -147,11 +148,9 @@ def embedded_session(
         conf_folder = classes.conf_folder or scratch
         cleanup.enter_context(_environment(java, spark_home, conf_folder, local=local))
         jvm = cleanup.enter_context(running_jvm(spark_home, conf, scratch, classes.saving))
-        session = cleanup.enter_context(_session(scratch))
-        if local and not classes.saving and conf.get("spark.eventLog.enabled") != "true":
-            # What it would put in order is all in scratch, and half a second's work.
-            cleanup.callback(end_at_once, jvm)
-        yield session
+        keeps_nothing = local and conf.get("spark.eventLog.enabled") != "true"
+        end = partial(_abandon, jvm) if keeps_nothing and not classes.saving else _stop
+        yield cleanup.enter_context(_session(scratch, end))
 
 
 def _require_no_other_session() -> None:
@@ -287,7 +286,7 @@ def _set_variables(values: Mapping[str, str | None]) -> None:
 
 
 @contextlib.contextmanager
-def _session(scratch: Path) -> Iterator[SparkSession]:
+def _session(scratch: Path, end: Callable[[SparkSession], None]) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     on_interrupt = signal.getsignal(signal.SIGINT)
@@ -303,7 +302,7 @@ def _session(scratch: Path) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        _stop(session)
+        end(session)
         SparkSession._instantiatedSession = None
 
 
@@ -315,11 +314,25 @@ def _stop(session: SparkSession) -> None:
     """
 
     def stop() -> None:
-        # A JVM that is gone or broken cannot be stopped in order, only PySpark's part can.
-        with contextlib.suppress(Exception), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark", RuntimeWarning)
+        # A JVM that is gone or broken cannot be stopped in order; ending it comes next.
+        with contextlib.suppress(Exception):
             session.stop()
 
     stopper = threading.Thread(target=stop, name="headway-stop-spark", daemon=True)
     stopper.start()
     stopper.join(_STOP_WITHIN_S)
+
+
+def _abandon(jvm: subprocess.Popen[bytes], session: SparkSession) -> None:
+    """End the JVM as it is: all that it would put in order is in scratch, and takes half a second.
+
+    Only PySpark's own part is stopped.
+    """
+    end_at_once(jvm)
+    context = session.sparkContext
+    # Its loop looks every half second whether it should end.
+    if (server := getattr(context, "_accumulatorServer", None)) is not None:
+        threading.Thread(target=server.shutdown, name="headway-stop-pyspark", daemon=True).start()
+        context._accumulatorServer = None  # type: ignore[assignment]
+    context._jsc = None
+    context.stop()

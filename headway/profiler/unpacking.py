@@ -282,15 +282,19 @@ class Unpacker:
         codec = spark_codec(head)
         if codec is not None and self._decode is not None:
             self._decode(codec, self._within_reach(number, file), plain, allowance)
-        elif (
-            isinstance(file, Path)
-            and is_json(head)
-            # Only a hard link outlives that Spark renames the log when the application ends.
-            and (_hard_link if growing else _link)(file, plain)
-        ):
+        elif isinstance(file, Path) and is_json(head) and self._linked(file, plain, growing):
             self._progress.advance(_packed_bytes([file]))
         else:
             self._write_plain(file, head, plain, allowance)
+
+    def _linked(self, file: Path, plain: Path, growing: bool) -> bool:
+        """Whether the part could be made another name of the file.
+
+        Only a hard link outlives that Spark renames a log when the application ends, and that
+        what was brought here is removed.
+        """
+        may_go = growing or file.is_relative_to(self._work_folder)
+        return _hard_link(file, plain) if may_go else _link(file, plain)
 
     def _write_plain(self, file: LogFile, head: bytes, plain: Path, allowance: Allowance) -> None:
         with _opened(file) as packed, plain.open("wb") as written:
@@ -334,18 +338,16 @@ class Unpacker:
 
 
 def _link(file: Path, target: Path) -> bool:
-    """Whether ``target`` could be made another name of the file."""
-    if _hard_link(file, target):
-        return True
+    # A hard link would leave its mark on the user's file, the time of its last change.
     try:
         target.symlink_to(file.resolve())
     except OSError:
-        return False
+        return _hard_link(file, target)
     return True
 
 
 def _hard_link(file: Path, target: Path) -> bool:
-    """As `_link`; fails across disks, and where the file is not ours."""
+    """Fails across disks, and where the file is not ours."""
     try:
         target.hardlink_to(file.resolve())
     except OSError:

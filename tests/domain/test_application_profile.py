@@ -107,6 +107,12 @@ def a_dstreams_application(**changes: Any) -> ApplicationProfile:
     )
 
 
+def some_dstreams(**changes: Any) -> DStreamsProfile:
+    found = a_dstreams_application().dstreams
+    assert found is not None
+    return replace(found, **changes)
+
+
 def test_slots_are_whole_tasks_per_executor() -> None:
     cluster = Cluster(executors=3, executors_mean=3.0, cores_per_executor=5)
     assert cluster.num_slots == 15
@@ -157,11 +163,11 @@ def test_what_makes_no_application_is_refused(changes: dict[str, Any], expected:
             "num_finished is 0",
         ),
         (
-            lambda: replace(a_dstreams_application().dstreams, batch_interval_s=0.0),
+            lambda: some_dstreams(batch_interval_s=0.0),
             "batch_interval_s is 0.0",
         ),
         (
-            lambda: replace(a_dstreams_application().dstreams, num_typical_batches=101),
+            lambda: some_dstreams(num_typical_batches=101),
             "num_typical_batches is 101 of 100",
         ),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.shared_resources import (
@@ -84,6 +84,7 @@ def test_overload_is_infinite() -> None:
         assert np.isinf(slowdown)
 
 
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(1, 8),
     st.integers(0, 8),

@@ -35,7 +35,7 @@ with embedded_session(
 
     assert spark.range(3).count() == 3
     pid = SparkContext._gateway.proc.pid
-    mapped = "classes.jsa" in Path(f"/proc/{pid}/maps").read_text()
+    mapped = "spark.jsa" in Path(f"/proc/{pid}/maps").read_text()
     print(pid, "mapped" if mapped else "not mapped", flush=True)
     if "failed" in sys.argv:
         raise SystemExit(3)
@@ -104,9 +104,9 @@ def test_the_first_session_saves_what_the_second_maps(tmp_path: Path) -> None:
         assert exit_code in (code, -2)
         assert _files(cache) == []
     assert _run_session(cache, scratch) == (["not mapped", "saving"], 0)
-    assert _files(cache) == ["classes.jsa"]
+    assert _files(cache) == ["spark.jsa"]
     assert _run_session(cache, scratch) == (["mapped"], 0)
-    assert _files(cache) == ["classes.jsa"]
+    assert _files(cache) == ["spark.jsa"]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
@@ -178,27 +178,31 @@ def test_an_archive_with_which_spark_does_not_start_is_dropped(
 def test_the_two_last_used_stay_and_nothing_that_is_not_ours_goes(
     cache: Path, spark_home: Path
 ) -> None:
-    core = spark_home / "jars" / "core.jar"
+    def install(version: int) -> None:
+        jar = spark_home / "jars" / "core.jar"
+        jar.write_bytes(b"x" * version)
+        os.utime(jar, (1, 1))
+
     archives = []
-    for age_s in (300, 200, 100):
-        core.write_bytes(b"x" * age_s)
+    for version in (1, 2, 3):
+        install(version)
         archives.append(_save(spark_home))
         foreign = cache / "spark-classes" / "not ours"
         foreign.mkdir(exist_ok=True)
-        left = archives[-1].parent / "1.part"
+        left = archives[-1].with_name("1.part")
         left.touch()
         os.utime(left, (1, 1))
-        os.utime(archives[-1].parent, (1_700_000_000 - age_s, 1_700_000_000 - age_s))
+        os.utime(archives[-1], (1_700_000_000 + version, 1_700_000_000 + version))
     assert [archive.exists() for archive in archives] == [False, True, True]
     assert foreign.is_dir()
     # The older one is used again, so it is the other that makes room.
-    core.write_bytes(b"x" * 200)
+    install(2)
     with class_loading(_JAVA, spark_home, None) as classes:
         assert classes.java_options
-    core.write_bytes(b"x" * 50)
+    install(4)
     archives.append(_save(spark_home))
     assert [archive.exists() for archive in archives] == [False, True, False, True]
-    assert _files(cache) == ["classes.jsa", "classes.jsa"]
+    assert _files(cache) == ["spark.jsa", "spark.jsa"]
 
 
 @pytest.mark.parametrize(

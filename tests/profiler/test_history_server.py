@@ -22,53 +22,43 @@ import pytest
 from headway.profiler.limits import UnpackLimits
 from headway.profiler.sources import find_event_logs
 from headway.profiler.unpacking import Unpacked, unpack
-from tests.profiler.event_log import AppLog, Query, write_plain, write_rolling
+from tests.profiler.event_log import write_plain, write_rolling
 
 STARTS_WITHIN_S = 60.0
-QUERY = Query(num_batches=3)
 
 
 def text_of(folder: Path) -> str:
     return "".join(part.read_text() for part in sorted(folder.iterdir()))
 
 
-def text(log: AppLog) -> str:
-    return "".join(f"{line}\n" for line in log.lines)
+def application(identity: str, attempt: str | None = None) -> list[str]:
+    """As little of a log as a History Server lists."""
+    started_ms = 1_790_000_000_000 + int(attempt or 0)
+    named = {"App Name": "orders", "App ID": identity, "Timestamp": started_ms, "User": "me"}
+    if attempt is not None:
+        named["App Attempt ID"] = attempt
+    events = [
+        {"Event": "SparkListenerLogStart", "Spark Version": "4.0.1"},
+        {"Event": "SparkListenerApplicationStart", **named},
+        {"Event": "SparkListenerApplicationEnd", "Timestamp": started_ms + 90_000},
+    ]
+    return [json.dumps(event, separators=(",", ":")) for event in events]
+
+
+FIRST = application("application_7_0001", "1")
+SECOND = application("application_7_0001", "2")
+GROWING = application("local-7")[:-1]
 
 
 @pytest.fixture(scope="module")
-def attempts() -> dict[str, AppLog]:
-    """An application that was tried twice."""
-    logs = {}
-    for attempt in ("1", "2"):
-        logs[attempt] = AppLog(app_id="application_7_0001").add(QUERY)
-        (start,) = logs[attempt].of("ApplicationStart")
-        start |= {"App Attempt ID": attempt, "User": "me"}
-        start["Timestamp"] += int(attempt)
-        logs[attempt].events.append(
-            {"Event": "SparkListenerApplicationEnd", "Timestamp": start["Timestamp"] + 90_000}
-        )
-    return logs
-
-
-@pytest.fixture(scope="module")
-def growing() -> AppLog:
-    log = AppLog(app_id="local-7").add(QUERY)
-    log.of("ApplicationStart")[0]["User"] = "me"
-    return log
-
-
-@pytest.fixture(scope="module")
-def history_server(
-    attempts: dict[str, AppLog], growing: AppLog, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """Address of a History Server that knows both applications."""
+def history_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a History Server that knows two applications, one of them tried twice."""
     import pyspark
 
     folder = tmp_path_factory.mktemp("event-logs")
-    write_plain(attempts["1"].lines, folder / "application_7_0001_1")
-    write_rolling(attempts["2"].lines, folder / "eventlog_v2_application_7_0001_2")
-    write_plain(growing.lines, folder / "local-7.inprogress")
+    write_plain(FIRST, folder / "application_7_0001_1")
+    write_rolling(SECOND, folder / "eventlog_v2_application_7_0001_2", numbers=(1, 2, 3))
+    write_plain(GROWING, folder / "local-7.inprogress")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -117,29 +107,29 @@ def wait_for_applications(
 
 @pytest.mark.spark
 def test_a_real_history_server_sends_every_attempt_of_an_application(
-    history_server: str, attempts: dict[str, AppLog], growing: AppLog, tmp_path: Path
+    history_server: str, tmp_path: Path
 ) -> None:
-    application = f"{history_server}/history/application_7_0001"
+    tried_twice = f"{history_server}/history/application_7_0001"
     addresses = (
         f"{history_server}/history/local-7/jobs/",
-        f"{application}/2/StreamingQuery/?token=hush",
+        f"{tried_twice}/2/StreamingQuery/?token=hush",
         f"{history_server}/api/v1/applications/application_7_0001/1/logs",
-        application,
+        tried_twice,
     )
     logs, failures = find_event_logs(addresses)
     assert failures == ()
     assert [log.name for log in logs] == [
         f"{history_server}/history/local-7",
-        f"{application}/2",
-        f"{application}/1",
+        f"{tried_twice}/2",
+        f"{tried_twice}/1",
     ]
     told: list[tuple[int, int]] = []
     result = unpack(logs, tmp_path, told=lambda *now: told.append(now))
     assert result == (dict(enumerate(logs)), {}, ())
-    for number, log in enumerate((growing, attempts["2"], attempts["1"])):
-        assert text_of(tmp_path / f"app={number}") == text(log)
+    for number, lines in enumerate((GROWING, SECOND, FIRST)):
+        assert text_of(tmp_path / f"app={number}").splitlines() == lines
     assert [log.in_progress for log in logs] == [True, False, False]
-    assert told[-1][0] == told[-1][1] > 10_000
+    assert told[-1][0] == told[-1][1] > 1000
     assert not list((tmp_path / "_fetched").iterdir())
 
 
@@ -162,7 +152,7 @@ def test_a_real_history_server_says_what_it_has(history_server: str) -> None:
     assert third.startswith("the application has no attempt 3")
 
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
+Answer = Callable[[BaseHTTPRequestHandler], object]
 
 
 class SmallServer:
@@ -356,7 +346,9 @@ def test_an_answer_that_breaks_off_is_refused(server: SmallServer) -> None:
     ("address", "complaint"),
     [
         ("http://me:hush@127.0.0.1:1/history/app-1", "Connection refused"),
-        ("http://me:hush@127.0.0.1:hush/history/app-1", "not an address"),
+        ("http://me:hush@127.0.0.1:x/history/app-1", "not an address"),
+        ("http://me:12/hush@127.0.0.1/history/app-1", "no whole answer"),
+        ("http://me:hu/hush@127.0.0.1/history/app-1", "not an address"),
         ("http:///history/app-1", "names no host"),
         ("http:/history/app-1", "names no host"),
         ("http://[::1/history/app-1", "not an address"),

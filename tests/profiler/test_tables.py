@@ -38,7 +38,7 @@ def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
 
 def test_only_events_that_are_used_are_parsed(events: DataFrame) -> None:
     kinds = {row["Event"] for row in events.select("Event").distinct().collect()}
-    assert kinds == set(schema.READ_EVENTS) - {schema.RECORDER_LOST, schema.APPLICATION_END}
+    assert kinds == set(schema.READ_EVENTS) - {*schema.RECORDER_EVENTS, schema.APPLICATION_END}
 
 
 def test_applications_hold_their_executors(events: DataFrame) -> None:

@@ -80,6 +80,7 @@ def test_a_plain_log_is_not_copied(tmp_path: Path) -> None:
     log = write_plain(LINES, tmp_path / "log")
     assert unpacked(log, tmp_path / "work") == TEXT
     (part,) = (tmp_path / "work" / "app=0").iterdir()
+    assert part.is_symlink()
     assert part.samefile(log)
     shutil.rmtree(tmp_path / "work")
     assert log.read_text() == TEXT

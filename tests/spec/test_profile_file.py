@@ -22,11 +22,11 @@ from headway.domain import (
     Arrivals,
     DriverPhase,
     JobProfile,
+    QueryShape,
+    RowsLaw,
     StageRows,
     TaskTimes,
     WallClock,
-    QueryShape,
-    RowsLaw,
 )
 from headway.errors import InputError, ProfileError
 from headway.spec.profile_file import (

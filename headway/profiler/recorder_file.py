@@ -1,0 +1,113 @@
+"""The file that a recorder appends to, and its older parts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from headway.errors import HeadwayError
+
+Json: TypeAlias = Mapping[str, Any]
+
+_USER_INFO = re.compile(r'://[^/\s"\\]*@')
+_APP_ID = re.compile(rb'"App ID":"([^"]*)"')
+_HEAD_BYTES = 65536
+
+
+class FileLostError(HeadwayError):
+    """The file is gone or its disk is full: that lasts, so the recording ends."""
+
+
+class RotatingFile:
+    """Groups of lines in a file that makes way for the next when it is full.
+
+    Each file begins with the application and its executors, and holds one application only:
+    another one counts its stages from 0 again.
+    """
+
+    def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+
+    def begin(self, application: Sequence[Json], cluster: Sequence[Json]) -> None:
+        """Open the file, with the events that every file begins with."""
+        self._application, self._cluster = application, list(cluster)
+        header = _lines([*application, *cluster])
+        if self.path.exists():
+            with self.path.open("rb") as before:
+                found = _APP_ID.search(before.read(_HEAD_BYTES))
+            of_another = found and found[0] not in header
+            if of_another or self.path.stat().st_size + len(header) > self._max_bytes:
+                self._make_way()
+        self._open(header)
+
+    def news_of_cluster(self, cluster: Sequence[Json]) -> list[Json]:
+        """The events that are new; files to come will begin with all of them."""
+        news = [event for event in cluster if event not in self._cluster]
+        self._cluster += news
+        return news
+
+    def append(self, events: Sequence[Json]) -> None:
+        """Add lines, all of them to one file."""
+        lines = _lines(events)
+        try:
+            self._require_in_place()
+            if self._num_groups and self._file.tell() + len(lines) > self._max_bytes:
+                self._file.close()
+                self._make_way()
+                self._open(_lines([*self._application, *self._cluster]))
+            self._put(lines)
+        except OSError as error:
+            raise FileLostError(
+                f"{self.path}: cannot be written any more ({error.strerror}); recording ended"
+            ) from error
+        self._num_groups += 1
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _open(self, header: bytes) -> None:
+        # Unbuffered: what was written is the system's, whatever becomes of this process.
+        self._file = self.path.open("a+b", buffering=0)
+        self._num_groups = 0
+        try:
+            if self._ends_within_a_line():
+                # Left by a process that was killed: it must not spoil the line that follows.
+                header = b"\n" + header
+            self._put(header)
+        except OSError:
+            self._file.close()
+            raise
+
+    def _ends_within_a_line(self) -> bool:
+        if self._file.seek(0, os.SEEK_END) == 0:
+            return False
+        self._file.seek(-1, os.SEEK_END)
+        return self._file.read(1) != b"\n"
+
+    def _put(self, lines: bytes) -> None:
+        while lines:
+            lines = lines[self._file.write(lines) or 0 :]
+
+    def _require_in_place(self) -> None:
+        opened, there = os.fstat(self._file.fileno()), self.path.stat()
+        if (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino):
+            raise FileNotFoundError(errno.ENOENT, "it was moved or replaced")
+
+    def _make_way(self) -> None:
+        kept = [self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self._max_files)]
+        for older, newer in zip(reversed(kept), [*reversed(kept[:-1]), self.path], strict=True):
+            if newer.exists():
+                newer.replace(older)
+        self.path.unlink(missing_ok=True)
+
+
+def _lines(events: Iterable[Json]) -> bytes:
+    texts = (json.dumps(event, separators=(",", ":")) for event in events)
+    return b"".join(_USER_INFO.sub("://", text).encode() + b"\n" for text in texts)

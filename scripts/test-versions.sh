@@ -1,0 +1,14 @@
+#!/bin/sh
+# Runs the profiler's tests on each supported PySpark, in virtual environments of their own.
+set -eu
+python=${1:-python3}
+for version in 3.5.9 4.0.1 4.3.0; do
+    environment=.venv-pyspark-$version
+    if [ ! -e "$environment/.ready" ]; then
+        "$python" -m venv "$environment"
+        "$environment/bin/python" -m pip install --quiet "pyspark==$version" --editable '.[dev]'
+        touch "$environment/.ready"
+    fi
+    echo "PySpark $version"
+    "$environment/bin/python" -m pytest -m "not robustness" tests/profiler tests/runtime
+done
