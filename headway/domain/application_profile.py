@@ -186,7 +186,8 @@ class RecordedStage:
     ``id`` is Spark's number of the stage. ``parents`` are the places in the profile's list of the
     stages that it had to wait for; a stage in between that is not listed is stood for by its own
     parents. ``job`` is the number of the first job that needed the stage: jobs follow each other
-    as the driver's program submits them, which no parent tells.
+    as the driver's program submits them, which no parent tells. Under adaptive execution each
+    stage of a query is a job of its own.
     """
 
     id: int

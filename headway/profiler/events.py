@@ -82,9 +82,8 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
         "execution_id",
         "execution_run_id",
         "execution_batch_id",
+        "value",
         is_parsed.alias("is_parsed"),
-        # What is not parsed is at least whole to its end.
-        F.contains(F.substring(line, -3, 3), F.lit("}")).alias("is_whole"),
         F.from_json(F.when(is_parsed, line), schema.events_schema(), options).alias("event"),
     )
     fields = [
@@ -92,11 +91,17 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
         for field in schema.events_schema()
         if field.name not in ("Event", schema.DAMAGED)
     ]
-    event = F.when(F.col("is_parsed"), F.col("event.Event")).when(F.col("is_whole"), F.col("name"))
+    misread = F.col(f"event.`{schema.DAMAGED}`").isNotNull()
+    # Values of another type cost themselves only; a line that is no JSON tells nothing. What was
+    # not parsed must at least end as an object does.
+    event = F.when(
+        F.col("is_parsed"),
+        F.when(~misread | F.json_object_keys(line).isNotNull(), F.col("event.Event")),
+    ).when(F.contains(F.substring(line, -3, 3), F.lit("}")), F.col("name"))
     return parsed.select(
         "app",
         event.alias("Event"),
-        (event.isNull() | F.col(f"event.`{schema.DAMAGED}`").isNotNull()).alias("damaged"),
+        (event.isNull() | misread).alias("damaged"),
         F.when(event.isNotNull(), F.col("execution_id")).alias("execution_id"),
         "execution_run_id",
         "execution_batch_id",

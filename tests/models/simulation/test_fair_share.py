@@ -41,7 +41,10 @@ def test_a_link_slower_than_one_stream() -> None:
     link = FairShare[str](0.5, 2)
     link.submit(0.0, 0, 1.0, "a")
     assert link.next_end_s == pytest.approx(2.0)
-    assert link.current(1.0, 0) == ("a", pytest.approx(0.5))
+    current = link.current(1.0, 0)
+    assert current is not None
+    assert current[0] == "a"
+    assert current[1] == pytest.approx(0.5)
     assert link.current(1.0, 1) is None
 
 
