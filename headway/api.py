@@ -176,8 +176,8 @@ def _read(
     session: SparkSession | None,
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
-    from headway.profiler.reading import read_logs
     from headway.profiler.limits import UnpackLimits
+    from headway.profiler.reading import read_logs
 
     return read_logs(
         [sources] if isinstance(sources, str | Path) else list(sources),

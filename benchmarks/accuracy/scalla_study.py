@@ -12,25 +12,24 @@ import argparse
 import platform
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
+from scalla_workloads import DEFAULT, Predict, Workload, workloads
 
 from headway.errors import HeadwayError
 from headway.models.arrays import Array
-from headway.models.pipeline import tuple_latency, window_latency
-from headway.models.pipeline_as_published import published_tuple_latency, published_window_latency
-from headway.models.pipeline_latency import PipelineLatency
+from headway.models.pipeline import tuple_latency
+from headway.models.pipeline_as_published import (
+    ReducerArrivals,
+    published_tuple_latency,
+)
 from headway.models.pipeline_parameters import (
-    Finalizing,
     Pipeline,
-    PipelineJob,
-    PipelineNodes,
     PipelineSetting,
     pipeline_loads,
 )
@@ -50,35 +49,35 @@ are full near the highest rate that it names, 1.2 M/s; fixed work per poll and p
 very short periods cost something, as Table 4 suggests; the rest freely. None was changed after
 errors had been seen.
 
-Three predictions stand side by side:
+Five predictions stand side by side:
 
 * **corrected**: (L2)-(L8), (L13), with its own law for quantiles;
 * **independent**: the same means, phases taken as independent, and a normal law: what is left of
   the paper's model when its queue of the reducer is put right;
-* **published**: (L11), (L12), every queue by QNA from the variation of its arrivals, which is our
-  reading of a report that is not to be had; and a normal law, which the paper uses where it can
-  observe latencies, and Cantelli's bound, which it uses where it cannot.
+* **published**: (L11), (L12), with a normal law, which the paper uses where it can observe
+  latencies. How the batches that reach a reducer enter its G/G/1 queue stands in a report that is
+  not to be had. Three readings are shown: **in bulk**, with the variation that arrivals really
+  have; as if **Poisson**; as if **clocked**. The last two were added after the first gave 1/34.
+
+**The published columns are our readings and say little about the paper's own model.** On its
+cluster that got 31/34 and 19/22, which none of them does for the mean. The shares of the last
+column are from a real system with costs that were measured, so they are not a like-for-like
+competitor of the others either.
+
+Latencies whose second half exceeds the first by a fifth in a run are growing: such a setting has
+none, and a model that gives it one is wrong by -100 %.
+
+This page was made twice, with the same costs, formulas, seeds and settings. The first time there
+was no check for growth, and 6 mappers in the windowed word count counted as 25 % off. There the
+simulation hands batches to the mappers node by node, so those of one node work at the same time,
+which (R3) takes as independent: reducers are slowed down by 1.24 instead of 1.05 and fall behind.
+Tried by hand on this one setting, a random order gives 1.05 and no growth; the simulation was left
+as it was.
 """
 
 LEVEL = 0.99
 NUM_RUNS = 2
-DEFAULT = PipelineSetting(
-    num_nodes=10,
-    mappers_per_node=2,
-    reducers_per_node=2,
-    num_distributors=10,
-    input_period_s=0.005,
-    shuffle_period_s=0.2,
-    poll_period_s=0.2,
-)
-NODES = PipelineNodes(
-    num_cores=4,
-    link_bytes_per_s=118e6,
-    stream_bytes_per_s=118e6,
-    disk_bytes_per_s=100e6,
-    disk_write_s=0.0005,
-    distributor_bytes_per_s=118e6,
-)
+GROWTH = 1.2
 MAPPERS = (1, 2, 3, 4, 5, 6)
 POLL_PERIODS_S = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 RULE_PERIODS_S = (0.01, 0.1, 1.0)
@@ -88,97 +87,30 @@ CHOICES = {
     "poll_s": (0.02, 0.05, 0.1, 0.2, 0.4),
 }
 
-Predict: TypeAlias = Callable[[Pipeline], PipelineLatency]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """A job at the rate at which the paper ran it, and its limit of the mean latency."""
-
-    name: str
-    pipeline: Pipeline
-    limit_s: float
-
-    def at(self, setting: PipelineSetting) -> Pipeline:
-        """The same job at another setting."""
-        return replace(self.pipeline, setting=setting)
-
-    @property
-    def predictions(self) -> dict[str, Predict]:
-        """The three models, of windows for a windowed job, else of rows."""
-        if self.pipeline.finalizing is None:
-            ours, published = tuple_latency, published_tuple_latency
-        else:
-            ours, published = window_latency, published_window_latency
-        return {
-            "corrected": ours,
-            "independent": lambda pipeline: ours(pipeline).with_independent_phases(),
-            "published": published,
-        }
-
-
-def workloads() -> list[Workload]:
-    """Sessionization, word count, and word count in windows, as the paper sizes them."""
-    clicks = PipelineJob(
-        map_per_row_s=1e-6,
-        reduce_per_row_s=2e-6,
-        outputs_per_row=1.0,
-        input_row_bytes=30.0,
-        shuffle_row_bytes=30.0,
-        shuffle_fixed_s=0.0008,
-        fetch_fixed_s=0.003,
-        batch_fixed_s=20e-6,
-        map_cv=0.2,
-        reduce_cv=0.2,
-    )
-    tweets = replace(
-        clicks,
-        map_per_row_s=14e-6,
-        reduce_per_row_s=1.5e-6,
-        outputs_per_row=10.0,
-        input_row_bytes=140.0,
-        shuffle_row_bytes=15.0,
-    )
-    windows = Finalizing(num_keys=140_000, per_key_s=1e-5, slide_s=30.0)
-
-    def pipeline(job: PipelineJob, rate_per_s: float, final: Finalizing | None) -> Pipeline:
-        return Pipeline(
-            job=job,
-            nodes=NODES,
-            setting=DEFAULT,
-            rate_per_s=rate_per_s,
-            dispersion=1.0,
-            finalizing=final,
-        )
-
-    return [
-        Workload(name="sessionization", pipeline=pipeline(clicks, 8e6, None), limit_s=0.5),
-        Workload(name="word count", pipeline=pipeline(tweets, 1e6, None), limit_s=1.0),
-        Workload(name="windowed word count", pipeline=pipeline(tweets, 1e6, windows), limit_s=3.0),
-    ]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """One setting, predicted and simulated; times are infinite where unstable."""
+    """One setting, predicted and simulated; times are infinite where they grow."""
 
     workload: str
     varied: str
+    overloaded: bool
     mean_s: float
     p99_s: float
     predicted_mean_s: dict[str, float]
     predicted_p99_s: dict[str, float]
-    cantelli_s: float
 
     def error(self, model: str, *, of_p99: bool) -> float:
-        """Predicted over simulated, less one."""
-        if of_p99:
-            return self.predicted_p99_s[model] / self.p99_s - 1.0
-        return self.predicted_mean_s[model] / self.mean_s - 1.0
+        """Predicted over simulated, less one; 0 if both grow, -1 if only the simulated does."""
+        predicted_s = (self.predicted_p99_s if of_p99 else self.predicted_mean_s)[model]
+        true_s = self.p99_s if of_p99 else self.mean_s
+        if np.isinf(predicted_s) and np.isinf(true_s):
+            return 0.0
+        return predicted_s / true_s - 1.0
 
 
-def simulated_latencies_s(pipeline: Pipeline) -> Array:
-    """Latencies over some runs with different phases of all clocks."""
+def simulated_latencies_s(pipeline: Pipeline) -> Array | None:
+    """Latencies over some runs with different phases of all clocks; None if they grow."""
     at = pipeline.setting
     windowed = pipeline.finalizing is not None
     longest_s = float(max(at.shuffle_period_s, at.poll_period_s))
@@ -193,9 +125,15 @@ def simulated_latencies_s(pipeline: Pipeline) -> Array:
         )
         for run in range(NUM_RUNS)
     ]
-    return np.concatenate(
-        [trace.window_latency_s if windowed else trace.latency_s for trace in traces]
-    )
+    # Both are in the order of time.
+    runs = [trace.window_latency_s if windowed else trace.latency_s for trace in traces]
+    return None if any(is_growing(latencies_s) for latencies_s in runs) else np.concatenate(runs)
+
+
+def is_growing(latencies_s: Array) -> bool:
+    """Whether what comes later takes longer, or has not come to an end."""
+    early, late = np.array_split(latencies_s, 2)
+    return bool(late.mean() > GROWTH * early.mean() or np.isinf(latencies_s).any())
 
 
 def run_experiment(workload: Workload, varied: str, setting: PipelineSetting) -> Experiment:
@@ -204,19 +142,19 @@ def run_experiment(workload: Workload, varied: str, setting: PipelineSetting) ->
     pipeline = workload.at(setting)
     predicted = {name: predict(pipeline) for name, predict in workload.predictions.items()}
     mean_s = p99_s = float("inf")
-    # What is asked to do more than it can has no latency to simulate.
-    if bool(pipeline_loads(pipeline).stable):
-        latencies_s = simulated_latencies_s(pipeline)
+    overloaded = not bool(pipeline_loads(pipeline).stable)
+    latencies_s = None if overloaded else simulated_latencies_s(pipeline)
+    if latencies_s is not None:
         mean_s = float(latencies_s.mean())
         p99_s = float(np.quantile(latencies_s, LEVEL, method="inverted_cdf"))
     return Experiment(
         workload=workload.name,
         varied=varied,
+        overloaded=overloaded,
         mean_s=mean_s,
         p99_s=p99_s,
         predicted_mean_s={name: float(law.mean_s) for name, law in predicted.items()},
         predicted_p99_s={name: float(law.quantile_s(LEVEL)) for name, law in predicted.items()},
-        cantelli_s=float(predicted["published"].cantelli_bound_s(LEVEL)),
     )
 
 
@@ -287,44 +225,39 @@ def seconds(value: float) -> str:
 
 def detail_table(experiments: Sequence[Experiment], *, of_p99: bool) -> list[str]:
     """Every experiment and the error of each model."""
-    bound = " bound (Cantelli) |" if of_p99 else ""
+    models = list(experiments[0].predicted_mean_s)
     lines = [
-        f"| workload | setting | simulated | corrected | independent | published |{bound}",
-        "|---|---|---|---|---|---|" + ("---|" if of_p99 else ""),
+        f"| workload | setting | simulated | {' | '.join(models)} |",
+        "|---|---|---|" + "---|" * len(models),
     ]
     for one in experiments:
         true_s = one.p99_s if of_p99 else one.mean_s
-        if np.isinf(true_s):
-            continue
-        errors = " | ".join(
-            percent(one.error(model, of_p99=of_p99)) for model in one.predicted_mean_s
-        )
-        last = f" {percent(one.cantelli_s / true_s - 1.0)} |" if of_p99 else ""
-        lines.append(f"| {one.workload} | {one.varied} | {seconds(true_s)} | {errors} |{last}")
+        errors = " | ".join(percent(one.error(model, of_p99=of_p99)) for model in models)
+        simulated = "grows" if np.isinf(true_s) else seconds(true_s)
+        lines.append(f"| {one.workload} | {one.varied} | {simulated} | {errors} |")
     return lines
 
 
 def share_table(experiments: Sequence[Experiment]) -> list[str]:
     """How many experiments each model gets right within the paper's bands."""
-    settled = [one for one in experiments if np.isfinite(one.mean_s)]
-    observed = [one for one in settled if one.workload != "sessionization"]
-    lines = [
-        "| quantity | corrected | independent | published | the paper, on its cluster |",
-        "|---|---|---|---|---|",
-    ]
-    for label, chosen, of_p99, band, theirs in (
-        ("mean within 15 %", settled, False, 0.15, "31/34"),
+    observed = [one for one in experiments if one.workload != "sessionization"]
+    models = list(experiments[0].predicted_mean_s)
+    labels = (
+        ("mean within 15 %", experiments, False, 0.15, "31/34"),
         ("p99 within 20 %, both word counts", observed, True, 0.20, "19/22"),
-        ("p99 within 20 %, all", settled, True, 0.20, ""),
-    ):
+        ("p99 within 20 %, all", experiments, True, 0.20, ""),
+    )
+    lines = [
+        f"| quantity | {' | '.join(models)} | the paper, on its cluster |",
+        "|---|" + "---|" * (len(models) + 1),
+    ]
+    for label, chosen, of_p99, band, theirs in labels:
         cells = []
-        for model in settled[0].predicted_mean_s:
+        for model in models:
             errors = [abs(one.error(model, of_p99=of_p99)) for one in chosen]
             right = sum(error < band for error in errors)
-            cells.append(
-                f"{right}/{len(errors)} (median {percent(statistics.median(errors))[1:]}, "
-                f"largest {percent(max(errors)).lstrip('+')})"
-            )
+            middle, largest = (100.0 * value for value in (statistics.median(errors), max(errors)))
+            cells.append(f"{right}/{len(errors)} (median {middle:.1f} %, largest {largest:.0f} %)")
         lines.append(f"| {label} | {' | '.join(cells)} | {theirs} |")
     return lines
 
@@ -334,8 +267,11 @@ def phase_table(workload: Workload) -> list[str]:
     pipeline = workload.pipeline
     trace = simulate_pipeline(pipeline, length_s=6.0, seed=7, warmup_s=2.0, num_rows=50_000)
     simulated = trace.phase_means_s()
-    ours, published = tuple_latency(pipeline), published_tuple_latency(pipeline)
-    lines = ["| phase | simulated | corrected | published |", "|---|---|---|---|"]
+    ours, published = (
+        tuple_latency(pipeline),
+        published_tuple_latency(pipeline, ReducerArrivals.IN_BULK),
+    )
+    lines = ["| phase | simulated | corrected | published, in bulk |", "|---|---|---|---|"]
     for mine, theirs in zip(ours.parts, published.parts, strict=True):
         times = (simulated[mine.name], float(mine.mean_s), float(theirs.mean_s))
         lines.append(f"| {mine.name} | " + " | ".join(f"{1e3 * t:.2f} ms" for t in times) + " |")
@@ -404,7 +340,7 @@ def capacity_table(jobs: Sequence[Workload]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for job in jobs:
-        for model in ("corrected", "published"):
+        for model in ("corrected", "published, in bulk", "published, Poisson"):
             choice = best_choice(job, job.predictions[model])
             at_rate = replace(job.pipeline, rate_per_s=choice.rate_per_s)
             fast = replace(job, pipeline=at_rate)
@@ -425,7 +361,8 @@ def page() -> str:
         for job in jobs
         for varied, setting in varied_settings()
     ]
-    overloaded = [one for one in experiments if np.isinf(one.mean_s)]
+    overloaded = [one for one in experiments if one.overloaded]
+    experiments = [one for one in experiments if not one.overloaded]
     refused = ", ".join(f"{one.workload} at {one.varied}" for one in overloaded) or "none"
     made = (
         f"Made {datetime.now(UTC):%Y-%m-%d} by "
@@ -463,8 +400,9 @@ def page() -> str:
             "## Rules of thumb",
             "",
             "Mean latency at the rates of the paper's Table 4; bold if within the limit, a dash if",
-            "the hardware is asked for too much. The last lines are the settings that carry the",
-            "highest rate within the limit by the corrected model, run at the same rate.",
+            "the hardware is asked for too much or latencies grow. The last lines are the settings",
+            "that carry the highest rate within the limit by the corrected model, at the same",
+            "rate.",
             "",
             *rule_table(jobs),
             "",

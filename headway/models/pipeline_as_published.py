@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,13 +22,26 @@ from headway.models.shared_resources import published_slowdown
 _SHORTEST_RATIO = 1e-9
 
 
-def published_tuple_latency(pipeline: Pipeline) -> PipelineLatency:
+class ReducerArrivals(StrEnum):
+    """How the arrivals of batches at a reducer enter the paper's G/G/1 queue; it does not say."""
+
+    IN_BULK = "in bulk"
+    """As they are: all batches of a poll at once, then none for a period."""
+    POISSON = "Poisson"
+    """As if they came singly and at random."""
+    CLOCKED = "clocked"
+    """As if they came singly and evenly."""
+
+
+def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
     r"""Latency of a row of map output, as the paper models it.
 
     Parameters
     ----------
     pipeline : Pipeline
         Job, nodes, setting and rate; fields broadcast.
+    arrivals : ReducerArrivals
+        Reading of the reducer's queue, on which the result depends strongly.
 
     Returns
     -------
@@ -37,19 +52,21 @@ def published_tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     Notes
     -----
     theory.md (L11). What the paper leaves to a technical report that is not to be had is read as
-    follows: queues by QNA (Q5) with the variation of the real inter-arrival times; a row anywhere
-    in its batch, independently of when it came; fixed work belongs to the batches that cause it.
+    follows: queues by QNA (Q5); a row anywhere in its batch, independently of when it came; fixed
+    work belongs to the batches that cause it. That these readings are the paper's is not known.
     """
-    return _tuple_latency(pipeline, pipeline_loads(pipeline))
+    return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
 
 
-def published_window_latency(pipeline: Pipeline) -> PipelineLatency:
+def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
     r"""Latency of a windowed result, as the paper models it.
 
     Parameters
     ----------
     pipeline : Pipeline
         With ``finalizing``.
+    arrivals : ReducerArrivals
+        Reading of the reducer's queue.
 
     Returns
     -------
@@ -69,7 +86,7 @@ def published_window_latency(pipeline: Pipeline) -> PipelineLatency:
     if pipeline.finalizing is None:
         raise ValueError("a window latency needs the pipeline's finalizing")
     loads = pipeline_loads(pipeline)
-    row = _tuple_latency(pipeline, loads)
+    row = _tuple_latency(pipeline, loads, arrivals)
     stable = row.is_stable
     mean_score, sd_score = _max_normal_of(loads.num_mappers)
     _, slowdown = _cpu_slowdowns(pipeline, loads)
@@ -83,7 +100,9 @@ def published_window_latency(pipeline: Pipeline) -> PipelineLatency:
     return _independent(("last rows of all mappers", "finalize"), moments, stable)
 
 
-def _tuple_latency(pipeline: Pipeline, loads: PipelineLoads) -> PipelineLatency:
+def _tuple_latency(
+    pipeline: Pipeline, loads: PipelineLoads, arrivals: ReducerArrivals
+) -> PipelineLatency:
     at = pipeline.setting
     others_writing = loads.disk_busy * (1.0 - 1.0 / np.asarray(at.mappers_per_node, np.float64))
     others_fetching = (np.asarray(at.reducers_per_node, np.float64) - 1.0) * loads.fetch_busy
@@ -111,7 +130,7 @@ def _tuple_latency(pipeline: Pipeline, loads: PipelineLoads) -> PipelineLatency:
     )
     map_scv = _product_scv(loads.input_rows_scv, pipeline.job.map_cv)
     reduce_scv = _product_scv(loads.shuffle_rows_scv, pipeline.job.reduce_cv)
-    polled_scv = _polled_scv(loads.num_mappers, loads.batches_per_poll, at)
+    arrival_scv = _arrival_scv(arrivals, loads, at)
     moments = (
         _clock(at.input_period_s),
         _queue(at.input_period_s, 0.0, transfer_s, loads.input_rows_scv),
@@ -123,7 +142,7 @@ def _tuple_latency(pipeline: Pipeline, loads: PipelineLoads) -> PipelineLatency:
         (write_s, write_s**2 * loads.shuffle_rows_scv),
         _clock(at.poll_period_s),
         (fetch_s, fetch_s**2 * loads.shuffle_rows_scv),
-        _queue(batch_period_s, polled_scv, reduce_s, reduce_scv),
+        _queue(batch_period_s, arrival_scv, reduce_s, reduce_scv),
         _somewhere_in(reduce_s, reduce_scv),
     )
     return _independent(PHASES, moments, stable)
@@ -178,11 +197,16 @@ def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
     return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0
 
 
-def _polled_scv(num_mappers: Array, batches_per_poll: Array, at: PipelineSetting) -> Array:
-    """Squared variation of the time between batches: 0 within a poll, else whole poll periods."""
+def _arrival_scv(arrivals: ReducerArrivals, loads: PipelineLoads, at: PipelineSetting) -> Array:
+    """Squared variation of the time between two batches at a reducer."""
+    if arrivals is ReducerArrivals.POISSON:
+        return np.ones_like(loads.batches_per_poll)
+    if arrivals is ReducerArrivals.CLOCKED:
+        return np.zeros_like(loads.batches_per_poll)
+    # Nothing within a poll, else whole poll periods.
     in_poll = np.minimum(np.asarray(at.poll_period_s) / at.shuffle_period_s, 1.0)
-    filled = 1.0 - (1.0 - in_poll) ** num_mappers
-    return batches_per_poll * (2.0 - filled) / filled - 1.0
+    filled = 1.0 - (1.0 - in_poll) ** loads.num_mappers
+    return loads.batches_per_poll * (2.0 - filled) / filled - 1.0
 
 
 def _queue(

@@ -14,10 +14,11 @@ def facts(events: DataFrame) -> DataFrame:
     """One row per application and kind of event, SQL executions by the query run they belong to.
 
     Columns: app, Event, execution_run_id, num_lines, num_distinct (tasks, jobs, executions by
-    their ids; else null), first_id and last_id of them, num_damaged, num_failed (tasks), num_lost
-    (by the recorder), executor_ids (of tasks), plan (the longest of the latest batch) and, as
-    :func:`headway.profiler.tables.applications` has them: application_id, application_name,
-    spark_version, java_version, properties, executors, first_s and last_s (Timestamp).
+    their ids; else null), first_id and last_id of them, num_damaged, num_failed (tasks and jobs),
+    num_lost (by the recorder), executor_ids (of tasks), plan (the longest of the latest batch)
+    and, as :func:`headway.profiler.tables.applications` has them: application_id,
+    application_name, spark_version, java_version, properties, executors, first_s
+    and last_s (Timestamp).
     """
     from pyspark.sql import functions as F
 
@@ -35,7 +36,9 @@ def facts(events: DataFrame) -> DataFrame:
         at_s.alias("at_s"),
     )
     plan = F.col("physicalPlanDescription")
-    failed = (event == schema.TASK_END) & (F.col("Task End Reason.Reason") != "Success")
+    failed = ((event == schema.TASK_END) & (F.col("Task End Reason.Reason") != "Success")) | (
+        (event == schema.JOB_END) & (F.col("Job Result.Result") != "JobSucceeded")
+    )
     return events.groupBy("app", "Event", "execution_run_id").agg(
         F.count(F.lit(1)).alias("num_lines"),
         F.count_distinct(identity).alias("num_distinct"),

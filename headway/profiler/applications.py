@@ -97,7 +97,7 @@ def profile_application(
             f"failed or were not seen to end; {_RECORD_NEXT_TIME}"
         )
     endless = receivers(stages) if is_dstreams else []
-    lifetime = _lifetime(facts, stages, coverage)
+    lifetime = _lifetime(facts, stages)
     busy_s = covered_s(stage for stage in stages if stage not in endless)
     cluster, notes = _cluster(facts, lifetime)
     if (damaged := num_damaged(stage_runs)) > 0:
@@ -113,7 +113,7 @@ def profile_application(
         num_jobs=max(
             facts.count(schema.JOB_START).num_distinct, facts.count(schema.JOB_END).num_distinct
         ),
-        num_jobs_failed=len({stage.job_id for stage in stages if stage.failed}),
+        num_jobs_failed=facts.num_failed_jobs,
         dstreams=dstreams_profile(steady, len(endless)) if steady else None,
         stages=(
             typical_stages(steady) if steady else recorded_stages(listed, stages, lifetime.start_s)
@@ -138,16 +138,14 @@ def _not_listed(
     return [stage for stage in stages if stage.stage_id not in ids]
 
 
-def _lifetime(
-    facts: ApplicationFacts, stages: Sequence[StageSums], coverage: Coverage
-) -> _Lifetime:
+def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> _Lifetime:
     """The time of the application; a log without its start or end has at least its stages."""
     starts_s = [stage.start_s for stage in stages if stage.start_s is not None]
     ends_s = [stage.end_s for stage in stages if stage.end_s is not None]
-    if coverage.has_start and facts.first_s is not None and is_instant(facts.first_s):
-        starts_s.append(facts.first_s)
-    if coverage.has_end and facts.last_s is not None and is_instant(facts.last_s):
-        ends_s.append(facts.last_s)
+    if facts.started_s is not None and is_instant(facts.started_s):
+        starts_s.append(facts.started_s)
+    if facts.ended_s is not None and is_instant(facts.ended_s):
+        ends_s.append(facts.ended_s)
     return _Lifetime(min(starts_s), max(ends_s))
 
 

@@ -59,8 +59,9 @@ class ApplicationFacts:
     num_damaged: int
     num_lost: int
     num_failed_tasks: int
-    first_s: float | None
-    last_s: float | None
+    num_failed_jobs: int
+    started_s: float | None
+    ended_s: float | None
     plans: Mapping[str, str]
     stages: StageCounts
 
@@ -173,6 +174,9 @@ def _application_facts(app: int, rows: Sequence[Row], stages: StageCounts) -> Ap
     def latest(name: str) -> str | None:
         return max((row[name] for row in rows if row[name] is not None), default=None)
 
+    def failed(event: str) -> int:
+        return sum(row["num_failed"] for row in rows if row["Event"] == event)
+
     counts = {
         event: EventCount(
             num_lines=sum(row["num_lines"] for row in rows if row["Event"] == event),
@@ -200,12 +204,17 @@ def _application_facts(app: int, rows: Sequence[Row], stages: StageCounts) -> Ap
         counts=counts,
         num_damaged=sum(row["num_damaged"] for row in rows),
         num_lost=sum(max(row["num_lost"] or 0, 0) for row in rows),
-        num_failed_tasks=sum(row["num_failed"] for row in rows),
-        first_s=min((row["first_s"] for row in rows if row["first_s"] is not None), default=None),
-        last_s=max((row["last_s"] for row in rows if row["last_s"] is not None), default=None),
+        num_failed_tasks=failed(schema.TASK_END),
+        num_failed_jobs=failed(schema.JOB_END),
+        started_s=_of_event(rows, schema.APPLICATION_START, "first_s"),
+        ended_s=_of_event(rows, schema.APPLICATION_END, "last_s"),
         plans={row["execution_run_id"] or "": row["plan"] for row in rows if row["plan"]},
         stages=stages,
     )
+
+
+def _of_event(rows: Sequence[Row], event: str, name: str) -> float | None:
+    return next((row[name] for row in rows if row["Event"] == event), None)
 
 
 def _executors(events: Iterable[Row]) -> tuple[Executor, ...]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+_FREE_TEXTS = ("application_id", "application_name", "spark_version", "java_version")
+
+
 def shown_tables(events: DataFrame) -> EventTables:
     """The tables of some logs, fit to be shown.
 
@@ -26,15 +29,8 @@ def shown_tables(events: DataFrame) -> EventTables:
     sources = batches.selectExpr("explode(sources.description) AS text")
     return tables._replace(
         applications=_replaced(
-            applications.withColumns(
-                {
-                    "properties": _safe_properties(applications),
-                }
-            ),
-            {
-                name: redact
-                for name in ("application_id", "application_name", "spark_version", "java_version")
-            },
+            applications.withColumn("properties", _safe_properties(applications)),
+            dict.fromkeys(_FREE_TEXTS, redact),
         ),
         queries=_replaced(queries, {"query_name": redact}),
         batches=_without_offsets(
@@ -44,7 +40,7 @@ def shown_tables(events: DataFrame) -> EventTables:
 
 
 def write_tables(events: DataFrame, folder: Path) -> tuple[Path, ...]:
-    """Write every table as Parquet into a sub-folder of its name; those that are there are replaced.
+    """Write every table as Parquet into a sub-folder of its name, in place of what is there.
 
     Raises
     ------

@@ -348,7 +348,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
     durations_s = np.array([batch.duration_s for batch in run.batches])
     return ObservedSetting(
         query_id=run.query_id,
-        query_name=run.query_name,
+        query_name=None if run.query_name is None else redact(run.query_name),
         configuration=run.configuration,
         rate_per_s=run.rate_per_s,
         num_batches=len(rows),

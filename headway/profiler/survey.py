@@ -94,14 +94,9 @@ def profile_together(
     InputError
         If they hold several different jobs or applications.
     """
-    streaming = [
-        app for app, facts in logs.applications.items() if facts.count(schema.QUERY_PROGRESS).num_lines
-    ]
-    if streaming or queries:
+    if logs.batches or queries:
         return summarize(logs, event_logs, queries, version)
-    names = [
-        event_logs[app].name for app, facts in logs.applications.items() if facts.has_events
-    ]
+    names = [event_logs[app].name for app, facts in logs.applications.items() if facts.has_events]
     if not names:
         raise EventLogError(f"{listed(log.name for log in event_logs.values())}: {NO_EVENT}")
     if len(names) != 1:

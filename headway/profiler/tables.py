@@ -90,8 +90,8 @@ def shown_properties() -> Column:
 def queries(events: DataFrame) -> DataFrame:
     """One row per run of a streaming query.
 
-    Columns: app, query_id, run_id, query_name, started_s (of the first batch), num_batches (reported), first_batch_id,
-    last_batch_id, terminated (seen to end), failed (with an exception).
+    Columns: app, query_id, run_id, query_name, started_s (of the first batch), num_batches
+    (reported), first_batch_id, last_batch_id, terminated (seen to end), failed (with an exception).
     """
     from pyspark.sql import functions as F
 

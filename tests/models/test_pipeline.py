@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.models.order_statistics import max_normal
 from headway.models.pipeline import tuple_latency, window_latency
-from headway.models.pipeline_as_published import published_tuple_latency, published_window_latency
-from headway.models.pipeline_latency import PHASES
+from headway.models.pipeline_as_published import (
+    ReducerArrivals,
+    published_tuple_latency,
+    published_window_latency,
+)
+from headway.models.pipeline_latency import PHASES, PipelineLatency
 from headway.models.pipeline_parameters import (
     Finalizing,
     Pipeline,
@@ -23,6 +26,16 @@ from headway.models.simulation.pipeline import simulate_pipeline
 from tests.models.pipeline_cases import pipeline
 
 LEVELS = np.array([0.5, 0.95, 0.99])
+
+
+def published(case: Pipeline) -> PipelineLatency:
+    return published_tuple_latency(case, ReducerArrivals.IN_BULK)
+
+
+def published_window(case: Pipeline) -> PipelineLatency:
+    return published_window_latency(case, ReducerArrivals.IN_BULK)
+
+
 SHORT = 1e-6
 
 
@@ -94,54 +107,6 @@ def test_batches_that_vary_together() -> None:
     assert float(latency.variance_s2) == pytest.approx(common + place, rel=0.02)
 
 
-def test_published_phases() -> None:
-    latency = published_tuple_latency(pipeline(0.2, 0.2, 0.3, map_busy=0.3))
-    assert [part.name for part in latency.parts] == list(PHASES)
-    by_name = {part.name: part for part in latency.parts}
-    service = 0.3 * 0.2 / 8.0
-    update = by_name["update"]
-    assert float(update.mean_s) == pytest.approx(service / 2.0)
-    assert float(update.variance_s2) == pytest.approx(service**2 / 12.0)
-    poll = by_name["wait for the poll"]
-    assert (float(poll.mean_s), float(poll.variance_s2)) == pytest.approx((0.1, 0.04 / 12.0))
-    # Eight batches at a time: gaps of 0 seven times, then of a period, so a variation of 7.
-    queue = by_name["queue of the reducer"]
-    assert float(queue.mean_s) == pytest.approx(0.3 / 0.7 * 7.0 / 2.0 * service)
-    assert float(latency.covariance_s2) == pytest.approx(0.0, abs=1e-12)
-    assert float(latency.quantile_s(0.99)) == pytest.approx(
-        float(latency.mean_s + 2.32635 * latency.sd_s), rel=1e-5
-    )
-
-
-def test_published_cpu_share() -> None:
-    # 4 cores, 2 mappers of 0.3 and 4 reducers of 0.7: a reducer is left 4 - 2.7 cores, so one.
-    spare = published_tuple_latency(pipeline(0.2, 0.2, 0.7, mappers=2, reducers=4, num_cores=4))
-    alone = published_tuple_latency(pipeline(0.2, 0.2, 0.7, mappers=2, reducers=4, num_cores=64))
-    assert float(spare.parts[-1].mean_s) == pytest.approx(float(alone.parts[-1].mean_s))
-    full = published_tuple_latency(
-        pipeline(0.2, 0.2, 0.7, map_busy=0.5, mappers=2, reducers=4, num_cores=4)
-    )
-    # Now 0.9 of one: a mapper at 0.5 gets 4 - 0.5 - 2.8 = 0.7.
-    slowed = {part.name: part for part in full.parts}
-    base = {part.name: part for part in published_tuple_latency(
-        pipeline(0.2, 0.2, 0.7, map_busy=0.5, mappers=2, reducers=4, num_cores=64)
-    ).parts}  # fmt: skip
-    assert float(slowed["update"].mean_s / base["update"].mean_s) == pytest.approx(1.0 / 0.9)
-    assert float(slowed["map"].mean_s / base["map"].mean_s) == pytest.approx(1.0 / 0.7)
-
-
-def test_published_window() -> None:
-    final = Finalizing(num_keys=10, per_key_s=0.01, slide_s=5.0)
-    case = pipeline(0.2, 0.2, 0.3, finalizing=final)
-    row, window = published_tuple_latency(case), published_window_latency(case)
-    largest = max_normal(8)
-    last, finalize = window.parts
-    assert float(last.mean_s) == pytest.approx(float(row.mean_s + largest.mean * row.sd_s))
-    assert float(last.variance_s2) == pytest.approx(float(largest.sd**2 * row.variance_s2))
-    assert float(finalize.mean_s) == pytest.approx(1.1 * 0.1 / 2.0)
-    assert float(finalize.variance_s2) == pytest.approx(0.99 * 0.01 / 12.0)
-
-
 def test_window_of_many_mappers_waits_for_a_whole_shuffle_period() -> None:
     final = Finalizing(num_keys=1, per_key_s=1e-9, slide_s=5.0)
     case = pipeline(0.2, 0.3, 1e-4, map_busy=SHORT, mappers=500, num_cores=1000, finalizing=final)
@@ -153,7 +118,7 @@ def test_settings_broadcast() -> None:
     final = Finalizing(num_keys=10, per_key_s=0.01, slide_s=5.0)
     together = pipeline(shuffle, poll, 0.5, noise=0.2, dispersion=2.0, finalizing=final)
     for model in (
-        tuple_latency, window_latency, published_tuple_latency, published_window_latency,
+        tuple_latency, window_latency, published, published_window,
     ):  # fmt: skip
         latency = model(together)
         quantiles = latency.quantile_s(0.99)
@@ -183,7 +148,7 @@ def test_settings_broadcast() -> None:
     ],
 )
 def test_overload_is_infinite(case: Pipeline) -> None:
-    for model in (tuple_latency, published_tuple_latency):
+    for model in (tuple_latency, published):
         latency = model(case)
         assert not latency.is_stable
         assert np.all(np.isinf(latency.quantile_s(LEVELS)))
@@ -191,7 +156,7 @@ def test_overload_is_infinite(case: Pipeline) -> None:
         assert all(np.isinf(part.mean_s) for part in latency.parts)
     if case.finalizing is not None:
         assert np.isinf(window_latency(case).mean_s)
-        assert np.isinf(published_window_latency(case).mean_s)
+        assert np.isinf(published_window(case).mean_s)
 
 
 @st.composite
@@ -225,7 +190,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
 @given(pipelines())
 def test_laws(case: Pipeline) -> None:
     for model in (
-        tuple_latency, window_latency, published_tuple_latency, published_window_latency,
+        tuple_latency, window_latency, published, published_window,
     ):  # fmt: skip
         latency = model(case)
         quantiles = latency.quantile_s(LEVELS[:, np.newaxis])
@@ -246,27 +211,36 @@ def test_laws(case: Pipeline) -> None:
 def test_latency_rises_with_the_rate(case: Pipeline) -> None:
     # Rows of a batch vary less, in proportion, at a higher rate: only without that is it a law.
     steady = replace(case, dispersion=0.0)
-    for model in (tuple_latency, published_tuple_latency):
+    for model in (tuple_latency, published):
         mean = np.minimum(model(steady).mean_s, 1e9)
         assert np.all(mean[1:] >= mean[:-1] * (1.0 - 1e-9))
 
 
-def errors(case: Pipeline, *, num_runs: int, length_s: float) -> tuple[float, float, float]:
-    """Corrected mean, sd and p99 of rows over simulated, less one."""
-    rows = np.concatenate(
-        [
-            simulate_pipeline(
-                case, length_s=length_s, seed=seed, warmup_s=2.0, num_rows=20_000,
-                most_jobs_per_fetch=24,
-            ).latency_s
-            for seed in range(num_runs)
-        ]
-    )  # fmt: skip
-    latency = tuple_latency(case)
-    return (
-        float(latency.mean_s) / rows.mean() - 1.0,
-        float(latency.sd_s) / rows.std() - 1.0,
-        float(latency.quantile_s(0.99)) / float(np.quantile(rows, 0.99)) - 1.0,
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Corrected over simulated, less one; and the standard error of the simulated mean."""
+
+    mean: float
+    sd: float
+    p99: float
+    standard_error: float
+
+
+def errors(case: Pipeline, *, num_runs: int, length_s: float) -> Errors:
+    runs = [
+        simulate_pipeline(
+            case, length_s=length_s, seed=seed, warmup_s=2.0, num_rows=20_000,
+            most_jobs_per_fetch=24,
+        ).latency_s
+        for seed in range(num_runs)
+    ]  # fmt: skip
+    rows, latency = np.concatenate(runs), tuple_latency(case)
+    spread = float(np.std([run.mean() for run in runs], ddof=1))
+    return Errors(
+        mean=float(latency.mean_s) / rows.mean() - 1.0,
+        sd=float(latency.sd_s) / rows.std() - 1.0,
+        p99=float(latency.quantile_s(0.99)) / float(np.quantile(rows, 0.99)) - 1.0,
+        standard_error=spread / rows.mean() / num_runs**0.5,
     )
 
 
@@ -288,9 +262,9 @@ def errors(case: Pipeline, *, num_runs: int, length_s: float) -> tuple[float, fl
     ],
 )  # fmt: skip
 def test_against_simulation(case: Pipeline, mean_error: float, p99_error: float) -> None:
-    mean, _, p99 = errors(case, num_runs=2, length_s=3.0)
-    assert abs(mean) < mean_error
-    assert abs(p99) < p99_error
+    error = errors(case, num_runs=2, length_s=3.0)
+    assert abs(error.mean) < mean_error
+    assert abs(error.p99) < p99_error
 
 
 def test_independent_phases_are_what_is_wrong() -> None:
@@ -306,14 +280,15 @@ def test_independent_phases_are_what_is_wrong() -> None:
 @pytest.mark.parametrize("poll", [0.02, 0.2, 1.0])
 @pytest.mark.parametrize("busy", [0.3, 0.6, 0.85])
 def test_grid_against_simulation(shuffle: float, poll: float, busy: float) -> None:
-    mean, sd, p99 = errors(
+    # Phases of the clocks last for a whole run: means of runs differ by up to 5 %.
+    error = errors(
         pipeline(shuffle, poll, busy, noise=0.2),
-        num_runs=4,
+        num_runs=8,
         length_s=4.0 + 8.0 * max(shuffle, poll),
     )
-    assert abs(mean) < 0.02
-    assert abs(sd) < 0.08
-    assert abs(p99) < 0.04
+    assert abs(error.mean) < 0.015 + 2.0 * error.standard_error
+    assert abs(error.sd) < 0.08
+    assert abs(error.p99) < 0.03 + 2.0 * error.standard_error
 
 
 @pytest.mark.statistical
@@ -333,9 +308,9 @@ def test_shared_cores_against_simulation(
         shuffle, poll, busy, num_nodes=2, mappers=mappers, reducers=reducers, num_cores=cores,
         noise=0.2,
     )  # fmt: skip
-    mean, _, p99 = errors(case, num_runs=6, length_s=6.0)
-    assert abs(mean) < mean_error
-    assert abs(p99) < 0.07
+    error = errors(case, num_runs=6, length_s=6.0)
+    assert abs(error.mean) < mean_error
+    assert abs(error.p99) < 0.07
 
 
 WINDOWS = [
@@ -386,7 +361,7 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="finalizing"):
         window_latency(pipeline())
     with pytest.raises(ValueError, match="finalizing"):
-        published_window_latency(pipeline())
+        published_window(pipeline())
     with pytest.raises(ValueError, match="poll_period_s must be positive"):
         pipeline(poll_period_s=0.0)
     with pytest.raises(ValueError, match="finite"):

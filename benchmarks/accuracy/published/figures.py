@@ -1,0 +1,148 @@
+"""One figure of another tool beside ours, and the tables that ours come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from headway.profiler import schema
+from headway.profiler.aggregates import stage_runs
+from headway.profiler.collect import CollectedLogs
+from headway.profiler.tables import event_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Value: TypeAlias = float | str | None
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+
+MS_PER_S = 1e3
+NS_PER_S = 1e9
+# Instants are floats of seconds here and whole milliseconds there.
+_EXACT = 1e-2
+
+
+class Mechanism(NamedTuple):
+    """Why a figure differs, and what ours comes to when it is computed as the other tool does."""
+
+    why: str
+    ours_their_way: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of another tool and ours, in the unit of the other tool.
+
+    Parameters
+    ----------
+    name : str
+        What the figure is, with its unit.
+    of : str
+        Whose figure: the log, and the job, stage or task in it.
+    theirs, ours : float, str or None
+        The values.
+    rounding : float
+        How far the other tool rounds.
+    mechanism : Mechanism, optional
+        Why they differ, where they may.
+    """
+
+    name: str
+    of: str
+    theirs: Value
+    ours: Value
+    rounding: float = _EXACT
+    mechanism: Mechanism | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both say the same, up to rounding."""
+        return self._agrees(self.ours)
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether both say the same, or do so once ours is computed their way."""
+        return self.is_equal or (
+            self.mechanism is not None and self._agrees(self.mechanism.ours_their_way)
+        )
+
+    @property
+    def difference(self) -> float:
+        """Ours less theirs; infinite where they are not two numbers."""
+        if isinstance(self.ours, str | None) or isinstance(self.theirs, str | None):
+            return 0.0 if self.is_equal else math.inf
+        return self.ours - self.theirs
+
+    def _agrees(self, ours: Value) -> bool:
+        if isinstance(ours, str | None) or isinstance(self.theirs, str | None):
+            return ours == self.theirs
+        return math.isclose(ours, self.theirs, rel_tol=1e-9, abs_tol=self.rounding)
+
+
+class LogTables(NamedTuple):
+    """What the profiler makes of one log; rows as its tables have them."""
+
+    application: Mapping[str, Any]
+    jobs: Rows
+    stages: Rows
+    tasks: Rows
+    stage_runs: Rows
+    num_sql_executions: int
+
+    def tasks_of(self, stage_id: int, attempt_id: int) -> Rows:
+        """The tasks of one attempt of a stage."""
+        return [
+            task
+            for task in self.tasks
+            if (task["stage_id"], task["attempt_id"]) == (stage_id, attempt_id)
+        ]
+
+
+def tables_of_logs(
+    events: DataFrame, collected: CollectedLogs, apps: Mapping[str, int]
+) -> dict[str, LogTables]:
+    """The tables of some logs, by their names.
+
+    Parameters
+    ----------
+    events : DataFrame
+        From :func:`headway.profiler.events.read_events`.
+    collected : CollectedLogs
+        The same, from :func:`headway.profiler.collect.collect`.
+    apps : mapping of str to int
+        The number of each log that is wanted.
+    """
+    wanted = events.where(events["app"].isin(*apps.values()))
+    tables = event_tables(wanted)
+    rows = {
+        name: _by_app(table)
+        for name, table in (
+            ("applications", tables.applications),
+            ("jobs", tables.jobs),
+            ("stages", tables.stages),
+            ("tasks", tables.tasks),
+            ("stage_runs", stage_runs(wanted)),
+        )
+    }
+    return {
+        name: LogTables(
+            application=rows["applications"][app][0],
+            jobs=rows["jobs"].get(app, []),
+            stages=rows["stages"].get(app, []),
+            tasks=rows["tasks"].get(app, []),
+            stage_runs=rows["stage_runs"].get(app, []),
+            num_sql_executions=collected.applications[app]
+            .count(schema.SQL_EXECUTION_START)
+            .num_distinct,
+        )
+        for name, app in apps.items()
+    }
+
+
+def _by_app(table: DataFrame) -> dict[int, list[Mapping[str, Any]]]:
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for row in table.collect():
+        found.setdefault(row["app"], []).append(row.asDict(recursive=True))
+    return found

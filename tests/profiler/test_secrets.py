@@ -1,0 +1,150 @@
+"""Secrets planted wherever a log can hold one are in nothing that Headway writes or prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headway import api
+from headway.profiler import schema
+from headway.profiler.redaction import ALLOWED_PROPERTIES
+from headway.report.profiles import profile_summary, survey_as_json, survey_as_text
+from headway.spec.profile_file import dump_profile
+from tests.profiler.event_log import AppLog, Event, Query, write_plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SECRET = "Kq7vXw2pZr9tBn4mLs6dHj3fGc8yTe5u"
+# As a path, in an address, as a property, as a token, as an option of a JVM.
+FORMS = (
+    f"s3a://AKIAIOSFODNN7EXAMPLE:{SECRET}@bucket/{SECRET}/orders",
+    f"jdbc:postgresql://db/orders?user=me&password={SECRET}",
+    f"-Djavax.net.ssl.keyStorePassword={SECRET}",
+    f"token: {SECRET}",
+)
+PLAN = """== Physical Plan ==
+WriteToDataSourceV2 (3)
++- StateStoreSave (2)
+   +- MicroBatchScan (1)
+
+(1) MicroBatchScan
+Arguments: {secret}
+
+(2) StateStoreSave
+Arguments: [key#1], state info [ checkpoint = {secret}, runId = x, opId = 0, ver = 0, \
+numPartitions = 4] stateStoreCkptIds = None, Update, 0, 0, 2
+
+(3) WriteToDataSourceV2
+Arguments: {secret}
+"""
+
+
+def planted(log: AppLog) -> list[str]:
+    """The lines of a log with secrets in every text that an application can choose."""
+    return [json.dumps(event) for event in _planted(log.events)]
+
+
+def _planted(events: list[Event]) -> Iterator[dict[str, Any]]:
+    for number, event in enumerate(events):
+        form = FORMS[number % len(FORMS)]
+        match event["Event"]:
+            case schema.ENVIRONMENT:
+                # Also behind allowed keys: what does not look like their value must not pass.
+                event["Spark Properties"] |= dict.fromkeys(sorted(ALLOWED_PROPERTIES), form)
+                event["Spark Properties"] |= {f"spark.custom.{n}": f for n, f in enumerate(FORMS)}
+                event["System Properties"] = {f"system.{n}": f for n, f in enumerate(FORMS)}
+                event["JVM Information"] = {"Java Version": form, "Java Home": form}
+                event["Classpath Entries"] = {form: form}
+            case schema.APPLICATION_START:
+                event["App Name"] = f"orders {form}"
+                event["User"] = form
+                yield {
+                    "Event": schema.SQL_EXECUTION_START,
+                    "executionId": 0,
+                    "rootExecutionId": 0,
+                    "description": form,
+                    "details": form,
+                    "physicalPlanDescription": PLAN.format(secret=form),
+                    "modifiedConfigs": {"spark.custom": form},
+                    "time": 1_790_000_000_000,
+                }
+            case schema.JOB_START:
+                event["Properties"] |= {"spark.custom": form, "callSite.short": form}
+            case schema.STAGE_COMPLETED:
+                event["Stage Info"] |= {"Stage Name": form, "Details": form}
+            case schema.TASK_END:
+                event["Task Info"] |= {"Host": form, "Accumulables": [{"Name": form}]}
+            case schema.QUERY_PROGRESS:
+                progress = event["progress"]
+                progress["name"] = f"orders {form}"
+                for source in progress["sources"]:
+                    source["description"] = f"FileStreamSource[{form}]"
+                    source["startOffset"] = source["endOffset"] = {"path": form}
+                progress["sink"] = {"description": f"FileSink[{form}]"}
+        yield event
+
+
+def texts_of(survey: api.Survey, spark: SparkSession) -> Iterator[str]:
+    yield survey_as_text(survey.logs)
+    yield survey_as_json(survey.logs, survey.failures)
+    for log in survey.logs:
+        if log.profile is not None:
+            yield dump_profile(log.profile)
+            yield profile_summary(log.profile)
+    for table in survey.tables:
+        yield str(spark.read.parquet(str(table)).collect())
+
+
+@pytest.mark.parametrize("kind", ["streaming", "batch"])
+def test_no_output_holds_a_planted_secret(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    log = AppLog(app_id="app-1")
+    if kind == "streaming":
+        log.add(Query(num_batches=12))
+    else:
+        from tests.profiler.event_log import Work
+
+        log.add_job([Work(rows=(5, 6))], 1_790_000_020.0)
+    lines = planted(log)
+    assert sum(line.count(SECRET) for line in lines) > 20
+    file = write_plain(lines, tmp_path / "log")
+    survey = api.survey(file, session=spark, tables=tmp_path / "tables")
+    (found,) = survey.logs
+    assert found.profile is not None, found.why_not
+    assert {path.name for path in survey.tables} == {
+        "applications", "queries", "batches", "jobs", "stages", "tasks", "plans",
+    }  # fmt: skip
+    for text in texts_of(survey, spark):
+        assert SECRET not in text
+        assert "AKIA" not in text
+    # What is harmless is still there.
+    assert "app-1" in dump_profile(found.profile)
+
+
+def test_tables_hold_what_the_log_tells(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_plain(AppLog(app_id="app-1").add(Query(num_batches=12)).lines, tmp_path / "log")
+    survey = api.survey(file, session=spark, tables=tmp_path / "tables")
+    tables = {path.name: spark.read.parquet(str(path)).collect() for path in survey.tables}
+    sizes = {name: len(rows) for name, rows in tables.items()}
+    assert sizes == {
+        "applications": 1,
+        "queries": 1,
+        "batches": 12,
+        "jobs": 12,
+        "stages": 24,
+        "tasks": 96,
+        "plans": 12,
+    }
+    (application,) = tables["applications"]
+    assert (application["application_id"], application["spark_version"]) == ("app-1", "4.0.1")
+    assert application["properties"] == {"spark.executor.memory": "3g"}
+    (query,) = tables["queries"]
+    assert (query["num_batches"], query["terminated"], query["failed"]) == (12, True, False)
+    assert tables["batches"][0]["sources"][0]["description"] == "KafkaV2[Subscribe[orders]]"
+    # Written again, they are replaced, not doubled.
+    again = api.survey(file, session=spark, tables=tmp_path / "tables")
+    assert spark.read.parquet(str(again.tables[2])).count() == 12
