@@ -96,9 +96,7 @@ def profile(
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-    found = profile_any(
-        sources, queries=queries, master=master, session=session, progress=progress
-    )
+    found = profile_any(sources, queries=queries, master=master, session=session, progress=progress)
     if isinstance(found, JobProfile):
         return found
     raise EventLogError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from headway.domain import JobProfile, TasksRule
+from headway.domain import JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
 
 _ROWS_MARGIN = 1.5
@@ -82,7 +82,10 @@ def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
     seen = [setting.configuration for setting in profile.settings]
     slots = [one.num_slots for one in seen]
     partitions = [one.shuffle_partitions for one in seen]
-    if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
+    if all(
+        stage.tasks_rule is TasksRule.SOURCE and stage.separation is not Separation.TOTALS
+        for stage in profile.stages
+    ):
         partition_range: tuple[float, float] = (0.0, np.inf)
     else:
         partition_range = (min(partitions), max(partitions))

@@ -49,7 +49,7 @@ def facts(events: DataFrame) -> DataFrame:
         F.sum("num_lost").alias("num_lost"),
         F.collect_set("Task Info.Executor ID").alias("executor_ids"),
         F.max_by(
-            plan, F.when(plan.isNotNull(), F.struct("execution_batch_id", F.length(plan)))
+            plan, F.when(plan.isNotNull(), F.struct("execution_batch_id", F.length(plan), plan))
         ).alias("plan"),
         F.max("App ID").alias("application_id"),
         F.max("App Name").alias("application_name"),

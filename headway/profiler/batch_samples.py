@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.profiler.offsets import read_offset
 from headway.profiler.samples import BatchSample, SourceSample, StageSample, StateSample
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
+
+# A row of headway.profiler.aggregates.stage_runs, or what stands for one.
+StageRow: TypeAlias = "Row | Mapping[str, Any]"
 
 # Spark's phase -> ours, in the order Spark runs them.
 PHASES = {
@@ -23,6 +26,23 @@ PHASES = {
     "commitBatch": "commit_batch",
     "commitOffsets": "commit_offsets",
 }
+# What only tasks tell.
+_OF_TASKS = (
+    "task_sd_s",
+    "task_max_s",
+    "run_s",
+    "cpu_s",
+    "gc_s",
+    "python_s",
+    "rows_largest",
+    "rows_written",
+    "input_bytes",
+    "shuffle_read_bytes",
+    "shuffle_write_bytes",
+    "spilled_bytes",
+    "peak_memory_bytes",
+    "peak_heap_bytes",
+)
 # Of the tasks of a stage: with fewer, those that are missing decide what the stage cost.
 LEAST_TASKS_RATIO = 0.5
 # Beyond these a number is damage, not a measurement.
@@ -48,7 +68,7 @@ def is_timed(report: Row) -> bool:
     )
 
 
-def is_usable(stages: Sequence[Row]) -> bool:
+def is_usable(stages: Sequence[StageRow]) -> bool:
     """Whether the stages of a batch are on record, each with most of its tasks."""
     return bool(stages) and all(
         not stage["failed"]
@@ -72,7 +92,7 @@ def stages_by_batch(stage_runs: Sequence[Row]) -> dict[int, list[Row]]:
 
 
 def batch_sample(
-    report: Row, stages: Sequence[Row], jvm_started_s: float, interval_s: float | None
+    report: Row, stages: Sequence[StageRow], jvm_started_s: float, interval_s: float | None
 ) -> BatchSample:
     """What one batch showed; its times and stages must be usable."""
     phases_s: dict[str, float] = {}
@@ -107,6 +127,33 @@ def source_samples(report: Row) -> tuple[SourceSample, ...]:
     )
 
 
+def whole_batch(report: Row, num_slots: int) -> dict[str, Any]:
+    """What stands for the stages of a batch where only its progress is on record.
+
+    One stage with a task on every slot, as long as ``addBatch``: it tells how the duration grows
+    with the rows, and nothing of other slots or partitions.
+    """
+    add_batch_s = (report["phases_s"] or {}).get("addBatch") or 0.0
+    nothing = dict.fromkeys(_OF_TASKS)
+    return nothing | {
+        "job_id": 0,
+        "stage_id": 0,
+        "attempt_id": 0,
+        "parent_ids": [],
+        "failed": False,
+        "shuffle_partitions": None,
+        "num_tasks": num_slots,
+        "num_finished": num_slots,
+        "rows_read": known_rows(report),
+        "task_mean_s": add_batch_s,
+        "launch_to_finish_s": add_batch_s,
+        "outside_run_s": 0.0,
+        "scheduler_delay_s": 0.0,
+        "rows_variance": 0.0,
+        "rows_time_covariance_s": 0.0,
+    }
+
+
 def _state(operators: Sequence[Any]) -> StateSample:
     def total(name: str) -> int:
         return sum(max(operator[name] or 0, 0) for operator in operators)
@@ -119,7 +166,7 @@ def _state(operators: Sequence[Any]) -> StateSample:
     )
 
 
-def _stage_sample(stage: Row, level: int) -> StageSample:
+def _stage_sample(stage: StageRow, level: int) -> StageSample:
     # Sums over the tasks seen stand for all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
@@ -129,6 +176,7 @@ def _stage_sample(stage: Row, level: int) -> StageSample:
     return StageSample(
         level=level,
         has_parents=bool(stage["parent_ids"]),
+        has_tasks=stage["task_max_s"] is not None,
         num_tasks=stage["num_tasks"],
         num_seen=min(stage["num_finished"], stage["num_tasks"]),
         rows_read=total("rows_read"),
@@ -154,7 +202,7 @@ def _stage_sample(stage: Row, level: int) -> StageSample:
     )
 
 
-def _levels(stages: Sequence[Row]) -> Mapping[int, int]:
+def _levels(stages: Sequence[StageRow]) -> Mapping[int, int]:
     """Level of each stage: behind its parents, and behind the jobs that came before."""
     levels: dict[int, int] = {}
     first_of_job, job_id = 0, None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
 _LEAST_BELIEVED_RATIO = 0.001  # ids further apart are damage, not gaps
+_LEAST_USUAL_RATIO = 0.99
 # Names of events that Spark itself writes begin so.
 _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
@@ -98,10 +99,19 @@ def gaps(coverage: Coverage) -> tuple[str, ...]:
 
 
 def _gaps(coverage: Coverage) -> Iterable[str]:
+    thin = False
     for name in ("tasks", "stages", "jobs", "batches", "executors"):
         share = getattr(coverage, name)
         if share.seen < share.expected:
             yield f"{share.expected - share.seen} of {share.expected} {name} missing"
+        # A few always are: of queries that were stopped, for instance.
+        thin |= share.ratio < _LEAST_USUAL_RATIO
+    if thin:
+        yield (
+            "events were dropped or left out; next time raise "
+            "spark.scheduler.listenerbus.eventqueue.capacity, set no "
+            "spark.eventLog.excludedPatterns, and keep every part of the log"
+        )
     if coverage.compacted:
         yield (
             "the log was compacted: finished work is gone; keep more with "
@@ -119,8 +129,8 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         yield f"{coverage.damaged_lines} damaged line(s) left out"
     if coverage.lost_events:
         yield (
-            f"{coverage.lost_events} events lost while recording; raise "
-            "spark.scheduler.listenerbus.eventqueue.capacity"
+            f"{coverage.lost_events} events lost while recording: the driver was too busy to hand "
+            "them on"
         )
 
 

@@ -241,6 +241,8 @@ def _fit_stage(
             per_row_s = min(per_row_s, dearest_s)
             fixed_s = total_s - per_row_s * mean_rows
         separation = Separation.PARTS
+    if not all(sample.has_tasks for sample in samples):
+        separation = Separation.TOTALS
     rule, num_source_tasks = _tasks_rule(runs, place)
     return StageProfile(
         name=f"stage {place}",

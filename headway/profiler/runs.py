@@ -11,14 +11,17 @@ import numpy as np
 from headway.domain import Configuration, QueryShape
 from headway.errors import EventLogError
 from headway.models.estimation import warm_up_length
+from headway.profiler import schema
 from headway.profiler.arrivals import BatchArrivals, arrival_series
 from headway.profiler.batch_samples import (
+    StageRow,
     batch_sample,
     is_timed,
     is_usable,
     known_rows,
     source_samples,
     stages_by_batch,
+    whole_batch,
 )
 from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_partitions
@@ -85,7 +88,18 @@ def steady_part(
     reports = _one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
-    stages = stages_by_batch(stage_runs)
+    jvm_started_s = _first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
+    notes = []
+    stages: Mapping[int, Sequence[StageRow]] = stages_by_batch(stage_runs)
+    if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
+        num_executors, cores = _executors_at(facts.executors, np.inf, label, log_name)
+        stages = {
+            report["batch_id"]: [whole_batch(report, num_executors * cores)] for report in reports
+        }
+        notes.append(
+            f"{label}: no tasks on record, only progress: what other cores or partitions would "
+            "cost cannot be told; record a classic session, or an event log"
+        )
     # The first batch has no interval that filled it, and pays for planning and class loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
     usable = [
@@ -101,14 +115,12 @@ def steady_part(
             f"most of their tasks, durations), at least {LEAST_BATCHES} needed"
         )
         return SteadyPart(None, (why,))
-    notes = []
     if len(usable) < len(filled):
         notes.append(
             f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: stages "
             "failed, too many tasks are missing, or numbers make no sense"
         )
     intervals_s = _intervals_s(reports)
-    jvm_started_s = _first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
     samples = [
         batch_sample(
             report,
@@ -231,7 +243,7 @@ def _executors_at(
     return len(alive), max(int(np.median(alive)), 1)
 
 
-def _shuffle_partitions(report: Row, stages: Sequence[Row]) -> int:
+def _shuffle_partitions(report: Row, stages: Sequence[StageRow]) -> int:
     """Partitions of the state, which the checkpoint fixed; without state those of the session.
 
     Where neither is on record, the tasks of the last stage.

@@ -16,11 +16,12 @@ class StageSample:
     """One stage of one batch: means over its tasks, and sums over them.
 
     Where tasks are missing, ``num_seen`` of ``num_tasks``, the sums are those of all tasks at the
-    mean of the ones seen.
+    mean of the ones seen. Without ``has_tasks`` it is the batch as a whole that stands here.
     """
 
     level: int
     has_parents: bool
+    has_tasks: bool
     num_tasks: int
     num_seen: int
     rows_read: float
@@ -155,7 +156,7 @@ class QueryRun:
     @property
     def tasks(self) -> Share:
         """Of the tasks of these batches, how many are on record."""
-        stages = [stage for batch in self.batches for stage in batch.stages]
+        stages = [stage for batch in self.batches for stage in batch.stages if stage.has_tasks]
         return Share(
             seen=sum(stage.num_seen for stage in stages),
             expected=sum(stage.num_tasks for stage in stages),

@@ -17,6 +17,7 @@ from headway.domain import (
     JobProfile,
     ObservedSetting,
     QueryShape,
+    Share,
 )
 from headway.errors import EventLogError, InputError
 from headway.profiler import schema
@@ -159,7 +160,8 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
     the mean of all is off by their share of it.
     """
     tasks = [run.tasks for run in runs]
-    missing = 1 - sum(share.seen for share in tasks) / sum(share.expected for share in tasks)
+    seen, expected = (sum(share.seen for share in tasks), sum(share.expected for share in tasks))
+    missing = 1 - Share(seen=seen, expected=expected).ratio
     if missing == 0:
         return fit.noise
     hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)

@@ -1,4 +1,4 @@
-"""Logs that were cut, lost lines, were doubled, shuffled and corrupted: what is left is what counts.
+"""Damaged logs: what is left of a log is what counts.
 
 Every damaged log is read in one pass with the others, and held against a plain recount of its
 lines.

@@ -14,6 +14,7 @@ import pytest
 
 from headway.domain import JobProfile, Separation, StageProfile, TasksRule
 from headway.errors import EventLogError, HeadwayError, InputError
+from headway.models.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.coverage import gaps
 from headway.profiler.events import read_events
@@ -236,6 +237,14 @@ CASES: dict[str, Callable[[], Sequence[str]]] = {
     "stateless": lambda: log(replace(PLAIN, operators=())).lines,
     "no executor": lambda: log(PLAIN).drop("ExecutorAdded").lines,
     "no streaming": lambda: log(PLAIN).drop("QueryProgressEvent").lines,
+    "progress only": lambda: [
+        '{"Event":"HeadwayRecorderStart"}',
+        *log(SMALL, LARGE, executors=(2, 2))
+        .drop("TaskEnd")
+        .drop("StageCompleted")
+        .drop("JobStart")
+        .lines,
+    ],
     "no tasks": lambda: log(PLAIN).drop("TaskEnd").lines,
     "no event": lambda: ['{"a": 1}', "{}"],
     "one batch": lambda: log(replace(PLAIN, num_batches=1)).lines,
@@ -682,3 +691,19 @@ def test_measured_runs_come_back(
             assert setting.batch_duration_mean_s == pytest.approx(
                 truth["batch_duration_s"]["mean"], rel=0.10
             )
+
+
+def test_progress_alone_tells_how_duration_grows_with_rows(profiled: Profiled) -> None:
+    profile = profiled("progress only")
+    assert {stage.separation for stage in profile.stages} == {Separation.TOTALS}
+    assert any("only progress" in note for note in profile.notes)
+    known = profiled("two settings")
+    for setting, other in zip(profile.settings, known.settings, strict=True):
+        assert setting.batch_duration_mean_s == other.batch_duration_mean_s
+        assert setting.modelled_duration_mean_s == pytest.approx(
+            setting.batch_duration_mean_s, rel=0.05
+        )
+    (first, second) = (setting.configuration for setting in profile.settings)
+    assert not predict(profile, replace(second, executors=8), profile.arrivals).calibrated
+    assert not predict(profile, replace(second, shuffle_partitions=32), profile.arrivals).calibrated
+    assert first.num_slots == second.num_slots == 4

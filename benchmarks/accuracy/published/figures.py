@@ -91,6 +91,11 @@ class LogTables(NamedTuple):
     stage_runs: Rows
     num_sql_executions: int
 
+    @property
+    def duration_s(self) -> float:
+        """From the start of the application to its end, both on record."""
+        return float(self.application["ended_s"] - self.application["started_s"])
+
     def tasks_of(self, stage_id: int, attempt_id: int) -> Rows:
         """The tasks of one attempt of a stage."""
         return [

@@ -1,0 +1,268 @@
+"""Our tables of published event logs against what other tools computed from the same logs.
+
+Every figure that means the same in both is compared. A difference needs its mechanism: our figure
+computed as the other tool does must then agree. What is left unexplained is marked as such.
+
+    python benchmarks/accuracy/published_logs.py ../shared/data --output docs/published-logs.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from published import history_server, rapids_tools, sparklens
+from published.figures import Figure, LogTables, tables_of_logs
+
+from headway.errors import HeadwayError
+from headway.profiler.collect import collect
+from headway.profiler.events import local_session_conf, read_events
+from headway.profiler.session import embedded_session
+from headway.profiler.sources import find_event_logs
+from headway.profiler.unpacking import unpack
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PREFACE = """\
+Event logs of Spark 1.2 to 3.5 that other projects published with what their own tools computed from
+them. Each figure that means the same in Headway's tables (`headway.profiler.tables`,
+`headway.profiler.aggregates`) is held against theirs, exactly: to the millisecond, the byte, the
+task. The files lie beside the repository.
+
+Where figures differ, "why" names the mechanism, and the mechanism is tested: our figure, computed
+again as the other tool computes it, has to come out as theirs. A difference without that is
+"unexplained" and fails the tests.
+"""
+
+# Files of other tools that hold nothing to compare, by the end of their names, and why.
+NOT_COMPARED_FILES = {
+    "HistoryServerExpectations/application_list_json_expectation.json": (
+        "the same list of applications, compared once"
+    ),
+    "_app_list_json_expectation.json": "the same list of applications, filtered",
+    "HistoryServerExpectations/one_app_json_expectation.json": "an entry of the same list",
+    "multiple_resource_profiles_expectation.json": "its log is not among the published ones here",
+    "rdd_list_storage_json_expectation.json": "Headway does not read what is cached",
+    "one_rdd_storage_json_expectation.json": "Headway does not read what is cached",
+    "rapids_duration_and_cpu_expectation.csv": "its log is not among the published ones here",
+    "dsv1_complex/apps_summary.csv": "its log is not among the published ones here",
+    "dsv1_complex/local-1626104300434/persql.csv": "its log is not among the published ones here",
+    "read_dsv2/apps_summary.csv": "its log is not among the published ones here",
+    "read_dsv2/local-1624371906627/persql.csv": "its log is not among the published ones here",
+    "simple_udf/local-1623281204390/persql.csv": "its log is not among the published ones here",
+    "removed_blockManagers_eventlog_expectation.csv": (
+        "when block managers went; Headway reads when executors went, another event"
+    ),
+    "unsupported_sql_eventlog_expectation.csv": "what a GPU could not run",
+}
+
+NOT_COMPARED_FIGURES = """\
+* Durations of SQL executions: Headway does not read their ends, it plans by jobs and stages.
+* The duration and core seconds of `truncated_eventlog`: the log has no end. The tool guesses one
+  from the last job or SQL execution; Headway says that the end is missing.
+* Bytes spilled to disk, result sizes, result serialization, shuffle write time, blocks fetched,
+  CPU time of deserialization, locality, hosts, storage memory: not in Headway's tables.
+* Records of input and of shuffle apart: Headway keeps their sum, and the sum is compared.
+* Peak metrics of executors per stage: Headway keeps the peak of a task's heap, which these answers
+  do not have.
+* Numbers of active and skipped tasks and stages, and exclusions of executors: states of a running
+  application.
+* Properties and free text that Headway does not read, because they may be secret.
+* What a GPU would gain.
+* Five applications of the History Server's list (`local-1642039451826`,
+  `application_1628109047826_1317105`, `app-20200706201101-0003`, `application_1555004656427_0144`,
+  `local-1426533911241`): their logs are not among the published ones here."""
+
+
+class Tool(NamedTuple):
+    """Another tool: the logs it was given, the files it left, and its figures beside ours."""
+
+    name: str
+    logs: Sequence[str]
+    answers: Sequence[str]
+    figures: Callable[[Path, Mapping[str, LogTables]], Iterator[Figure]]
+
+
+TOOLS = (
+    Tool(
+        "Spark History Server",
+        history_server.LOGS,
+        history_server.answers(),
+        history_server.figures,
+    ),
+    Tool("spark-rapids-tools", rapids_tools.LOGS, rapids_tools.answers(), rapids_tools.figures),
+    Tool("sparklens", sparklens.LOGS, sparklens.answers(), sparklens.figures),
+)
+
+
+def wanted_logs() -> list[str]:
+    """The logs that other tools computed something from, below the folder of event logs."""
+    return list(dict.fromkeys(log for tool in TOOLS for log in tool.logs))
+
+
+def compared(tool: Tool, expected: Path, tables: Mapping[str, LogTables]) -> list[Figure]:
+    """All figures that a tool and Headway both have.
+
+    Parameters
+    ----------
+    tool : Tool
+        The other tool.
+    expected : Path
+        The folder of what other tools computed.
+    tables : mapping of str to LogTables
+        Ours, of :func:`wanted_logs`.
+    """
+    return list(tool.figures(expected, tables))
+
+
+def read_tables(spark: SparkSession, event_logs: Path) -> dict[str, LogTables]:
+    """Our tables of :func:`wanted_logs`, read in one pass."""
+    names = wanted_logs()
+    logs = [log for name in names for log in find_event_logs([event_logs / name]).logs]
+    if len(logs) != len(names):
+        raise HeadwayError(f"{event_logs}: {len(logs)} logs found; expected {len(names)}")
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(logs, Path(folder))
+        events = read_events(spark, Path(folder)).persist()
+        collected = collect(events, _told)
+        _told("reading tables")
+        return tables_of_logs(events, collected, {name: app for app, name in enumerate(names)})
+
+
+def _told(step: str) -> None:
+    print(step, file=sys.stderr)
+
+
+def tool_section(tool: Tool, figures: Sequence[Figure]) -> list[str]:
+    """One row for each kind of figure."""
+    by_name: dict[str, list[Figure]] = {}
+    for figure in figures:
+        by_name.setdefault(figure.name, []).append(figure)
+    return [
+        f"## {tool.name}",
+        "",
+        f"{len(tool.answers)} files about {len(tool.logs)} logs. {_summary(figures)}",
+        "",
+        "| figure | compared | equal | largest difference, ours less theirs | why |",
+        "|---|---|---|---|---|",
+        *(_row(name, of_name) for name, of_name in by_name.items()),
+        "",
+    ]
+
+
+def _summary(figures: Sequence[Figure]) -> str:
+    num_equal = sum(figure.is_equal for figure in figures)
+    num_unexplained = sum(not figure.is_explained for figure in figures)
+    return (
+        f"{len(figures)} figures compared, {num_equal} equal, {len(figures) - num_equal} "
+        f"different, {num_unexplained} of those unexplained."
+    )
+
+
+def _row(name: str, figures: Sequence[Figure]) -> str:
+    different = [figure for figure in figures if not figure.is_equal]
+    if not different:
+        return f"| {name} | {len(figures)} | {len(figures)} | 0 | |"
+    largest = max(different, key=lambda figure: abs(figure.difference))
+    whys = {
+        figure.mechanism.why
+        if figure.is_explained and figure.mechanism is not None
+        else f"**unexplained**: {figure.of}: {figure.ours} here, {figure.theirs} there"
+        for figure in different
+    }
+    return (
+        f"| {name} | {len(figures)} | {len(figures) - len(different)} "
+        f"| {_signed(largest.difference)} ({largest.of}) | {'; '.join(sorted(whys))} |"
+    )
+
+
+def _signed(difference: float) -> str:
+    return "another text" if math.isinf(difference) else f"{difference:+.6g}"
+
+
+def why_not_compared(answer: str) -> str | None:
+    """Why a file of another tool is not compared; None if it is, or nobody said why not."""
+    return next((why for end, why in NOT_COMPARED_FILES.items() if answer.endswith(end)), None)
+
+
+def not_compared_section(expected: Path) -> list[str]:
+    """What is left out: files, and figures of the files that are compared."""
+    used = {answer for tool in TOOLS for answer in tool.answers}
+    reasons: dict[str, list[str]] = {}
+    for file in sorted(path for path in expected.rglob("*") if path.is_file()):
+        answer = file.relative_to(expected).as_posix()
+        if answer not in used:
+            why = why_not_compared(answer) or "**nobody said why**"
+            reasons.setdefault(why, []).append(answer.split("/resources/")[-1])
+    return [
+        "## What is not compared, and why",
+        "",
+        "Files:",
+        "",
+        *(f"* {why}: {', '.join(f'`{name}`' for name in names)}" for why, names in reasons.items()),
+        "",
+        "Figures of the files that are compared:",
+        "",
+        NOT_COMPARED_FIGURES,
+        "",
+    ]
+
+
+def page(data: Path) -> str:
+    """The whole page."""
+    expected = data / "expected"
+    if not expected.is_dir():
+        raise HeadwayError(f"{data}: no folder 'expected' in it with what other tools computed")
+    with embedded_session(
+        app_name="headway published logs", extra_conf=local_session_conf()
+    ) as spark:
+        tables = read_tables(spark, data / "eventlogs")
+    made = (
+        f"Made {datetime.now(UTC):%Y-%m-%d} by `python benchmarks/accuracy/published_logs.py`, "
+        f"headway {__version__}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{platform.system()}."
+    )
+    figures = {tool.name: compared(tool, expected, tables) for tool in TOOLS}
+    every = [figure for of_tool in figures.values() for figure in of_tool]
+    lines = [
+        "# Headway's tables against what other tools computed",
+        "",
+        PREFACE,
+        made,
+        "",
+        f"**{_summary(every)}**",
+        "",
+    ]
+    for tool in TOOLS:
+        lines += tool_section(tool, figures[tool.name])
+    return "\n".join(lines + not_compared_section(expected))
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("data", type=Path, help="folder with 'eventlogs' and 'expected' in it")
+    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+    arguments = parser.parse_args()
+    text = page(arguments.data)
+    if arguments.output is None:
+        print(text)
+    else:
+        arguments.output.write_text(text)
+        print(arguments.output)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HeadwayError as error:
+        sys.exit(f"published_logs: {error}")
