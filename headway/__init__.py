@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from headway.api import load_profile, plan, predict, profile, save_profile
+    from headway.api import load_profile, plan, predict, profile, save_profile, survey
     from headway.domain import (
         Arrivals,
         Configuration,
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
         Target,
     )
     from headway.errors import HeadwayError
+    from headway.profiler.recorder import record
 
 _HOMES = {
-    "headway.api": ("load_profile", "plan", "predict", "profile", "save_profile"),
+    "headway.api": ("load_profile", "plan", "predict", "profile", "save_profile", "survey"),
     "headway.domain": (
         "Arrivals",
         "Configuration",
@@ -34,6 +35,7 @@ _HOMES = {
         "Target",
     ),
     "headway.errors": ("HeadwayError",),
+    "headway.profiler.recorder": ("record",),
 }
 
 __all__ = [
@@ -49,7 +51,9 @@ __all__ = [
     "plan",
     "predict",
     "profile",
+    "record",
     "save_profile",
+    "survey",
 ]
 
 

@@ -18,6 +18,7 @@ from headway.models.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.coverage import gaps
 from headway.profiler.events import read_events
+from headway.profiler.redaction import redact
 from headway.profiler.sources import EventLog, find_event_logs
 from headway.profiler.summarize import summarize
 from headway.profiler.unpacking import unpack
@@ -637,7 +638,7 @@ def test_names_are_kept_in_the_file_and_harmless_in_messages(
     profile = profiled("hostile name", queries=[HOSTILE_NAME])
     (tmp_path / "profile.yaml").write_text(dump_profile(profile), encoding="utf-8")
     loaded = load_profile(tmp_path / "profile.yaml")
-    assert loaded.settings[0].query_name == profile.settings[0].query_name == HOSTILE_NAME
+    assert loaded.settings[0].query_name == profile.settings[0].query_name == redact(HOSTILE_NAME)
     with pytest.raises(InputError) as caught:
         profiled("hostile name", queries=["other"])
     assert str(caught.value).isprintable()

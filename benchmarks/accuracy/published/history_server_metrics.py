@@ -1,4 +1,4 @@
-"""Where the History Server's answers have the metrics of tasks, and which of our columns they are."""
+"""Where the answers of the History Server have metrics of tasks, and which columns are ours."""
 
 from __future__ import annotations
 

@@ -1,12 +1,16 @@
-"""The workloads of the VLDB'15 paper's study, its cluster, and the models that predict them."""
+"""One experiment of the VLDB'15 paper's study: a workload, a setting, predicted and simulated."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
+
+from headway.models.arrays import Array
 from headway.models.pipeline import tuple_latency, window_latency
 from headway.models.pipeline_as_published import (
     ReducerArrivals,
@@ -20,7 +24,13 @@ from headway.models.pipeline_parameters import (
     PipelineJob,
     PipelineNodes,
     PipelineSetting,
+    pipeline_loads,
 )
+from headway.models.simulation.pipeline import simulate_pipeline
+
+LEVEL = 0.99
+NUM_RUNS = 2
+GROWTH = 1.2
 
 DEFAULT = PipelineSetting(
     num_nodes=10,
@@ -111,3 +121,73 @@ def workloads() -> list[Workload]:
         Workload(name="word count", pipeline=pipeline(tweets, 1e6, None), limit_s=1.0),
         Workload(name="windowed word count", pipeline=pipeline(tweets, 1e6, windows), limit_s=3.0),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One setting, predicted and simulated; times are infinite where they grow."""
+
+    workload: str
+    varied: str
+    overloaded: bool
+    mean_s: float
+    p99_s: float
+    predicted_mean_s: dict[str, float]
+    predicted_p99_s: dict[str, float]
+
+    def error(self, model: str, *, of_p99: bool) -> float:
+        """Predicted over simulated, less one; 0 if both grow, -1 if only the simulated does."""
+        predicted_s = (self.predicted_p99_s if of_p99 else self.predicted_mean_s)[model]
+        true_s = self.p99_s if of_p99 else self.mean_s
+        if np.isinf(predicted_s) and np.isinf(true_s):
+            return 0.0
+        return predicted_s / true_s - 1.0
+
+
+def simulated_latencies_s(pipeline: Pipeline) -> Array | None:
+    """Latencies over some runs with different phases of all clocks; None if they grow."""
+    at = pipeline.setting
+    windowed = pipeline.finalizing is not None
+    longest_s = float(max(at.shuffle_period_s, at.poll_period_s))
+    traces = [
+        simulate_pipeline(
+            pipeline,
+            length_s=62.0 if windowed else 4.0 + 8.0 * longest_s,
+            seed=100 + run,
+            warmup_s=2.0 + 2.0 * longest_s,
+            num_rows=50_000,
+            most_jobs_per_fetch=12,
+        )
+        for run in range(NUM_RUNS)
+    ]
+    # Both are in the order of time.
+    runs = [trace.window_latency_s if windowed else trace.latency_s for trace in traces]
+    return None if any(is_growing(latencies_s) for latencies_s in runs) else np.concatenate(runs)
+
+
+def is_growing(latencies_s: Array) -> bool:
+    """Whether what comes later takes longer, or has not come to an end."""
+    early, late = np.array_split(latencies_s, 2)
+    return bool(late.mean() > GROWTH * early.mean() or np.isinf(latencies_s).any())
+
+
+def run_experiment(workload: Workload, varied: str, setting: PipelineSetting) -> Experiment:
+    """Predict and simulate one setting."""
+    print(f"{workload.name}: {varied}", file=sys.stderr, flush=True)
+    pipeline = workload.at(setting)
+    predicted = {name: predict(pipeline) for name, predict in workload.predictions.items()}
+    mean_s = p99_s = float("inf")
+    overloaded = not bool(pipeline_loads(pipeline).stable)
+    latencies_s = None if overloaded else simulated_latencies_s(pipeline)
+    if latencies_s is not None:
+        mean_s = float(latencies_s.mean())
+        p99_s = float(np.quantile(latencies_s, LEVEL, method="inverted_cdf"))
+    return Experiment(
+        workload=workload.name,
+        varied=varied,
+        overloaded=overloaded,
+        mean_s=mean_s,
+        p99_s=p99_s,
+        predicted_mean_s={name: float(law.mean_s) for name, law in predicted.items()},
+        predicted_p99_s={name: float(law.quantile_s(LEVEL)) for name, law in predicted.items()},
+    )
