@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
-        accuracy speed speed-profiling java clean
+        accuracy scalla speed speed-profiling java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -37,6 +37,9 @@ test-versions: java  ## the profiler's tests on each supported PySpark, in envir
 
 accuracy: $(READY) java  ## predicted against measured on recorded real runs -> docs/accuracy.md
 	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/accuracy.md
+
+scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
+	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md
 
 speed-profiling: $(READY) java  ## log to profile against plain decode -> docs/profiling-speed.md
 	$(BIN)/python benchmarks/speed/profiling.py $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md
