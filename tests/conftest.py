@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+# Sessions that tests start save no classes in the user's cache: that takes longer than the test.
+os.environ["HEADWAY_CACHE_DIR"] = os.devnull
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

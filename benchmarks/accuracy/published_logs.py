@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PREFACE = """\
-Event logs of Spark 1.2 to 3.5 that other projects published with what their own tools computed from
-them. Each figure that means the same in Headway's tables (`headway.profiler.tables`,
-`headway.profiler.aggregates`) is held against theirs, exactly: to the millisecond, the byte, the
-task. The files lie beside the repository.
+Event logs, from before Spark 1.4 to Spark 3.1, that other projects published with what their own
+tools computed from them. Each figure that means the same in Headway's tables
+(`headway.profiler.tables`, `headway.profiler.aggregates`) is held against theirs, exactly: to the
+millisecond, the byte, the task. The files lie beside the repository.
 
 Where figures differ, "why" names the mechanism, and the mechanism is tested: our figure, computed
 again as the other tool computes it, has to come out as theirs. A difference without that is
@@ -110,7 +110,7 @@ def wanted_logs() -> list[str]:
 
 
 def compared(tool: Tool, expected: Path, tables: Mapping[str, LogTables]) -> list[Figure]:
-    """All figures that a tool and Headway both have.
+    """All figures that a tool and Headway both have, each once.
 
     Parameters
     ----------
@@ -121,7 +121,9 @@ def compared(tool: Tool, expected: Path, tables: Mapping[str, LogTables]) -> lis
     tables : mapping of str to LogTables
         Ours, of :func:`wanted_logs`.
     """
-    return list(tool.figures(expected, tables))
+    figures = tool.figures(expected, tables)
+    # Several answers say the same of one thing.
+    return list({(figure.name, figure.of, figure.theirs): figure for figure in figures}.values())
 
 
 def read_tables(spark: SparkSession, event_logs: Path) -> dict[str, LogTables]:
@@ -152,8 +154,8 @@ def tool_section(tool: Tool, figures: Sequence[Figure]) -> list[str]:
         "",
         f"{len(tool.answers)} files about {len(tool.logs)} logs. {_summary(figures)}",
         "",
-        "| figure | compared | equal | largest difference, ours less theirs | why |",
-        "|---|---|---|---|---|",
+        "| figure | compared | equal | both 0 | largest difference, ours less theirs | why |",
+        "|---|---|---|---|---|---|",
         *(_row(name, of_name) for name, of_name in by_name.items()),
         "",
     ]
@@ -161,17 +163,19 @@ def tool_section(tool: Tool, figures: Sequence[Figure]) -> list[str]:
 
 def _summary(figures: Sequence[Figure]) -> str:
     num_equal = sum(figure.is_equal for figure in figures)
+    num_zero = sum(figure.is_zero for figure in figures)
     num_unexplained = sum(not figure.is_explained for figure in figures)
     return (
-        f"{len(figures)} figures compared, {num_equal} equal, {len(figures) - num_equal} "
-        f"different, {num_unexplained} of those unexplained."
+        f"{len(figures)} figures compared, {num_equal} equal ({num_zero} of them 0 on both sides), "
+        f"{len(figures) - num_equal} different, {num_unexplained} of those unexplained."
     )
 
 
 def _row(name: str, figures: Sequence[Figure]) -> str:
     different = [figure for figure in figures if not figure.is_equal]
+    num_zero = sum(figure.is_zero for figure in figures)
     if not different:
-        return f"| {name} | {len(figures)} | {len(figures)} | 0 | |"
+        return f"| {name} | {len(figures)} | {len(figures)} | {num_zero} | 0 | |"
     largest = max(different, key=lambda figure: abs(figure.difference))
     whys = {
         figure.mechanism.why
@@ -180,9 +184,21 @@ def _row(name: str, figures: Sequence[Figure]) -> str:
         for figure in different
     }
     return (
-        f"| {name} | {len(figures)} | {len(figures) - len(different)} "
+        f"| {name} | {len(figures)} | {len(figures) - len(different)} | {num_zero} "
         f"| {_signed(largest.difference)} ({largest.of}) | {'; '.join(sorted(whys))} |"
     )
+
+
+def always_zero_section(figures: Sequence[Figure]) -> list[str]:
+    """What these answers cannot tell: figures that are 0 wherever they were compared."""
+    told = {figure.name for figure in figures if not figure.is_zero}
+    silent = dict.fromkeys(figure.name for figure in figures if figure.name not in told)
+    return [
+        "## Compared, but never other than 0",
+        "",
+        "Agreement here says only that both find nothing: " + "; ".join(silent) + ".",
+        "",
+    ]
 
 
 def _signed(difference: float) -> str:
@@ -244,6 +260,7 @@ def page(data: Path) -> str:
     ]
     for tool in TOOLS:
         lines += tool_section(tool, figures[tool.name])
+    lines += always_zero_section(every)
     return "\n".join(lines + not_compared_section(expected))
 
 

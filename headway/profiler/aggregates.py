@@ -153,14 +153,3 @@ def _task_sums(events: DataFrame) -> DataFrame:
             )
         ),
     )
-
-
-def stage_counts(stage_runs: DataFrame) -> DataFrame:
-    """One row per application: num_attempts of stages, num_ended of them, num_tasks of those."""
-    from pyspark.sql import functions as F
-
-    return stage_runs.groupBy("app").agg(
-        F.count(F.lit(1)).alias("num_attempts"),
-        F.count("num_tasks").alias("num_ended"),
-        F.sum(F.greatest("num_tasks", F.lit(0))).alias("num_tasks"),
-    )

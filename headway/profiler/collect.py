@@ -36,7 +36,7 @@ class Executor(NamedTuple):
 
 
 class StageCounts(NamedTuple):
-    """Attempts of stages of an application: all that left a trace, and those seen to end."""
+    """Attempts of stages: all that left a trace, those seen to end, and the tasks of these."""
 
     num_attempts: int = 0
     num_ended: int = 0
@@ -91,35 +91,36 @@ def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs
     progress("reading batches")
     batches = _latest_batches(events, facts).collect()
     progress("joining batches to stages and tasks")
-    stage_runs = aggregates.stage_runs(events).persist()
-    try:
-        counts = {
-            row["app"]: StageCounts(row["num_attempts"], row["num_ended"], row["num_tasks"] or 0)
-            for row in aggregates.stage_counts(stage_runs).collect()
-        }
-        stages = _stages_of(stage_runs, batches, facts).collect()
-    finally:
-        stage_runs.unpersist()
-    by_app: dict[int, list[Row]] = defaultdict(list)
-    for row in facts:
-        by_app[row["app"]].append(row)
+    stages = _stages_of(aggregates.stage_runs(events), batches, facts).collect()
+    facts_of, stages_of = _by_application(facts), _by_application(stages)
     return CollectedLogs(
         applications={
-            app: _application_facts(app, by_app[app], counts.get(app, StageCounts()))
-            for app in sorted(by_app)
+            app: _application_facts(app, rows, _counted(stages_of.get(app, ())))
+            for app, rows in sorted(facts_of.items())
         },
         batches=batches,
         stage_runs=stages,
     )
 
 
-def of_application(logs: CollectedLogs, app: int) -> CollectedLogs:
-    """What belongs to one application."""
-    return CollectedLogs(
-        applications={app: logs.applications[app]},
-        batches=[row for row in logs.batches if row["app"] == app],
-        stage_runs=[row for row in logs.stage_runs if row["app"] == app],
-    )
+def each_application(logs: CollectedLogs) -> dict[int, CollectedLogs]:
+    """What belongs to each application."""
+    batches, stage_runs = _by_application(logs.batches), _by_application(logs.stage_runs)
+    return {
+        app: CollectedLogs(
+            applications={app: facts},
+            batches=batches.get(app, []),
+            stage_runs=stage_runs.get(app, []),
+        )
+        for app, facts in logs.applications.items()
+    }
+
+
+def _by_application(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    by_app: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_app[row["app"]].append(row)
+    return by_app
 
 
 def _latest_batches(events: DataFrame, facts: Sequence[Row]) -> DataFrame:
@@ -127,8 +128,7 @@ def _latest_batches(events: DataFrame, facts: Sequence[Row]) -> DataFrame:
     from pyspark.sql import functions as F
 
     batches = tables.batches(events)
-    reported = [row["num_lines"] for row in facts if row["Event"] == schema.QUERY_PROGRESS]
-    if max(reported, default=0) <= MOST_BATCHES_PER_RUN:
+    if not _is_long(facts):
         return batches
     latest = F.row_number().over(
         Window.partitionBy("app", "run_id").orderBy(F.desc("batch_id"), F.desc("num_rows"))
@@ -141,33 +141,30 @@ def _latest_batches(events: DataFrame, facts: Sequence[Row]) -> DataFrame:
 
 
 def _stages_of(stage_runs: DataFrame, batches: Sequence[Row], facts: Sequence[Row]) -> DataFrame:
-    """Stages of the batches; all stages of an application that has no batches."""
-    from functools import reduce
-    from operator import or_
-
+    """All stages, or where batches of a query were left behind those of its latest ones."""
     from pyspark.sql import functions as F
 
+    if not _is_long(facts):
+        return stage_runs
     first_batch: dict[tuple[int, str], int] = {}
     for row in batches:
         key = (row["app"], row["query_id"])
         first_batch[key] = min(row["batch_id"], first_batch.get(key, row["batch_id"]))
-    streaming = {app for app, _ in first_batch}
-    others = sorted({row["app"] for row in facts} - streaming)
-    wanted = F.col("app").isin(others) if others else F.lit(False)
-    if not any(batch_id > 0 for batch_id in first_batch.values()):
-        return stage_runs.where(wanted | F.col("query_id").isNotNull())
-    return stage_runs.where(
-        reduce(
-            or_,
-            (
-                (F.col("app") == app)
-                & (F.col("query_id") == query_id)
-                & (F.col("batch_id") >= batch_id)
-                for (app, query_id), batch_id in first_batch.items()
-            ),
-            wanted,
-        )
-    )
+    wanted = F.col("query_id").isNull()
+    for (app, query_id), batch_id in first_batch.items():
+        of_query = (F.col("app") == app) & (F.col("query_id") == query_id)
+        wanted = wanted | (of_query & (F.col("batch_id") >= batch_id))
+    return stage_runs.where(wanted)
+
+
+def _is_long(facts: Sequence[Row]) -> bool:
+    reported = [row["num_lines"] for row in facts if row["Event"] == schema.QUERY_PROGRESS]
+    return max(reported, default=0) > MOST_BATCHES_PER_RUN
+
+
+def _counted(stage_runs: Sequence[Row]) -> StageCounts:
+    ended = [max(row["num_tasks"], 0) for row in stage_runs if row["num_tasks"] is not None]
+    return StageCounts(num_attempts=len(stage_runs), num_ended=len(ended), num_tasks=sum(ended))
 
 
 def _application_facts(app: int, rows: Sequence[Row], stages: StageCounts) -> ApplicationFacts:

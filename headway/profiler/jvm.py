@@ -64,7 +64,9 @@ def running_jvm(
             saving.announce()
             exit_within_s = _SAVE_CLASSES_WITHIN_S
     finally:
-        _end(process, within_s=exit_within_s)
+        # What the block made must not be lost to someone who does not want to wait for the saving.
+        with contextlib.suppress(*([KeyboardInterrupt] if exit_within_s > _EXIT_WITHIN_S else [])):
+            _end(process, within_s=exit_within_s)
         if saving and process.returncode != 0:
             with contextlib.suppress(OSError):
                 saving.file.unlink(missing_ok=True)

@@ -92,12 +92,10 @@ def read_logs(
                 raise EventLogError(_listed(failures))
             from headway.profiler.events import read_events
 
-            events = read_events(spark, work_folder).persist()
-            try:
-                with _watched(spark, tell) as told:
-                    yield LogsRead(events=events, logs=done.logs, failures=failures, tell=told)
-            finally:
-                events.unpersist()
+            # Kept as rows: to keep them as columns, code for this wide schema would be compiled.
+            events = read_events(spark, work_folder).localCheckpoint(eager=False)
+            with _watched(spark, tell) as told:
+                yield LogsRead(events=events, logs=done.logs, failures=failures, tell=told)
 
 
 @contextlib.contextmanager

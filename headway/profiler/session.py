@@ -328,8 +328,10 @@ def _abandon(jvm: subprocess.Popen[bytes], session: SparkSession) -> None:
 
     Only PySpark's own part is stopped.
     """
-    end_at_once(jvm)
     context = session.sparkContext
+    # Objects that Python drops from now on are not to be reported to a JVM that is gone.
+    context._gateway._gateway_client.is_connected = False  # type: ignore[union-attr]
+    end_at_once(jvm)
     # Its loop looks every half second whether it should end.
     if (server := getattr(context, "_accumulatorServer", None)) is not None:
         threading.Thread(target=server.shutdown, name="headway-stop-pyspark", daemon=True).start()

@@ -22,7 +22,7 @@ from headway.domain import (
 from headway.errors import EventLogError, InputError
 from headway.profiler import schema
 from headway.profiler.arrivals import observed_arrivals
-from headway.profiler.collect import ApplicationFacts, CollectedLogs
+from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.fit import DurationFit, common_signature, fit_duration
 from headway.profiler.observations import observe_memory, observe_stage, observe_state, pins_of
@@ -98,14 +98,10 @@ def summarize(
     _require_runs(runs, list(names.values()), notes)
     fit = fit_duration(runs)
     last = runs[-1]
+    of_each = each_application(logs)
     apps = sorted({key.app for key in chosen})
     coverage = together(
-        coverage_of(
-            logs.applications[app],
-            [row for row in logs.batches if row["app"] == app],
-            event_logs[app],
-        )
-        for app in apps
+        coverage_of(logs.applications[app], of_each[app].batches, event_logs[app]) for app in apps
     )
     return JobProfile(
         headway_version=version,

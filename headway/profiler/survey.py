@@ -9,7 +9,7 @@ from headway.domain import Application, ApplicationProfile, Coverage, JobProfile
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.profiler import schema
 from headway.profiler.applications import profile_application
-from headway.profiler.collect import ApplicationFacts, CollectedLogs, of_application
+from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.sources import EventLog
 from headway.profiler.summarize import NO_EVENT, application_of, listed, summarize
@@ -56,12 +56,13 @@ def surveys(
     version : str
         The Headway version that makes the profiles.
     """
+    of_each = each_application(logs)
     for app, log in event_logs.items():
         facts = logs.applications.get(app)
         if facts is None or not facts.has_events:
             yield LogSurvey(name=log.name, why_not=NO_EVENT)
             continue
-        of_app = of_application(logs, app)
+        of_app = of_each[app]
         coverage = coverage_of(facts, of_app.batches, log)
         profile: JobProfile | ApplicationProfile | None = None
         why_not = ""

@@ -16,7 +16,7 @@ from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
 from headway.profiler import schema
 from headway.profiler.applications import profile_application
-from headway.profiler.collect import CollectedLogs, collect, of_application
+from headway.profiler.collect import CollectedLogs, collect, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.events import read_events
 from headway.profiler.sources import EventLog, find_event_logs
@@ -308,7 +308,7 @@ class Read(NamedTuple):
     folder: Path
 
     def profile(self, app: int) -> ApplicationProfile:
-        of_app = of_application(self.collected, app)
+        of_app = each_application(self.collected)[app]
         facts = of_app.applications[app]
         coverage = coverage_of(facts, of_app.batches, self.logs[app])
         return profile_application(facts, of_app.stage_runs, coverage, "0.1.0")

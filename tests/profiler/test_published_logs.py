@@ -139,13 +139,13 @@ def published(
 
 
 def lines_of(entry: Mapping[str, Any]) -> list[str]:
-    packed = (LOGS / entry["file"]).read_bytes()
+    content: bytes = (LOGS / entry["file"]).read_bytes()
     if entry["codec"] == "gzip":
-        packed = gzip.decompress(packed)
+        content = gzip.decompress(content)
     elif entry["codec"] == "zstd":
-        reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-        packed = reader.read()
-    return packed.decode().splitlines()
+        reader = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True)
+        content = bytes(reader.read())
+    return content.decode().splitlines()
 
 
 def sql_executions_of(entry: Mapping[str, Any]) -> set[int]:
@@ -292,7 +292,8 @@ def test_no_difference_to_other_tools_is_unexplained(published: Published) -> No
     for tool in TOOLS:
         figures = compared(tool, DATA / "expected", published.tables)
         assert [figure for figure in figures if not figure.is_explained] == []
-        assert sum(figure.is_equal for figure in figures) > 0.9 * len(figures) > 80
+        assert sum(figure.is_equal for figure in figures) > 0.9 * len(figures)
+        assert sum(not figure.is_zero for figure in figures) > 50
 
 
 def test_a_wrong_figure_would_show(published: Published) -> None:

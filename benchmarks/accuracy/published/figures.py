@@ -69,6 +69,11 @@ class Figure:
         )
 
     @property
+    def is_zero(self) -> bool:
+        """Whether both are nothing, so that agreeing says little."""
+        return not self.ours and not self.theirs
+
+    @property
     def difference(self) -> float:
         """Ours less theirs; infinite where they are not two numbers."""
         if isinstance(self.ours, str | None) or isinstance(self.theirs, str | None):

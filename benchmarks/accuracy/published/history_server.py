@@ -96,8 +96,8 @@ _FAILED_TASKS = "the History Server adds what failed tasks report, our sums leav
 _PEAKS_ADDED = "the History Server adds the peaks of all tasks, ours is the largest of one task"
 _DRIVER_UPTIME = "of a driver the History Server reports its uptime, we the time of its tasks"
 _DRIVER_COLLECTION = (
-    "of a driver the History Server reports what its executor metrics say, which this log of "
-    "Spark 1.2 has not, we that of its tasks"
+    "of a driver the History Server reports what its executor metrics say, which a log from before "
+    "Spark 1.4 has not, we that of its tasks"
 )
 
 
@@ -335,12 +335,13 @@ def _executor(answer: Mapping[str, Any], tables: LogTables, of: str) -> Iterator
         of,
         answer["totalGCTime"],
         _total(tasks, "gc_s") * MS_PER_S,
-        Mechanism(_DRIVER_COLLECTION, _driver_gc_ms(answer)) if is_driver else None,
+        _driver_collection(answer) if is_driver else None,
     )
 
 
-def _driver_gc_ms(answer: Mapping[str, Any]) -> float:
-    return float(answer.get("peakMemoryMetrics", {}).get("TotalGCTime", 0))
+def _driver_collection(answer: Mapping[str, Any]) -> Mechanism | None:
+    peaks = answer.get("peakMemoryMetrics")
+    return None if peaks is None else Mechanism(_DRIVER_COLLECTION, peaks["TotalGCTime"])
 
 
 def _figure(

@@ -54,10 +54,10 @@ _TASK_METRICS = {
     "peakExecutionMemory": ("peak execution memory, bytes", "peak_memory_bytes", 1.0),
 }
 
+_FAILED_EXECUTIONS = "the tool leaves out SQL executions with a failed job, here all that ran tasks"
 _CUT_DIGITS = (
-    "the tool leaves out SQL executions with a failed job, cuts the CPU time to whole "
-    "milliseconds, rounds the percentage to two digits and then cuts it to two, which takes one "
-    "off the last digit where binary fractions fall short"
+    "the tool cuts the CPU time to whole milliseconds, rounds the percentage to two digits and "
+    "then cuts it to two, which takes one off the last where the binary fraction falls short"
 )
 _HALF_PERCENT_DIGIT = 0.005
 
@@ -189,7 +189,10 @@ def _application(summary: Mapping[str, str], tables: LogTables, of: str) -> Iter
         theirs=float(summary["Executor CPU Time Percent"]),
         ours=_cpu_percent(_tasks_of(tables, stage_ids)),
         rounding=_HALF_PERCENT_DIGIT,
-        mechanism=Mechanism(_CUT_DIGITS, _cpu_percent_cut(_tasks_of(tables, kept))),
+        mechanism=Mechanism(
+            _FAILED_EXECUTIONS if failed else _CUT_DIGITS,
+            _cpu_percent_cut(_tasks_of(tables, kept)),
+        ),
     )
 
 

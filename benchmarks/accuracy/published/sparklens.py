@@ -141,9 +141,8 @@ def _run(stage_id: int, tables: LogTables) -> Mapping[str, Any]:
 
 
 def _metrics(of: str, answer: Mapping[str, Any], tasks: Rows) -> Iterator[Figure]:
-    """Sum, least and most of each metric over tasks."""
-    kind = of.split()[0]
-    yield Figure(name=f"{kind}: tasks", of=of, theirs=answer["count"], ours=len(tasks))
+    """Sum, least and most of each metric over the tasks of the application, a job, a stage..."""
+    yield Figure(name="tasks", of=of, theirs=answer["count"], ours=len(tasks))
     for metric, (name, column, per_ours) in _METRICS.items():
         values = [task[column] * per_ours for task in tasks]
         theirs = answer["map"][metric]
@@ -152,4 +151,4 @@ def _metrics(of: str, answer: Mapping[str, Any], tasks: Rows) -> Iterator[Figure
             ("min", "least", min(values)),
             ("max", "most", max(values)),
         ):
-            yield Figure(name=f"{kind}: {what} of {name}", of=of, theirs=theirs[key], ours=ours)
+            yield Figure(name=f"{what} of {name}", of=of, theirs=theirs[key], ours=ours)
