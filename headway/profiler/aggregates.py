@@ -36,9 +36,10 @@ def facts(events: DataFrame) -> DataFrame:
         at_s.alias("at_s"),
     )
     plan = F.col("physicalPlanDescription")
-    failed = ((event == schema.TASK_END) & (F.col("Task End Reason.Reason") != "Success")) | (
-        (event == schema.JOB_END) & (F.col("Job Result.Result") != "JobSucceeded")
-    )
+    failed = (
+        (event == schema.TASK_END)
+        & ~F.col("Task End Reason.Reason").isin("Success", tables.SAID_AGAIN)
+    ) | ((event == schema.JOB_END) & (F.col("Job Result.Result") != "JobSucceeded"))
     return events.groupBy("app", "Event", "execution_run_id").agg(
         F.count(F.lit(1)).alias("num_lines"),
         F.count_distinct(identity).alias("num_distinct"),

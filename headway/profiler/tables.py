@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MS_PER_S = 1e3
 _NS_PER_S = 1e9
+SAID_AGAIN = "Resubmitted"
 _RUN_ID = "^[0-9a-f-]{8,36}$"
 # What Spark calls the time in Python workers, by version; of a stage, in milliseconds.
 _PYTHON_TIMES = ("time to run Python workers",)
@@ -297,6 +298,8 @@ def tasks(events: DataFrame) -> DataFrame:
     )
     return (
         events.where((F.col("Event") == schema.TASK_END) & F.col("Stage ID").isNotNull())
+        # Said again of a task that had ended, when its executor and what it had written was lost.
+        .where(F.coalesce("Task End Reason.Reason", F.lit("")) != SAID_AGAIN)
         .select(
             "app",
             F.col("Stage ID").alias("stage_id"),
