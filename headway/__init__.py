@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Target,
     )
     from headway.errors import HeadwayError
-    from headway.profiler.recorder import record
+    from headway.profiler.recording.recorder import record
 
 _HOMES = {
     "headway.api": ("load_profile", "plan", "predict", "profile", "save_profile", "survey"),
@@ -35,7 +35,7 @@ _HOMES = {
         "Target",
     ),
     "headway.errors": ("HeadwayError",),
-    "headway.profiler.recorder": ("record",),
+    "headway.profiler.recording.recorder": ("record",),
 }
 
 __all__ = [

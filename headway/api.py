@@ -28,8 +28,8 @@ from headway.version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from headway.profiler.logs.sources import LogFailure
     from headway.profiler.reading import LogsRead, Tell
-    from headway.profiler.sources import LogFailure
     from headway.profiler.survey import LogSurvey
 
 
@@ -174,7 +174,7 @@ def _read(
     session: SparkSession | None,
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
-    from headway.profiler.limits import UnpackLimits
+    from headway.profiler.logs.limits import UnpackLimits
     from headway.profiler.reading import read_logs
 
     return read_logs(

@@ -38,7 +38,7 @@ def spark_event_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSession]:
     """The session that all tests share; a JVM takes seconds to start and to warm up."""
-    from headway.profiler.session import embedded_session, local_checkpoint_conf
+    from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 
     with embedded_session(
         app_name="headway tests",

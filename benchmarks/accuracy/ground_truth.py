@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
 from headway.models.predict import predict
-from headway.profiler.session import embedded_session
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.events import read_events
-from headway.profiler.sources import EventLog, find_event_logs
-from headway.profiler.summarize import summarize
-from headway.profiler.unpacking import unpack
+from headway.profiler.logs.sources import EventLog, find_event_logs
+from headway.profiler.logs.unpacking import unpack
+from headway.profiler.spark.session import embedded_session
+from headway.profiler.streaming.summarize import summarize
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ def read_recording(folder: Path, spark: SparkSession) -> Recording:
         logs = unpack(found.logs, Path(work_folder)).logs
         collected = collect(
             read_events(spark, Path(work_folder)).persist(),
-            lambda step, _done=None: print(f"{folder.name}: {step}", file=sys.stderr),
+            lambda step: print(f"{folder.name}: {step}", file=sys.stderr),
         )
     return Recording(
         name=folder.name,
@@ -337,9 +337,7 @@ def read_recording(folder: Path, spark: SparkSession) -> Recording:
         logs=logs,
         collected=collected,
         jvm_started_s=min(
-            one.added_s
-            for one in collected.applications[0].executors
-            if one.added_s is not None
+            one.added_s for one in collected.applications[0].executors if one.added_s is not None
         ),
     )
 

@@ -24,9 +24,9 @@ from published.figures import Figure, LogTables, tables_of_logs
 from headway.errors import HeadwayError
 from headway.profiler.collect import collect
 from headway.profiler.events import local_session_conf, read_events
-from headway.profiler.session import embedded_session
-from headway.profiler.sources import find_event_logs
-from headway.profiler.unpacking import unpack
+from headway.profiler.logs.sources import find_event_logs
+from headway.profiler.logs.unpacking import unpack
+from headway.profiler.spark.session import embedded_session
 from headway.version import __version__
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def lines_of(log: Path) -> list[bytes]:
     for part in sorted(log.glob("events_*")):
         with part.open("rb") as packed:
             reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-            lines += io.BufferedReader(reader, 2**20).readlines()  # type: ignore[type-var]
+            lines += io.BufferedReader(reader, 2**20).readlines()
     return lines
 
 
@@ -94,7 +94,8 @@ def logs_of_size(lines: list[bytes], size_bytes: int, folder: Path) -> list[Path
     application = next(
         json.loads(line)["App ID"] for line in lines if b"ListenerApplicationStart" in line
     )
-    files, left_bytes = [], size_bytes
+    files: list[Path] = []
+    left_bytes = size_bytes
     while left_bytes > 0:
         other = f"{application}{len(files):04d}".encode()
         part = folder / f"eventlog_v2_{other.decode()}" / f"events_1_{other.decode()}.zstd"
@@ -146,7 +147,7 @@ def page(log: Path, rounds: int) -> str:
 
 _START = """
 from headway.profiler.events import local_session_conf
-from headway.profiler.session import embedded_session
+from headway.profiler.spark.session import embedded_session
 with embedded_session(app_name="start", extra_conf=local_session_conf()) as spark:
     spark.range(1).count()
 """

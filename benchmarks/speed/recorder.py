@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from scipy import stats
 
-from headway.profiler.recorder import record
-from headway.profiler.session import embedded_session, local_checkpoint_conf
+from headway.profiler.recording.recorder import record
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import build_clock_source_jar
 from headway.runtime.measure import progress_events
 from headway.runtime.word_count import word_count

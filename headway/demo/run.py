@@ -117,7 +117,7 @@ def run_demo(
     SparkUnavailableError
         If there is no JDK to run Spark and compile the clock source with.
     """
-    from headway.profiler.session import embedded_session, local_checkpoint_conf
+    from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
     from headway.runtime.clock_source import build_clock_source_jar
 
     event_logs = folder / "event-logs"

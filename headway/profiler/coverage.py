@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headway.domain import Coverage, Share
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, EventCount
-from headway.profiler.sources import EventLog
+from headway.profiler.logs.sources import EventLog
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

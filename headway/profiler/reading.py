@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from headway.errors import EventLogError
-from headway.profiler.limits import UnpackLimits
-from headway.profiler.sources import EventLog, LogFailure, find_event_logs
-from headway.profiler.through_spark import unpack_with_spark
-from headway.profiler.unpacking import Unpacked, unpack
+from headway.profiler.logs.limits import UnpackLimits
+from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
+from headway.profiler.logs.through_spark import unpack_with_spark
+from headway.profiler.logs.unpacking import Unpacked, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +57,7 @@ def read_logs(
     Parameters
     ----------
     sources : sequence of str or Path
-        What :func:`headway.profiler.sources.find_event_logs` understands.
+        What :func:`headway.profiler.logs.sources.find_event_logs` understands.
     master : str
         Spark master to read with, when no session is given.
     session : SparkSession or None
@@ -122,7 +122,7 @@ def _session(session: SparkSession | None, master: str, tell: Tell) -> Iterator[
         yield session
         return
     from headway.profiler.events import local_session_conf
-    from headway.profiler.session import embedded_session
+    from headway.profiler.spark.session import embedded_session
 
     tell("starting Spark")
     with embedded_session(

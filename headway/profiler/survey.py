@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from headway.domain import Application, ApplicationProfile, Coverage, JobProfile
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.profiler import schema
-from headway.profiler.applications import profile_application
+from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
-from headway.profiler.sources import EventLog
-from headway.profiler.summarize import NO_EVENT, application_of, listed, summarize
+from headway.profiler.logs.sources import EventLog
+from headway.profiler.streaming.summarize import NO_EVENT, application_of, listed, summarize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from headway.spec.yaml_text import plain_data
 from headway.units import format_duration, format_rate
 
 if TYPE_CHECKING:
-    from headway.profiler.sources import LogFailure
+    from headway.profiler.logs.sources import LogFailure
     from headway.profiler.survey import EventCounts, LogSurvey
 
 SURVEY_SCHEMA = "headway.survey/v1"

@@ -58,7 +58,7 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     def session(**_: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("headway.profiler.session.embedded_session", session)
+    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_log_becomes_a_profile_file(capsys: pytest.CaptureFixture[str], tmp_pa
 @pytest.fixture
 def made_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile command takes no time."""
-    monkeypatch.setattr(api, "profile", lambda *_, **__: a_profile())
+    monkeypatch.setattr(api, "profile_any", lambda *_, **__: a_profile())
 
 
 @pytest.mark.usefixtures("made_profile")

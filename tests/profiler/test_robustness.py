@@ -18,12 +18,12 @@ import pytest
 from headway.domain import JobProfile
 from headway.profiler.collect import collect
 from headway.profiler.events import read_events
-from headway.profiler.sources import find_event_logs
+from headway.profiler.logs.sources import find_event_logs
+from headway.profiler.logs.unpacking import unpack
 from headway.profiler.survey import LogSurvey, surveys
-from headway.profiler.unpacking import unpack
 from headway.report.profiles import survey_as_json, survey_as_text
 from headway.spec.profile_file import dump_profile
-from tests.profiler.event_log import AppLog, Query
+from tests.profiler.event_log import AppLog, Event, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ class Damaged:
             "progress": progress,
         }
 
-    def events(self) -> Iterator[dict[str, object] | dict[str, dict[str, object]]]:
+    def events(self) -> Iterator[Event]:
         """Lines that are whole JSON objects with an event."""
         for line in self.content.split(b"\n"):
             try:
@@ -133,7 +133,7 @@ def survey_all(
     unpacked = unpack(found.logs, folder / "work")
     events = read_events(spark, folder / "work").persist()
     try:
-        collected = collect(events, lambda _text, _done=None: None)
+        collected = collect(events, lambda _: None)
     finally:
         events.unpersist()
     by_name = {log.name: log for log in surveys(collected, unpacked.logs, "1.0")}

@@ -9,8 +9,8 @@ import pytest
 
 from headway.profiler import aggregates, schema, tables
 from headway.profiler.events import read_events
-from headway.profiler.sources import find_event_logs
-from headway.profiler.unpacking import unpack
+from headway.profiler.logs.sources import find_event_logs
+from headway.profiler.logs.unpacking import unpack
 from tests.profiler.event_log import MAP, AppLog, Query, write_plain, write_rolling
 
 if TYPE_CHECKING:

@@ -1,0 +1,217 @@
+"""Stages of an application without streaming queries -> its profile: batch, or DStreams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headway.domain import Coverage
+from headway.domain.application_profile import (
+    ApplicationKind,
+    ApplicationProfile,
+    Cluster,
+)
+from headway.errors import EventLogError
+from headway.profiler import schema
+from headway.profiler.application.application_stages import (
+    StageSums,
+    covered_s,
+    heaviest,
+    is_instant,
+    memory_of,
+    num_damaged,
+    other_stages,
+    recorded_stages,
+    stage_sums,
+)
+from headway.profiler.application.dstreams import (
+    SteadyBatches,
+    dstreams_notes,
+    dstreams_profile,
+    receivers,
+    steady_batches,
+    typical_stages,
+)
+from headway.profiler.collect import ApplicationFacts
+from headway.profiler.coverage import gaps
+from headway.profiler.redaction import allowed_properties
+from headway.profiler.streaming.summarize import application_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+_RECORD_NEXT_TIME = (
+    "record the application from its start to its end (spark.eventLog.enabled=true) "
+    "and profile that log"
+)
+
+
+class _Lifetime(NamedTuple):
+    """From the first instant on record to the last, in seconds since the epoch."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+def profile_application(
+    facts: ApplicationFacts, stage_runs: Sequence[Row], coverage: Coverage, version: str
+) -> ApplicationProfile:
+    """The profile of a batch or DStreams application.
+
+    Parameters
+    ----------
+    facts : ApplicationFacts
+        Of the application.
+    stage_runs : sequence of Row
+        All its stages (:func:`headway.profiler.aggregates.stage_runs`).
+    coverage : Coverage
+        Of its log (:func:`headway.profiler.coverage.coverage_of`).
+    version : str
+        The Headway version that makes the profile.
+
+    Raises
+    ------
+    EventLogError
+        If no stage with a finished task, or of DStreams no complete batch, is on record.
+    """
+    application = application_of(facts)
+    stages = stage_sums(stage_runs)
+    listed = heaviest(stages)
+    if not listed:
+        raise EventLogError(
+            f"application {application.id}: none of its {len(stages)} stages on record has a "
+            f"finished task with metrics; {_RECORD_NEXT_TIME}"
+        )
+    is_dstreams = any(stage.dstream_batch_s is not None for stage in stages)
+    steady = steady_batches(stages) if is_dstreams else None
+    if is_dstreams and steady is None:
+        raise EventLogError(
+            f"application {application.id}: none of its DStreams batches is complete: stages "
+            f"failed or were not seen to end; {_RECORD_NEXT_TIME}"
+        )
+    endless = receivers(stages) if is_dstreams else []
+    lifetime = _lifetime(facts, stages)
+    busy_s = covered_s(stage for stage in stages if stage not in endless)
+    cluster, notes = _cluster(facts, lifetime)
+    if (damaged := num_damaged(stage_runs)) > 0:
+        notes.append(f"{damaged} stage(s) left out of all sums: their times make no sense")
+    return ApplicationProfile(
+        headway_version=version,
+        kind=ApplicationKind.DSTREAMS if is_dstreams else ApplicationKind.BATCH,
+        application=application,
+        cluster=cluster,
+        started=_iso(lifetime.start_s),
+        duration_s=lifetime.duration_s,
+        driver_only_s=max(lifetime.duration_s - busy_s, 0.0),
+        num_jobs=max(
+            facts.count(schema.JOB_START).num_distinct, facts.count(schema.JOB_END).num_distinct
+        ),
+        num_jobs_failed=facts.num_failed_jobs,
+        dstreams=dstreams_profile(steady, len(endless)) if steady else None,
+        stages=(
+            typical_stages(steady) if steady else recorded_stages(listed, stages, lifetime.start_s)
+        ),
+        other_stages=other_stages(_not_listed(stages, listed, steady)),
+        memory=memory_of(stages),
+        coverage=coverage,
+        notes=(
+            *notes,
+            *(dstreams_notes(steady) if steady else _stage_notes(stages, listed)),
+            *gaps(coverage),
+        ),
+    )
+
+
+def _not_listed(
+    stages: Sequence[StageSums], listed: Sequence[StageSums], steady: SteadyBatches | None
+) -> list[StageSums]:
+    """Stages that the list of the profile says nothing about."""
+    shown = listed if steady is None else [s for batch in steady.typical for s in batch.stages]
+    ids = {stage.stage_id for stage in shown}
+    return [stage for stage in stages if stage.stage_id not in ids]
+
+
+def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> _Lifetime:
+    """The time of the application; a log without its start or end has at least its stages."""
+    starts_s = [stage.start_s for stage in stages if stage.start_s is not None]
+    ends_s = [stage.end_s for stage in stages if stage.end_s is not None]
+    if facts.started_s is not None and is_instant(facts.started_s):
+        starts_s.append(facts.started_s)
+    if facts.ended_s is not None and is_instant(facts.ended_s):
+        ends_s.append(facts.ended_s)
+    return _Lifetime(min(starts_s), max(ends_s))
+
+
+def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, list[str]]:
+    """The executors over time, and what to know about them.
+
+    Executors that tasks ran on, but whose coming was not recorded, count as there all the time.
+    """
+    spans = [
+        (
+            _within(lifetime, one.added_s, lifetime.start_s),
+            _within(lifetime, one.removed_s, lifetime.end_s),
+        )
+        for one in facts.executors
+    ]
+    known = {one.executor_id for one in facts.executors}
+    unknown = facts.task_executor_ids - known
+    spans += [(lifetime.start_s, lifetime.end_s)] * len(unknown)
+    cores = sorted(one.num_cores for one in facts.executors if one.num_cores > 0)
+    notes = []
+    if not cores:
+        notes.append(
+            "the cores of the executors are unknown: no ExecutorAdded event is on record; "
+            "profile a log that starts with the application"
+        )
+    elif cores[0] != cores[-1]:
+        notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median stands for all")
+    most = max(_num_alive(spans, at_s) for at_s, _ in spans)
+    present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
+    cluster = Cluster(
+        executors=most,
+        executors_mean=present_s / lifetime.duration_s if lifetime.duration_s > 0 else float(most),
+        cores_per_executor=max(int(np.median(cores)), 1) if cores else None,
+        cpus_per_task=_cpus_per_task(facts),
+    )
+    return cluster, notes
+
+
+def _cpus_per_task(facts: ApplicationFacts) -> int:
+    """As the application set it; Spark's default is 1."""
+    stated = allowed_properties(facts.properties).get("spark.task.cpus", "1")
+    return max(int(stated), 1) if stated.isdecimal() else 1
+
+
+def _within(lifetime: _Lifetime, at_s: float | None, otherwise_s: float) -> float:
+    """The instant, where it is one of the application's time."""
+    if at_s is None or not lifetime.start_s <= at_s <= lifetime.end_s:
+        return otherwise_s
+    return at_s
+
+
+def _num_alive(spans: Sequence[tuple[float, float]], at_s: float) -> int:
+    """Executors at an instant; one that went at once was there for that instant."""
+    return sum(
+        since_s <= at_s and (until_s > at_s or since_s == at_s) for since_s, until_s in spans
+    )
+
+
+def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> list[str]:
+    num_finished = sum(stage.num_finished > 0 for stage in stages)
+    if num_finished <= len(listed):
+        return []
+    share = sum(stage.task_time_s for stage in listed) / sum(s.task_time_s for s in stages)
+    return [f"{len(listed)} of {num_finished} stages are listed, with {share:.1%} of the task time"]
+
+
+def _iso(instant_s: float) -> str:
+    """An instant in UTC, to the second."""
+    return f"{datetime.fromtimestamp(instant_s, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,294 @@
+"""Stages of a DStreams application -> its batches: their times, and the stages of a typical one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from headway.domain.application_profile import (
+    DStreamsProfile,
+    RecordedStage,
+    Spread,
+    WallClock,
+)
+from headway.models.arrays import Array
+from headway.models.estimation import warm_up_length
+from headway.profiler.application.application_stages import StageSums, recorded_stage
+
+_MS_PER_S = 1000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch: its own time, an instant in seconds, and its stages by job and number."""
+
+    time_s: float
+    stages: tuple[StageSums, ...]
+
+    @cached_property
+    def start_s(self) -> float:
+        """When its first stage was submitted."""
+        return min((stage.start_s for stage in self.stages if stage.start_s), default=0.0)
+
+    @cached_property
+    def end_s(self) -> float:
+        """When its last stage was completed."""
+        return max((stage.end_s for stage in self.stages if stage.end_s), default=0.0)
+
+    @cached_property
+    def num_jobs(self) -> int:
+        """Jobs that ran a stage."""
+        return len({stage.job_id for stage in self.stages})
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its stages are known to have done their work."""
+        return all(
+            stage.ended and not stage.failed and stage.num_finished and stage.start_s is not None
+            for stage in self.stages
+        )
+
+    @property
+    def rows(self) -> float:
+        """Rows from outside; every output operation, a job, reads them again."""
+        by_job: dict[int | None, float] = defaultdict(float)
+        for stage in self.stages:
+            if not stage.parent_ids:
+                by_job[stage.job_id] += stage.rows_read
+        return max(by_job.values(), default=0.0)
+
+    @property
+    def parents(self) -> tuple[tuple[int, ...], ...]:
+        """By stage, the places of its parents in the batch; skipped ones left out."""
+        places = {stage.stage_id: place for place, stage in enumerate(self.stages)}
+        return tuple(
+            tuple(sorted(places[parent] for parent in stage.parent_ids if parent in places))
+            for stage in self.stages
+        )
+
+    @property
+    def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """What tells batches with the same stages from others: jobs and parents, by place."""
+        jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
+        return tuple(
+            (jobs.index(stage.job_id), parents)
+            for stage, parents in zip(self.stages, self.parents, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyBatches:
+    """The batches of an application, from where it was warm."""
+
+    kept: tuple[Batch, ...]
+    typical: tuple[Batch, ...]
+    num_cut: int
+    num_incomplete: int
+    interval_s: float | None
+
+
+def steady_batches(stages: Sequence[StageSums]) -> SteadyBatches | None:
+    """The steady part of a DStreams application; None where no batch is complete.
+
+    Parameters
+    ----------
+    stages : sequence of StageSums
+        All stages of the application, in the order of their ids.
+    """
+    batches = _batches(stages)
+    complete = _without_torn_ends([batch for batch in batches if batch.is_complete])
+    if not complete:
+        return None
+    num_cut = warm_up_length(np.array([batch.end_s - batch.start_s for batch in complete]))
+    kept = complete[num_cut:]
+    signatures = Counter(batch.signature for batch in kept)
+    (usual, _), *_ = signatures.most_common(1)
+    return SteadyBatches(
+        kept=tuple(kept),
+        typical=tuple(batch for batch in kept if batch.signature == usual),
+        num_cut=num_cut,
+        num_incomplete=len(batches) - len(complete),
+        interval_s=_interval_s([batch.time_s for batch in batches]),
+    )
+
+
+def dstreams_profile(steady: SteadyBatches, num_receivers: int) -> DStreamsProfile:
+    """Times and rows of the batches."""
+    rows = float(np.mean([batch.rows for batch in steady.kept]))
+    return DStreamsProfile(
+        batch_interval_s=steady.interval_s,
+        num_batches=len(steady.kept),
+        num_batches_cut=steady.num_cut,
+        num_batches_incomplete=steady.num_incomplete,
+        num_receivers=num_receivers,
+        processing_time=_spread(np.array([batch.end_s - batch.start_s for batch in steady.kept])),
+        scheduling_delay=_spread(_delays_s(steady)),
+        rows_per_batch=rows if rows > 0 else None,
+        num_typical_batches=len(steady.typical),
+    )
+
+
+def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
+    """The stages of a typical batch, each the mean over the typical batches."""
+    batches = steady.typical
+    numbered = zip(*(batch.stages for batch in batches), strict=True)
+    return tuple(
+        recorded_stage(
+            _mean_stage(place, job, same),
+            parents=parents,
+            wall_clock=_mean_clock(batches, same),
+        )
+        for place, (same, (job, parents)) in enumerate(
+            zip(numbered, batches[0].signature, strict=True)
+        )
+    )
+
+
+def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
+    """Stages that hold a core for as long as the batches go on: one endless task each."""
+    of_batches = [stage for stage in stages if stage.dstream_batch_s is not None]
+    starts_s = [stage.start_s for stage in of_batches if stage.start_s is not None]
+    ends_s = [stage.end_s for stage in of_batches if stage.end_s is not None]
+    if not starts_s:
+        return []
+    least_s = (max(ends_s) - min(starts_s)) / 2
+    return [
+        stage
+        for stage in stages
+        if stage.dstream_batch_s is None
+        and stage.num_tasks == 1
+        and stage.start_s is not None
+        and stage.end_s is not None
+        and stage.end_s - stage.start_s > least_s
+    ]
+
+
+def dstreams_notes(steady: SteadyBatches) -> list[str]:
+    """What to know about the batches."""
+    notes = []
+    if steady.num_cut:
+        notes.append(f"cut {steady.num_cut} batch(es) as warm-up")
+    if steady.num_incomplete:
+        notes.append(
+            f"{steady.num_incomplete} batch(es) left out: a stage failed, or the log does not hold "
+            "all of them"
+        )
+    if num_others := len(steady.kept) - len(steady.typical):
+        notes.append(
+            f"{num_others} of {len(steady.kept)} batches ran other stages than the typical ones "
+            "listed"
+        )
+    delays_s = _delays_s(steady)
+    quarter = len(delays_s) // 4
+    if quarter and steady.interval_s is not None:
+        grown_s = float(np.mean(delays_s[-quarter:]) - np.mean(delays_s[:quarter]))
+        if grown_s > steady.interval_s:
+            notes.append(
+                f"batches waited {grown_s:.1f} s longer at the end than at the beginning: "
+                "the application could not keep up"
+            )
+    return notes
+
+
+def _batches(stages: Sequence[StageSums]) -> list[Batch]:
+    by_time: dict[float, list[StageSums]] = defaultdict(list)
+    for stage in stages:
+        if stage.dstream_batch_s is not None:
+            by_time[stage.dstream_batch_s].append(stage)
+    return [
+        Batch(
+            time_s,
+            tuple(sorted(by_time[time_s], key=lambda stage: (stage.job_id or 0, stage.stage_id))),
+        )
+        for time_s in sorted(by_time)
+    ]
+
+
+def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
+    """Without a first and last batch of which the log may hold some jobs only."""
+    if len(batches) < 3:
+        return batches
+    usual = float(np.median([batch.num_jobs for batch in batches]))
+    first = 1 if batches[0].num_jobs < usual else 0
+    last = len(batches) - (1 if batches[-1].num_jobs < usual else 0)
+    return batches[first:last]
+
+
+def _interval_s(times_s: Sequence[float]) -> float | None:
+    """The most frequent distance: batches that run no stage leave gaps."""
+    steps_ms = [round(_MS_PER_S * (after - before)) for before, after in pairwise(times_s)]
+    counts = Counter(step for step in steps_ms if step > 0)
+    if not counts:
+        return None
+    most = max(counts.values())
+    return min(step for step, count in counts.items() if count == most) / _MS_PER_S
+
+
+def _delays_s(steady: SteadyBatches) -> Array:
+    return np.array([max(batch.start_s - batch.time_s, 0.0) for batch in steady.kept])
+
+
+def _spread(times_s: Array) -> Spread:
+    p50_s, p95_s, p99_s = np.quantile(times_s, [0.5, 0.95, 0.99])
+    return Spread(
+        mean_s=float(times_s.mean()),
+        sd_s=float(times_s.std()),
+        p50_s=float(p50_s),
+        p95_s=float(p95_s),
+        p99_s=float(p99_s),
+        max_s=float(times_s.max()),
+    )
+
+
+def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
+    """The same stage of several batches as one: tasks of one batch are compared, not of all."""
+    num_batches = len(same)
+
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(stage, name) for stage in same]))
+
+    num_finished = max(round(mean("num_finished")), 1)
+    num_all = sum(stage.num_finished for stage in same)
+    ratios = [s.largest_task_ratio for s in same if s.largest_task_ratio is not None]
+    python_s = [stage.python_s for stage in same if stage.python_s is not None]
+    return replace(
+        same[0],
+        stage_id=place,
+        job_id=job,
+        num_attempts=max(round(mean("num_attempts")), 1),
+        num_tasks=max(round(mean("num_tasks")), 1),
+        num_finished=num_finished,
+        num_failed=round(mean("num_failed")),
+        task_time_s=mean("task_time_s") * num_batches / num_all * num_finished,
+        outside_run_s=mean("outside_run_s") * num_batches / num_all * num_finished,
+        squares_s2=sum(stage.squares_s2 for stage in same),
+        freedoms=sum(stage.freedoms for stage in same),
+        python_s=sum(python_s) / num_batches if python_s else None,
+        largest_task_ratio=float(np.mean(ratios)) if ratios else None,
+        peak_memory_bytes=max(stage.peak_memory_bytes for stage in same),
+        run_s=mean("run_s"),
+        cpu_s=mean("cpu_s"),
+        gc_s=mean("gc_s"),
+        task_max_s=mean("task_max_s"),
+        rows_read=mean("rows_read"),
+        rows_written=mean("rows_written"),
+        input_bytes=mean("input_bytes"),
+        shuffle_read_bytes=mean("shuffle_read_bytes"),
+        shuffle_write_bytes=mean("shuffle_write_bytes"),
+        spilled_bytes=mean("spilled_bytes"),
+    )
+
+
+def _mean_clock(batches: Sequence[Batch], same: Sequence[StageSums]) -> WallClock:
+    """When the stage began and ended, since the first of its batch."""
+    starts_s, ends_s = [], []
+    for batch, stage in zip(batches, same, strict=True):
+        assert stage.start_s is not None and stage.end_s is not None, "batches are complete"
+        starts_s.append(stage.start_s - batch.start_s)
+        ends_s.append(stage.end_s - batch.start_s)
+    return WallClock(submitted_s=float(np.mean(starts_s)), completed_s=float(np.mean(ends_s)))

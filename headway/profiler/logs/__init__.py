@@ -1,0 +1,1 @@
+"""Where event logs are, and how they become plain lines."""

@@ -1,0 +1,318 @@
+"""Event logs from a Spark History Server: which there are, and their download."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from http import HTTPStatus
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from headway.profiler.logs.event_logs import (
+    EventLog,
+    HistoryServerZip,
+    UnreadableLogError,
+    reason_of,
+)
+from headway.profiler.logs.limits import Allowance
+from headway.profiler.logs.naming import one_line
+from headway.profiler.logs.zipped import is_zip
+from headway.units import parse_size_bytes
+
+_API = ["api", "v1", "applications"]
+_SILENCE_S = 60.0
+_CHUNK_BYTES = parse_size_bytes("1m")
+_LONGEST_ANSWER_BYTES = parse_size_bytes("16m")
+_NUM_EXAMPLES = 5
+
+Credentials = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Address:
+    """An address on a History Server, taken apart."""
+
+    server: str  # without user and password
+    credentials: Credentials | None = field(repr=False)
+    application: str | None
+    attempt: str | None
+
+    @property
+    def api(self) -> str:
+        return f"{self.server}/{'/'.join(_API)}"
+
+    @property
+    def name(self) -> str:
+        return one_line(f"{self.server}/history/{self.application}")
+
+
+def history_server_logs(address: str) -> list[EventLog]:
+    """The logs of an application on a History Server, one of each attempt, oldest first.
+
+    Parameters
+    ----------
+    address : str
+        As the browser shows it, ``http://host:18080/history/<application>[/<attempt>]/...``, or
+        of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
+        ``user:password@`` before the host if the server asks for them.
+
+    Raises
+    ------
+    UnreadableLogError
+        If the server cannot be asked, or has no such application; then with some that it has.
+    """
+    at = _parse(address)
+    if at.application is None:
+        raise UnreadableLogError(f"the address names no application; {_examples(at)}")
+    application = quote(at.application, safe="")
+    try:
+        answer = _ask(f"{at.api}/{application}", at.credentials)
+    except _StatusError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        raise UnreadableLogError(
+            f"the server has no application {one_line(at.application)}; {_examples(at)}"
+        ) from None
+    attempts = [
+        (identity, completed)
+        for identity, completed in _attempts(answer)
+        if at.attempt is None or identity == at.attempt
+    ]
+    if not attempts:
+        raise UnreadableLogError(
+            f"the application has no attempt {at.attempt}; leave it out to read all attempts"
+        )
+    return [
+        EventLog(
+            name=at.name if identity is None else one_line(f"{at.name}/{identity}"),
+            files=(HistoryServerZip(_logs_url(at, identity), at.credentials),),
+            in_progress=not completed,
+            compacted=False,
+        )
+        for identity, completed in reversed(attempts)
+    ]
+
+
+def download(
+    file: HistoryServerZip, target: Path, allowance: Allowance, told: Callable[[int], None]
+) -> None:
+    """Download the zip of one attempt.
+
+    Parameters
+    ----------
+    file : HistoryServerZip
+        What to download.
+    target : Path
+        File to write.
+    allowance : Allowance
+        How much it may be.
+    told : callable
+        Told the bytes of each piece that has come.
+
+    Raises
+    ------
+    UnreadableLogError
+        If the server does not send it whole, or it is no zip, or too much.
+    """
+    with _opened(file.url, file.credentials) as response, target.open("wb") as written:
+        while chunk := _read(response, _CHUNK_BYTES):
+            if written.tell() == 0 and not is_zip(chunk):
+                kind = one_line(response.headers.get_content_type())
+                raise UnreadableLogError(
+                    f"the server sent {kind} instead of a zip of event logs; expected a Spark "
+                    "History Server that lets you read the application"
+                )
+            allowance.take(len(chunk))
+            written.write(chunk)
+            told(len(chunk))
+
+
+def _parse(address: str) -> _Address:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        # What is wrong may be a piece of the password.
+        raise UnreadableLogError(
+            "not an address: its host or port is wrong; write a / in the password as %2F"
+        ) from None
+    if not host:
+        raise UnreadableLogError("not an address: it names no host")
+    netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    before, after = _split_path([unquote(part) for part in parts.path.split("/") if part])
+    prefix = "".join(f"/{quote(part, safe='')}" for part in before)
+    return _Address(
+        server=f"{parts.scheme.lower()}://{netloc}{prefix}",
+        credentials=_credentials(parts),
+        application=after[0] if after else None,
+        attempt=after[1] if len(after) > 1 and after[1].isdecimal() else None,
+    )
+
+
+def _split_path(path: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before the server's own part of the path, and the application and what follows.
+
+    >>> _split_path(["spark", "history", "app-1", "2", "jobs"])
+    (['spark'], ['app-1', '2', 'jobs'])
+    >>> _split_path(["api", "v1", "applications"])
+    ([], [])
+    """
+    for own in (_API, ["history"]):
+        for at in reversed(range(len(path))):
+            if list(path[at : at + len(own)]) == own:
+                return path[:at], path[at + len(own) :]
+    return path, []
+
+
+def _credentials(parts: SplitResult) -> Credentials | None:
+    if parts.username is None:
+        return None
+    return unquote(parts.username), unquote(parts.password or "")
+
+
+def _logs_url(at: _Address, attempt: str | None) -> str:
+    names = [name for name in (at.application, attempt) if name is not None]
+    return "/".join([at.api, *(quote(name, safe="") for name in names), "logs"])
+
+
+def _attempts(application: Any) -> list[tuple[str | None, bool]]:
+    """Id, if it has one, and whether it has ended, of each attempt; the newest first."""
+    try:
+        return [
+            (
+                None if attempt.get("attemptId") is None else str(attempt["attemptId"]),
+                bool(attempt.get("completed", True)),
+            )
+            for attempt in application["attempts"]
+        ]
+    except (AttributeError, KeyError, TypeError):
+        raise _not_a_history_server() from None
+
+
+def _examples(at: _Address) -> str:
+    """Some of the applications that the server has."""
+    answer = _ask(f"{at.api}?limit={_NUM_EXAMPLES}", at.credentials)
+    try:
+        names = [one_line(str(application["id"])) for application in answer][:_NUM_EXAMPLES]
+    except (KeyError, TypeError):
+        raise _not_a_history_server() from None
+    if not names:
+        return "the server has no applications"
+    return f"expected {at.server}/history/<application>; it has, among others, {', '.join(names)}"
+
+
+def _ask(url: str, credentials: Credentials | None) -> Any:
+    with _opened(url, credentials) as response:
+        answer = _read(response, _LONGEST_ANSWER_BYTES + 1)
+    try:
+        if len(answer) <= _LONGEST_ANSWER_BYTES:
+            return json.loads(answer)
+    except (ValueError, RecursionError):
+        pass
+    raise _not_a_history_server()
+
+
+def _not_a_history_server() -> UnreadableLogError:
+    return UnreadableLogError(
+        "the answer is not that of a Spark History Server; expected an address such as "
+        "http://host:18080/history/<application>"
+    )
+
+
+class _StatusError(UnreadableLogError):
+    """The server answered, with an error."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            what = "put user:password@ of somebody who may read it before the host"
+        else:
+            what = "expected a Spark History Server there"
+        super().__init__(f"the server answers with HTTP status {status}; {what}")
+
+
+@contextmanager
+def _opened(url: str, credentials: Credentials | None) -> Iterator[http.client.HTTPResponse]:
+    request = urllib.request.Request(url)
+    if credentials is not None:
+        # Not forwarded when another server is redirected to.
+        request.add_unredirected_header("Authorization", _basic(credentials))
+    try:
+        response = _opener().open(request, timeout=_SILENCE_S)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _StatusError(error.code) from None
+    except urllib.error.URLError as error:
+        cause = error.reason if isinstance(error.reason, Exception) else Exception(error.reason)
+        raise _no_answer(cause) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _no_answer(error) from None
+    with response:
+        yield response
+
+
+def _read(response: http.client.HTTPResponse, num_bytes: int) -> bytes:
+    try:
+        return response.read(num_bytes)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _no_answer(error) from None
+
+
+def _no_answer(error: Exception) -> UnreadableLogError:
+    reason = one_line(reason_of(error)) or type(error).__name__
+    return UnreadableLogError(
+        f"no whole answer from the server ({reason}); is a Spark History Server running there?"
+    )
+
+
+def _basic(credentials: Credentials) -> str:
+    return "Basic " + base64.b64encode(":".join(credentials).encode()).decode("ascii")
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Opens http and https only, wherever it is redirected to."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.UnknownHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Hands user and password on to the same server only."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Message,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+        authorization = req.get_header("Authorization")
+        if request is not None and authorization and _same_server(req.full_url, newurl):
+            request.add_unredirected_header("Authorization", authorization)
+        return request
+
+
+def _same_server(old_url: str, new_url: str) -> bool:
+    old, new = urlsplit(old_url), urlsplit(new_url)
+    same_door = (old.scheme, old.port) == (new.scheme, new.port)
+    return old.hostname == new.hostname and (same_door or new.scheme == "https")

@@ -1,0 +1,218 @@
+"""Which of the files in a folder belong to one log, and in which order they were written.
+
+The folder may be a local one, inside a zip, or on a Hadoop file system.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from headway.profiler.logs.event_logs import EventLog, LogFile
+
+_CODEC = r"(?:\.(?:gz|gzip|lz4|lzf|snappy|zst|zstd))?"
+_ROLLING_PART = re.compile(r"events_(\d+)_([^.]*).*?(\.compact)?")
+_DATABRICKS_PART = re.compile(rf"eventlog(?:-(\d{{4}}-\d\d-\d\d--\d\d-\d\d))?{_CODEC}")
+_RECORDER_PART = re.compile(rf"(.+\.headway\.jsonl)(?:\.(\d+))?{_CODEC}")
+_STATUS = "appstatus_"
+_IN_PROGRESS = ".inprogress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFile:
+    """A file that may be a part of a log.
+
+    Parameters
+    ----------
+    folder : str
+        What tells its folder from all others.
+    folder_name : str
+        That folder, for messages.
+    base_name : str
+        The file's name in the folder.
+    name : str
+        The file, for messages.
+    file : LogFile
+        The file.
+    """
+
+    folder: str
+    folder_name: str
+    base_name: str
+    name: str
+    file: LogFile
+
+
+class _Layout(Enum):
+    ROLLING = auto()  # Spark: events_N_<application>
+    DATABRICKS = auto()  # eventlog-<time>.gz, ..., eventlog
+    RECORDER = auto()  # Headway: <name>.headway.jsonl.N, ..., <name>.headway.jsonl
+    SINGLE = auto()
+
+
+class _Family(NamedTuple):
+    """What the files of one log have in common."""
+
+    folder: str
+    layout: _Layout
+    application: str
+
+
+def is_passed_over(base_name: str) -> bool:
+    """Whether a file that was not asked for by its name is none of a log's.
+
+    Examples
+    --------
+    >>> [is_passed_over(name) for name in (".app-1.crc", "_SUCCESS", "truth.jsonl", "app-1")]
+    [True, True, True, False]
+    >>> is_passed_over("orders.headway.jsonl")
+    False
+    """
+    return (
+        base_name.startswith((".", "_"))
+        or base_name.endswith(".crc")
+        or (base_name.endswith(".jsonl") and not _RECORDER_PART.fullmatch(base_name))
+    )
+
+
+def is_status(base_name: str) -> bool:
+    """Whether a file only says if the rolling log beside it is still being written."""
+    return base_name.startswith(_STATUS)
+
+
+def is_rolling_part(base_name: str) -> bool:
+    """Whether a file's name is that of a part of a rolling log."""
+    return _ROLLING_PART.fullmatch(base_name) is not None
+
+
+def is_recorder_file(base_name: str) -> bool:
+    """Whether a file's name is that of a recorder's newest file.
+
+    Examples
+    --------
+    >>> is_recorder_file("a.headway.jsonl"), is_recorder_file("a.headway.jsonl.1")
+    (True, False)
+    """
+    match = _RECORDER_PART.fullmatch(base_name)
+    return match is not None and match[2] is None
+
+
+def is_rotation_of(base_name: str, newest: str) -> bool:
+    """Whether a file is an older part of what a recorder wrote to ``newest``.
+
+    Examples
+    --------
+    >>> is_rotation_of("a.headway.jsonl.2", "a.headway.jsonl")
+    True
+    """
+    match = _RECORDER_PART.fullmatch(base_name)
+    return match is not None and match[2] is not None and match[1] == newest
+
+
+def finished_name(base_name: str) -> str:
+    """What a file is called once its application has ended.
+
+    Examples
+    --------
+    >>> finished_name("app-1.zstd.inprogress")
+    'app-1.zstd'
+    """
+    return base_name.removesuffix(_IN_PROGRESS)
+
+
+def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
+    """The logs that the files make up, each in the place of its first file."""
+    families: dict[_Family, list[FoundFile]] = {}
+    for file in files:
+        if not is_status(file.base_name):
+            families.setdefault(_family_of(file), []).append(file)
+    num_logs = Counter(family.folder for family in families)
+    growing = _growing_folders(files)
+    return [
+        _log_of(
+            family,
+            members,
+            owns_folder=num_logs[family.folder] == 1,
+            growing=family.folder in growing,
+        )
+        for family, members in families.items()
+    ]
+
+
+def _family_of(file: FoundFile) -> _Family:
+    if match := _ROLLING_PART.fullmatch(file.base_name):
+        return _Family(file.folder, _Layout.ROLLING, match[2])
+    if _DATABRICKS_PART.fullmatch(file.base_name):
+        return _Family(file.folder, _Layout.DATABRICKS, "")
+    if match := _RECORDER_PART.fullmatch(file.base_name):
+        return _Family(file.folder, _Layout.RECORDER, match[1])
+    return _Family(file.folder, _Layout.SINGLE, finished_name(file.base_name))
+
+
+def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
+    status = [file for file in files if is_status(file.base_name)]
+    finished = {file.folder for file in status if not file.base_name.endswith(_IN_PROGRESS)}
+    return {file.folder for file in status} - finished
+
+
+def _log_of(
+    family: _Family, members: list[FoundFile], *, owns_folder: bool, growing: bool
+) -> EventLog:
+    match family.layout:
+        case _Layout.ROLLING:
+            parts, compacted = _rolling_parts(members)
+            folder = members[0].folder_name
+            return EventLog(
+                name=folder if owns_folder else f"{folder}/events_*_{family.application}",
+                files=tuple(part.file for part in parts),
+                in_progress=growing,
+                compacted=compacted,
+            )
+        case _Layout.DATABRICKS:
+            members = sorted(members, key=_databricks_place)
+            name = members[0].name if len(members) == 1 else members[0].folder_name
+        case _Layout.RECORDER:
+            members = sorted(members, key=_recorder_place)
+            name = members[-1].name
+        case _Layout.SINGLE:
+            # Spark renames the file when the application ends: both means a copy was left over.
+            members = sorted(members, key=lambda file: file.base_name.endswith(_IN_PROGRESS))[:1]
+            name = members[0].name
+    return EventLog(
+        name=name,
+        files=tuple(file.file for file in members),
+        in_progress=members[0].base_name.endswith(_IN_PROGRESS),
+        compacted=False,
+    )
+
+
+def _rolling_parts(members: Iterable[FoundFile]) -> tuple[list[FoundFile], bool]:
+    """Parts by number; a compacted one stands for all up to its own number."""
+    numbered = sorted(
+        ((_rolling_place(file), file) for file in members), key=lambda placed: placed[0]
+    )
+    compacted = [at for at, ((_, is_compact), _) in enumerate(numbered) if is_compact]
+    first = compacted[-1] if compacted else 0
+    return [file for _, file in numbered[first:]], bool(compacted)
+
+
+def _rolling_place(file: FoundFile) -> tuple[int, bool]:
+    match = _ROLLING_PART.fullmatch(file.base_name)
+    assert match is not None
+    return int(match[1]), match[3] is not None
+
+
+def _databricks_place(file: FoundFile) -> tuple[bool, str]:
+    match = _DATABRICKS_PART.fullmatch(file.base_name)
+    assert match is not None
+    return match[1] is None, match[1] or ""
+
+
+def _recorder_place(file: FoundFile) -> int:
+    match = _RECORDER_PART.fullmatch(file.base_name)
+    assert match is not None
+    return -int(match[2] or 0)

@@ -1,0 +1,107 @@
+"""How much of the disk one log may take when it is unpacked: what a bomb runs into."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.profiler.logs.event_logs import UnreadableLogError
+from headway.units import parse_size_bytes
+
+_CHECK_EVERY_BYTES = parse_size_bytes("64m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnpackLimits:
+    """What one log may take.
+
+    Parameters
+    ----------
+    max_bytes : int
+        Most bytes of one log on disk, downloaded or unpacked.
+    max_ratio : float
+        Most bytes unpacked per byte packed. Real logs reach 40, repetitive ones 300; bombs 1000.
+    ratio_from_bytes : int
+        Up to here unpacked, the ratio does not matter: little logs may say one thing often.
+    min_free_bytes : int
+        Free bytes to leave on the disk of the work folder.
+    """
+
+    max_bytes: int = parse_size_bytes("1t")
+    max_ratio: float = 500.0
+    ratio_from_bytes: int = parse_size_bytes("64m")
+    min_free_bytes: int = parse_size_bytes("2g")
+
+
+DEFAULT_LIMITS = UnpackLimits()
+
+
+class Allowance:
+    """What one log may still take on disk.
+
+    Parameters
+    ----------
+    limits : UnpackLimits
+        The limits of every log.
+    packed_bytes : int or None
+        Size of the log as it is; None while it is only copied, so that no ratio matters.
+    folder : Path
+        A folder on the disk that is written to.
+    """
+
+    def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path) -> None:
+        self._limits = limits
+        self._packed_bytes = packed_bytes
+        self._folder = folder
+        self._taken_bytes = 0
+
+    @property
+    def next_bytes(self) -> int:
+        """Bytes that may be written before `take` is asked; always some."""
+        return min(_CHECK_EVERY_BYTES, self._limits.max_bytes - self._taken_bytes + 1)
+
+    def take(self, num_bytes: int) -> None:
+        """Count bytes that are to be written, or just were.
+
+        Raises
+        ------
+        UnreadableLogError
+            If the log has reached a limit.
+        """
+        self._taken_bytes += num_bytes
+        limits, taken = self._limits, self._taken_bytes
+        if taken > limits.max_bytes:
+            raise UnreadableLogError(
+                f"more than {_size(limits.max_bytes)} when unpacked, the most that one log may "
+                "take; unpack it yourself if it is sound"
+            )
+        packed = self._packed_bytes
+        if packed is not None and taken > limits.ratio_from_bytes:
+            ratio = taken / max(packed, 1)
+            if ratio > limits.max_ratio:
+                raise UnreadableLogError(
+                    f"{_size(packed)} unpack to {_size(taken)} and more, over "
+                    f"{limits.max_ratio:g} times as much, as no event log does; "
+                    "unpack it yourself if it is sound"
+                )
+        free = shutil.disk_usage(self._folder).free
+        if free < limits.min_free_bytes:
+            raise UnreadableLogError(
+                f"its first {_size(taken)} leave {_size(free)} free on the disk of "
+                f"{self._folder}, less than the {_size(limits.min_free_bytes)} to keep; "
+                "set TMPDIR to a folder with more room"
+            )
+
+
+def _size(num_bytes: int) -> str:
+    """Bytes for people.
+
+    >>> _size(1536), _size(3 * 2**30)
+    ('1.5 KiB', '3 GiB')
+    """
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        unit_bytes = parse_size_bytes(f"1{unit}")
+        if num_bytes >= unit_bytes:
+            return f"{num_bytes / unit_bytes:.3g} {unit}"
+    return f"{num_bytes} bytes"

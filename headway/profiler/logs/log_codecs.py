@@ -1,0 +1,114 @@
+"""The codecs of event logs, told from their first bytes; those that Python reads, read."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from io import BufferedIOBase
+from typing import IO, cast
+
+from headway.profiler.logs.event_logs import UnreadableLogError
+from headway.profiler.logs.naming import one_line
+from headway.units import parse_size_bytes
+
+HEAD_BYTES = 64
+"""Bytes of a file's beginning that the functions here want to see."""
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_GZIP_MAGIC = b"\x1f\x8b"
+_SPARK_CODECS = {b"LZ4Block": "lz4", b"\x82SNAPPY\x00": "snappy", b"ZV": "lzf"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHUNK_BYTES = parse_size_bytes("4m")
+
+
+class NothingWholeError(UnreadableLogError):
+    """A file that ends before it says anything."""
+
+
+def is_json(head: bytes) -> bool:
+    r"""Whether a file that begins so is an event log as Spark is to read it.
+
+    >>> is_json(b'{"Event":'), is_json(b"\x1f\x8b"), is_json(b"")
+    (True, False, False)
+    """
+    return head.lstrip()[:1] == b"{"
+
+
+def spark_codec(head: bytes) -> str | None:
+    """Spark's name of the codec of a file that begins so, if only Spark reads it.
+
+    >>> spark_codec(b"LZ4Block%"), spark_codec(b'{"Event":')
+    ('lz4', None)
+    """
+    return next((name for magic, name in _SPARK_CODECS.items() if head.startswith(magic)), None)
+
+
+def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
+    """The plain text of a file, piece by piece; where it was cut off, what came before.
+
+    Parameters
+    ----------
+    packed : file
+        Read from its beginning.
+    head : bytes
+        How it begins.
+
+    Raises
+    ------
+    NothingWholeError
+        If it is empty or ends inside its first block.
+    UnreadableLogError
+        If it is no event log, or damaged from the beginning.
+    """
+    if not head:
+        raise NothingWholeError("the file is empty; expected a Spark event log")
+    if head.startswith(_BYTE_ORDER_MARK):
+        packed.read(len(_BYTE_ORDER_MARK))
+        head = head.removeprefix(_BYTE_ORDER_MARK)
+    if head.startswith(_ZSTD_MAGIC):
+        return _of_zstd(packed)
+    if head.startswith(_GZIP_MAGIC):
+        return _of_gzip(packed)
+    if is_json(head):
+        return iter(lambda: packed.read(_CHUNK_BYTES), b"")
+    raise UnreadableLogError(
+        "not a Spark event log; expected JSON lines that start with '{', plain or compressed "
+        "with zstd, gzip, lz4, snappy or lzf"
+    )
+
+
+def _of_gzip(packed: IO[bytes]) -> Iterator[bytes]:
+    anything = False
+    try:
+        with gzip.open(packed, "rb") as reader:
+            for chunk in _chunks(cast(BufferedIOBase, reader)):
+                anything = True
+                yield chunk
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        # A log that was cut off ends inside a block: what came before it stands.
+        if not anything:
+            raise NothingWholeError(f"not one whole gzip block ({one_line(str(error))})") from None
+
+
+def _of_zstd(packed: IO[bytes]) -> Iterator[bytes]:
+    import zstandard
+
+    anything = False
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(
+            packed, read_across_frames=True, closefd=False
+        ) as reader:
+            for chunk in _chunks(cast(BufferedIOBase, reader)):
+                anything = True
+                yield chunk
+    except zstandard.ZstdError as error:
+        if not anything:
+            raise UnreadableLogError(f"damaged zstd data ({one_line(str(error))})") from None
+    if not anything:
+        raise NothingWholeError("not one whole zstd block")
+
+
+def _chunks(reader: BufferedIOBase) -> Iterator[bytes]:
+    # A plain read would gather a whole chunk and lose it all when the data ends on the way.
+    return iter(lambda: reader.read1(_CHUNK_BYTES), b"")

@@ -1,0 +1,241 @@
+"""What event logs there are: files, folders, patterns, zips, History Servers, Hadoop addresses."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from headway.profiler.logs.event_logs import (
+    EventLog,
+    HadoopFile,
+    LogFailure,
+    UnreadableLogError,
+    reason_of,
+)
+from headway.profiler.logs.history_server import history_server_logs
+from headway.profiler.logs.layouts import (
+    FoundFile,
+    finished_name,
+    group_into_logs,
+    is_passed_over,
+    is_recorder_file,
+    is_rolling_part,
+    is_rotation_of,
+    is_status,
+)
+from headway.profiler.logs.naming import one_line, without_secrets
+from headway.profiler.logs.zipped import is_zip, logs_in_zip
+
+__all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
+
+# One letter would be a drive of Windows.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_MOST_FILES = 100_000
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class FoundLogs(NamedTuple):
+    """The logs that sources stand for, and why some sources stand for none."""
+
+    logs: tuple[EventLog, ...]
+    failures: tuple[LogFailure, ...]
+
+
+def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
+    """The event logs that the given sources stand for, each once.
+
+    Local logs come first. Nothing is unpacked; of servers, History Servers alone are asked. What
+    a Hadoop address stands for shows once Spark runs, until then it is one log.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Each a log file, one part of a rolling log, a zip of logs, a folder of such at any depth,
+        a pattern (``*``, ``?``, ``[...]``, ``**``) of such; or, as a str, the address of an
+        application on a History Server, or an address for Hadoop (``hdfs://``, ``s3a://``,
+        ``file:/``...).
+
+    Returns
+    -------
+    FoundLogs
+        Every source that gives no log is among the failures, with the reason.
+    """
+    local = _LocalFiles()
+    remote: list[EventLog] = []
+    failures: list[LogFailure] = []
+    for source in sources:
+        try:
+            if isinstance(source, str) and (match := _ADDRESS.match(source)):
+                remote += _logs_at(source, scheme=match[1].lower())
+            else:
+                failures += local.add(source)
+        except (UnreadableLogError, OSError, ValueError) as error:
+            failures.append(LogFailure(_name_of(source), _why(error)))
+    logs = local.logs + [log for at, log in enumerate(remote) if log not in remote[:at]]
+    return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
+
+
+def _name_of(source: str | Path) -> str:
+    if isinstance(source, str) and _ADDRESS.match(source):
+        return without_secrets(source)
+    return one_line(str(source)) or "''"
+
+
+def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
+    if scheme in ("http", "https"):
+        return history_server_logs(address)
+    address.encode()  # or it cannot be told to Spark
+    return [EventLog(name=without_secrets(address), files=(HadoopFile(address),))]
+
+
+class _LocalFiles:
+    """The local files that sources stand for, each once however often it is named."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FoundFile] = {}
+        self._zips: dict[str, list[EventLog]] = {}
+
+    @property
+    def logs(self) -> list[EventLog]:
+        """In the order of naming, within folders sorted; zips last."""
+        of_zips = [log for logs in self._zips.values() for log in logs]
+        return group_into_logs(list(self._files.values())) + of_zips
+
+    def add(self, source: str | Path) -> list[LogFailure]:
+        """Add what a source stands for; what is wrong with parts of it is returned.
+
+        Raises
+        ------
+        UnreadableLogError, OSError, ValueError
+            If it stands for nothing.
+        """
+        failures: list[LogFailure] = []
+        files = list(islice(_files_of(source, failures), _MOST_FILES + 1))
+        if len(files) > _MOST_FILES:
+            raise UnreadableLogError(
+                f"more than {_MOST_FILES} files; name the folder that holds event logs only"
+            )
+        for file in files:
+            try:
+                self._add_file(file)
+            except (UnreadableLogError, OSError) as error:
+                failures.append(_failure(file, error))
+        if not failures and all(is_status(file.name) for file in files):
+            raise UnreadableLogError(
+                "no event log there; expected files written by Spark or folders named eventlog_v2_*"
+            )
+        return failures
+
+    def _add_file(self, file: Path) -> None:
+        identity = os.path.realpath(file)
+        if identity in self._files or identity in self._zips:
+            return
+        name = one_line(str(file))
+        if is_zip(_first_bytes(file)):
+            self._zips[identity] = logs_in_zip(file, name)
+            return
+        self._files[identity] = FoundFile(
+            # Links that were gathered in one folder belong together.
+            folder=os.path.realpath(file.parent),
+            folder_name=one_line(str(file.parent)),
+            base_name=file.name,
+            name=name,
+            file=file,
+        )
+
+
+def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
+    """The files that a source may mean, folders walked through; failures of folders are added."""
+    if not str(source):
+        raise UnreadableLogError("the name is empty; expected a file, a folder or a pattern")
+    path = _finished(Path(source))
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        matches = _matches(source)
+        yield from _files_below(matches, failures)
+        yield from (beside for match in matches for beside in _companions(match))
+        return
+    if stat.S_ISDIR(kind):
+        yield from _files_below([path], failures)
+    else:
+        yield path
+        yield from _companions(path)
+
+
+def _finished(path: Path) -> Path:
+    """A log that was renamed because its application ended, under its new name."""
+    renamed = path.with_name(finished_name(path.name)) if path.name else path
+    return renamed if renamed.is_file() else path
+
+
+def _matches(pattern: str | Path) -> list[Path]:
+    matches: list[str] = []
+    if glob.has_magic(str(pattern)):
+        # That of Path wants patterns to be relative.
+        matches = sorted(glob.glob(str(pattern), recursive=True))  # noqa: PTH207
+    if not matches:
+        raise UnreadableLogError("no such file or folder; expected a Spark event log")
+    return [path for path in map(Path, matches) if not is_passed_over(path.name)]
+
+
+def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[Path]:
+    """Depth first and sorted; links may lead in circles."""
+    seen: set[str] = set()
+    waiting = list(reversed(roots))
+    while waiting:
+        path = waiting.pop()
+        try:
+            if not path.is_dir():
+                yield path
+            elif (identity := os.path.realpath(path)) not in seen:
+                seen.add(identity)
+                children = sorted(path.iterdir(), reverse=True)
+                waiting += [child for child in children if not is_passed_over(child.name)]
+        except OSError as error:
+            failures.append(_failure(path, error))
+
+
+def _companions(file: Path) -> Iterator[Path]:
+    """The files beside one that was named which say more about the same log."""
+    if is_rolling_part(file.name):
+        yield from sorted(path for path in _beside(file) if is_status(path.name))
+    elif is_recorder_file(file.name):
+        yield from sorted(path for path in _beside(file) if is_rotation_of(path.name, file.name))
+
+
+def _beside(file: Path) -> Iterable[Path]:
+    try:
+        return list(file.parent.iterdir())
+    except OSError:
+        return ()  # a folder may let its files be read and yet not be listed
+
+
+def _first_bytes(file: Path) -> bytes:
+    kind = file.stat().st_mode
+    if not stat.S_ISREG(kind):
+        what = next((name for is_it, name in _KINDS if is_it(kind)), "no file")
+        raise UnreadableLogError(f"it is {what}; expected a file with a Spark event log")
+    with file.open("rb") as opened:
+        return opened.read(4)
+
+
+def _failure(path: Path, error: Exception) -> LogFailure:
+    return LogFailure(one_line(str(path)), _why(error))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UnreadableLogError):
+        return str(error)
+    return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"

@@ -1,0 +1,387 @@
+"""Logs -> plain JSON lines for Spark to read, in one sub-folder ``app=N`` per log."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from headway.profiler.logs import history_server
+from headway.profiler.logs.event_logs import (
+    EventLog,
+    HadoopFile,
+    HistoryServerZip,
+    LogFailure,
+    LogFile,
+    UnreadableLogError,
+    ZipMember,
+    reason_of,
+)
+from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
+from headway.profiler.logs.log_codecs import (
+    HEAD_BYTES,
+    NothingWholeError,
+    is_json,
+    plain_chunks,
+    spark_codec,
+)
+from headway.profiler.logs.naming import one_line
+from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
+from headway.units import parse_size_bytes
+
+_COPY_BYTES = parse_size_bytes("4m")
+# Spark passes over folders that begin so.
+_FETCHED = "_fetched"
+
+
+class Unpacked(NamedTuple):
+    """What became of logs.
+
+    Parameters
+    ----------
+    logs : dict of int to EventLog
+        Number N to the log whose lines now stand in ``work_folder/app=N/part-*.json``.
+    pending : dict of int to EventLog
+        Those that need a running Spark.
+    failures : tuple of LogFailure
+        The others; they left nothing on disk.
+    """
+
+    logs: dict[int, EventLog]
+    pending: dict[int, EventLog]
+    failures: tuple[LogFailure, ...]
+
+
+DecodeWithSpark = Callable[[str, Path, Path, Allowance], None]
+"""Unpacks a file of one of Spark's own codecs: its name, packed file, plain file, allowance."""
+
+
+def unpack(
+    logs: Sequence[EventLog],
+    work_folder: Path,
+    *,
+    limits: UnpackLimits = DEFAULT_LIMITS,
+    told: Callable[[int, int], None] | None = None,
+) -> Unpacked:
+    """Make plain JSON lines of every log that needs no Spark for it.
+
+    The numbers of the result are the places in ``logs``; where one of those turns out to hold
+    several logs, the others get numbers beyond.
+
+    Parameters
+    ----------
+    logs : sequence of EventLog
+        What `find_event_logs` found.
+    work_folder : Path
+        Where to, made if missing; plain local files are only linked there.
+    limits : UnpackLimits
+        What one log may take on disk.
+    told : callable, optional
+        Told the bytes done and the bytes in total, packed; the total grows with downloads. What
+        it raises ends the work.
+    """
+    progress = Progress(logs, told)
+    unpacker = Unpacker(work_folder, limits, progress, numbers=count(len(logs)))
+    for number, log in enumerate(logs):
+        progress.begin(log)
+        unpacker.unpack(number, log)
+    progress.end()
+    return unpacker.unpacked
+
+
+class Progress:
+    """Packed bytes done, of those known so far.
+
+    Parameters
+    ----------
+    logs : sequence of EventLog
+        What there is to do.
+    told : callable, optional
+        Told the bytes done and the bytes in total.
+    """
+
+    def __init__(
+        self, logs: Sequence[EventLog] = (), told: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._told = told
+        self._total_bytes = sum(_packed_bytes(log.files) for log in logs)
+        self._before_bytes = 0
+        self._log_bytes = 0
+        self._of_log_bytes = 0
+        self._downloaded_bytes = 0
+
+    def begin(self, log: EventLog) -> None:
+        """The log before is done, be it read or not; this one is next."""
+        self._before_bytes += self._log_bytes
+        self._of_log_bytes, self._log_bytes = 0, _packed_bytes(log.files)
+        self._tell()
+
+    def advance(self, num_bytes: int) -> None:
+        """So much more of the log is done."""
+        # A log that is still being written grows meanwhile.
+        self._of_log_bytes = min(self._of_log_bytes + num_bytes, self._log_bytes)
+        self._tell()
+
+    def downloaded(self, num_bytes: int) -> None:
+        """So much more has come, of nobody knows how much."""
+        self._downloaded_bytes += num_bytes
+        self._tell()
+
+    def end(self) -> None:
+        """Everything is done."""
+        self._before_bytes, self._of_log_bytes = self._total_bytes, 0
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._told is not None:
+            done_bytes = min(self._before_bytes + self._of_log_bytes, self._total_bytes)
+            more_bytes = self._downloaded_bytes
+            self._told(done_bytes + more_bytes, self._total_bytes + more_bytes)
+
+
+class Unpacker:
+    """Unpacks logs one by one and keeps what became of each.
+
+    Parameters
+    ----------
+    work_folder : Path
+        Where to, made if missing.
+    limits : UnpackLimits
+        What one log may take on disk.
+    progress : Progress
+        Told what is done.
+    numbers : iterator of int
+        Numbers for logs that show up inside of others.
+    decode : callable, optional
+        Reads Spark's own codecs; without it such logs are pending.
+    """
+
+    def __init__(
+        self,
+        work_folder: Path,
+        limits: UnpackLimits,
+        progress: Progress,
+        *,
+        numbers: Iterator[int],
+        decode: DecodeWithSpark | None = None,
+    ) -> None:
+        self._work_folder = work_folder.resolve()
+        self._limits = limits
+        self._progress = progress
+        self._numbers = numbers
+        self._decode = decode
+        self._logs: dict[int, EventLog] = {}
+        self._pending: dict[int, EventLog] = {}
+        self._failures: list[LogFailure] = []
+        work_folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def unpacked(self) -> Unpacked:
+        """What became of the logs so far."""
+        return Unpacked(dict(self._logs), dict(self._pending), tuple(self._failures))
+
+    def _fetched_folder(self, number: int) -> Path:
+        """The folder, made if missing, for what has to be brought here to unpack a log."""
+        folder = self._work_folder / _FETCHED / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def unpack(
+        self, number: int, log: EventLog, fetch: Callable[[Path], EventLog] | None = None
+    ) -> None:
+        """Unpack a log under a number, or note why not.
+
+        Parameters
+        ----------
+        number : int
+            Its number.
+        log : EventLog
+            The log.
+        fetch : callable, optional
+            Brings it into a folder, and returns the same log with the files there.
+        """
+        try:
+            local = fetch(self._fetched_folder(number)) if fetch else log
+            for at, part in enumerate(self._expand(number, local)):
+                self._unpack_one(number if at == 0 else next(self._numbers), part, of=log)
+        except (UnreadableLogError, OSError) as error:
+            self._fail(number, log, error)
+        finally:
+            self._remove_fetched(number)
+
+    def remove_fetched(self) -> None:
+        """Remove what is still here of pending logs, once none is."""
+        shutil.rmtree(self._work_folder / _FETCHED, ignore_errors=True)
+
+    def _expand(self, number: int, log: EventLog) -> list[EventLog]:
+        """The logs that one stands for, which shows once its files are here."""
+        file = log.files[0]
+        if isinstance(file, HistoryServerZip):
+            archive = self._fetched_folder(number) / "logs.zip"
+            allowance = Allowance(self._limits, None, self._work_folder)
+            history_server.download(file, archive, allowance, self._progress.downloaded)
+        elif isinstance(file, Path) and len(log.files) == 1 and is_zip(_head(file)):
+            archive = file
+        else:
+            return [log]
+        return [
+            replace(inside, in_progress=inside.in_progress or log.in_progress)
+            for inside in logs_in_zip(archive, log.name)
+        ]
+
+    def _unpack_one(self, number: int, log: EventLog, *, of: EventLog) -> None:
+        try:
+            if isinstance(log.files[0], HadoopFile) or (
+                self._decode is None and any(spark_codec(_head(file)) for file in log.files)
+            ):
+                self._pending[number] = log
+                return
+            self._write_parts(number, log)
+        except (UnreadableLogError, OSError) as error:
+            self._fail(number, log, error)
+        except BaseException:
+            shutil.rmtree(self._app_folder(number), ignore_errors=True)
+            raise
+        else:
+            # What was only brought here will be gone.
+            self._logs[number] = replace(log, files=of.files)
+
+    def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
+        shutil.rmtree(self._app_folder(number), ignore_errors=True)
+        if isinstance(error, UnreadableLogError):
+            why = str(error)
+        else:
+            why = f"{one_line(reason_of(error))}; expected a Spark event log that can be read"
+        self._failures.append(LogFailure(log.name, why))
+
+    def _write_parts(self, number: int, log: EventLog) -> None:
+        folder = self._app_folder(number)
+        folder.mkdir()
+        allowance = Allowance(self._limits, _packed_bytes(log.files), folder)
+        for part, file in enumerate(log.files):
+            plain = folder / f"part-{part:05d}.json"
+            try:
+                self._write_part(number, file, plain, allowance, growing=log.in_progress)
+            except NothingWholeError as error:
+                # Spark may just have begun the last part of a log that is still growing.
+                if part == 0 or file != log.files[-1]:
+                    raise _in_part(file, log, error) from None
+                plain.unlink(missing_ok=True)
+            except UnreadableLogError as error:
+                raise _in_part(file, log, error) from None
+
+    def _write_part(
+        self, number: int, file: LogFile, plain: Path, allowance: Allowance, *, growing: bool
+    ) -> None:
+        head = _head(file)
+        codec = spark_codec(head)
+        if codec is not None and self._decode is not None:
+            self._decode(codec, self._within_reach(number, file), plain, allowance)
+        elif isinstance(file, Path) and is_json(head) and self._linked(file, plain, growing):
+            self._progress.advance(_packed_bytes([file]))
+        else:
+            self._write_plain(file, head, plain, allowance)
+
+    def _linked(self, file: Path, plain: Path, growing: bool) -> bool:
+        """Whether the part could be made another name of the file.
+
+        Only a hard link outlives that Spark renames a log when the application ends, and that
+        what was brought here is removed.
+        """
+        may_go = growing or file.is_relative_to(self._work_folder)
+        return _hard_link(file, plain) if may_go else _link(file, plain)
+
+    def _write_plain(self, file: LogFile, head: bytes, plain: Path, allowance: Allowance) -> None:
+        with _opened(file) as packed, plain.open("wb") as written:
+            before_bytes = 0
+            for chunk in plain_chunks(packed, head):
+                allowance.take(len(chunk))
+                written.write(chunk)
+                # Inside a zip a position counts unpacked bytes.
+                if isinstance(file, Path):
+                    self._progress.advance(packed.tell() - before_bytes)
+                    before_bytes = packed.tell()
+            self._progress.advance(_packed_bytes([file]) - before_bytes)
+
+    def _within_reach(self, number: int, file: LogFile) -> Path:
+        """The file where the JVM can open it: under a plain name, outside of any zip."""
+        target = self._fetched_folder(number) / "packed"
+        target.unlink(missing_ok=True)
+        if isinstance(file, Path) and _link(file, target):
+            return target
+        allowance = Allowance(self._limits, _packed_bytes([file]), self._work_folder)
+        with _opened(file) as packed, target.open("wb") as written:
+            while chunk := packed.read(_COPY_BYTES):
+                allowance.take(len(chunk))
+                written.write(chunk)
+        return target
+
+    def _remove_fetched(self, number: int) -> None:
+        """Remove what was brought here, unless a pending log still lies in it."""
+        folder = self._work_folder / _FETCHED / str(number)
+        needed = (
+            file.archive.is_relative_to(folder)
+            for log in self._pending.values()
+            for file in log.files
+            if isinstance(file, ZipMember)
+        )
+        if folder.exists() and not any(needed):
+            shutil.rmtree(folder)
+
+    def _app_folder(self, number: int) -> Path:
+        return self._work_folder / f"app={number}"
+
+
+def _link(file: Path, target: Path) -> bool:
+    # A hard link would leave its mark on the user's file, the time of its last change.
+    try:
+        target.symlink_to(file.resolve())
+    except OSError:
+        return _hard_link(file, target)
+    return True
+
+
+def _hard_link(file: Path, target: Path) -> bool:
+    """Fails across disks, and where the file is not ours."""
+    try:
+        target.hardlink_to(file.resolve())
+    except OSError:
+        return False
+    return True
+
+
+def _opened(file: LogFile) -> AbstractContextManager[IO[bytes]]:
+    if isinstance(file, ZipMember):
+        return open_member(file)
+    assert isinstance(file, Path)
+    return file.open("rb")
+
+
+def _head(file: LogFile) -> bytes:
+    with _opened(file) as packed:
+        return packed.read(HEAD_BYTES)
+
+
+def _packed_bytes(files: Sequence[LogFile]) -> int:
+    """Of the files that are here."""
+    sizes = 0
+    for file in files:
+        if isinstance(file, ZipMember):
+            sizes += file.packed_bytes
+        elif isinstance(file, Path):
+            with contextlib.suppress(OSError):  # said when it is read
+                sizes += file.stat().st_size
+    return sizes
+
+
+def _in_part(file: LogFile, log: EventLog, error: UnreadableLogError) -> UnreadableLogError:
+    """The error, with the part of the log that it is about."""
+    if len(log.files) == 1:
+        return error
+    name = file.member if isinstance(file, ZipMember) else getattr(file, "name", "")
+    return UnreadableLogError(f"{one_line(name)}: {error}")

@@ -1,0 +1,1 @@
+"""The recorder that a running session carries."""

@@ -1,0 +1,361 @@
+"""Records the streaming queries of a running session, in the lines of Spark's own event log.
+
+For jobs without an event log. A listener hands events to a queue; one thread takes them, asks the
+driver's status store for the jobs, stages and tasks of each batch, and appends lines to a file.
+Names and units in there are Spark's: milliseconds, nanoseconds, spaces in names.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from headway.errors import HeadwayError, InputError
+from headway.profiler import schema
+from headway.profiler.recording.driver_store import DriverStore, executor_added
+from headway.profiler.recording.recorder_file import FileLostError, RotatingFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+Json: TypeAlias = Mapping[str, Any]
+_Told: TypeAlias = Callable[[], Json]
+"""An event as it was told; calling it spells it out, which may take calls to the JVM."""
+
+LOST_EVENT = "HeadwayRecorderLost"
+"""Name of the lines that tell how many events were lost since the last such line."""
+
+RECORDED_PROPERTIES = (
+    "spark.cores.max",
+    "spark.default.parallelism",
+    "spark.driver.cores",
+    "spark.driver.memory",
+    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+    "spark.dynamicAllocation.minExecutors",
+    "spark.executor.cores",
+    "spark.executor.instances",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.memory.fraction",
+    "spark.memory.offHeap.size",
+    "spark.sql.shuffle.partitions",
+    "spark.task.cpus",
+)
+"""All of the configuration that is ever written: sizes, no addresses, nothing secret."""
+
+_LEFT_OUT_TEXT = "left out"
+_MOST_QUEUED = 1000
+_EXECUTORS_EVERY_S = 10.0
+_STOP_WITHIN_S = 10.0
+
+
+def record(
+    spark: SparkSession,
+    path: str | Path,
+    *,
+    executors: int | None = None,
+    cores_per_executor: int | None = None,
+    max_bytes: int = 100_000_000,
+    max_files: int = 5,
+) -> Recorder:
+    """Record the streaming queries of a session from now on, for ``headway profile`` to read.
+
+    No query is held up or fails for it: what goes wrong later is counted in ``num_lost``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Its own queries are recorded, not those of sessions beside it. With Spark Connect (4.0 or
+        later) their progress can be recorded, but no stages and tasks.
+    path : path
+        Appended to. When full, or when it holds another application, it becomes ``path.1``,
+        which becomes ``path.2``, and so on.
+    executors, cores_per_executor : int, optional
+        For Spark Connect, where the driver cannot be asked; elsewhere Spark's word counts.
+    max_bytes : int, >= 1
+        Size of a file, which only a single large batch exceeds. [bytes]
+    max_files : int, >= 1
+        Files kept, with the one being written.
+
+    Returns
+    -------
+    Recorder
+        Recording already; stop it when the queries are done, or use it in a ``with`` block.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+    HeadwayError
+        If the file cannot be written, or this Spark does not let its queries be listened to.
+    """
+    _require_counts(
+        executors=executors,
+        cores_per_executor=cores_per_executor,
+        max_bytes=max_bytes,
+        max_files=max_files,
+    )
+    if (executors is None) != (cores_per_executor is None):
+        raise InputError("executors and cores_per_executor go together; give both or neither")
+    properties = {key: spark.conf.get(key, None) for key in RECORDED_PROPERTIES}
+    started_ms = int(spark.conf.get("spark.app.startTime", None) or time.time_ns() // 1_000_000)
+    application: list[Json] = [
+        {"Event": schema.RECORDER_START},
+        {"Event": schema.LOG_START, "Spark Version": spark.version},
+        {
+            "Event": schema.APPLICATION_START,
+            "App Name": spark.conf.get("spark.app.name", None),
+            "App ID": spark.conf.get("spark.app.id", None),
+            "Timestamp": started_ms,
+        },
+        {
+            "Event": schema.ENVIRONMENT,
+            "Spark Properties": {key: text for key, text in properties.items() if text is not None},
+        },
+    ]
+    driver: DriverStore | None = None
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        _require_listeners_on_this_side()
+        cluster = [
+            executor_added(str(number + 1), cores_per_executor or 0, started_ms)
+            for number in range(executors or 0)
+        ]
+    else:
+        driver = DriverStore(spark)
+        cluster = driver.executor_events()
+    try:
+        file = RotatingFile(Path(path), max_bytes, max_files)
+        file.begin(application, cluster)
+    except OSError as error:
+        raise HeadwayError(
+            f"{path}: cannot be written ({error.strerror}); expected a file in a folder that "
+            "exists and has room"
+        ) from error
+    return Recorder(spark, file, driver)
+
+
+class Recorder:
+    """A recording that goes on until :meth:`stop`; made by :func:`record`."""
+
+    def __init__(self, spark: SparkSession, file: RotatingFile, driver: DriverStore | None) -> None:
+        self._spark = spark
+        self._file = file
+        self._driver = driver
+        self._executors_asked_s = time.monotonic()
+        # Bounded when something is put in: the mark of the end must always find room.
+        self._queue: queue.SimpleQueue[_Told | None] = queue.SimpleQueue()
+        self._counting = threading.Lock()
+        self._num_events = self._num_lost = self._num_lost_told = 0
+        self._last_error: Exception | None = None
+        self._listener: StreamingQueryListener | None = _listener(self._hand_over)
+        spark.streams.addListener(self._listener)
+        self._thread = threading.Thread(target=self._run, name="headway-recorder", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    @property
+    def num_events(self) -> int:
+        """Events written, not counting what every file begins with."""
+        return self._num_events
+
+    @property
+    def num_lost(self) -> int:
+        """Events that are not in the file: the queue was full, or something went wrong."""
+        return self._num_lost
+
+    @property
+    def last_error(self) -> Exception | None:
+        """What went wrong last."""
+        return self._last_error
+
+    def stop(self) -> None:
+        """Write what is known by now and leave the session; at most 10 s; may be repeated."""
+        atexit.unregister(self.stop)
+        self._queue.put(None)
+        self._thread.join(_STOP_WITHIN_S)
+        if self._thread.is_alive():
+            self._lose(
+                self._queue.qsize(),
+                HeadwayError(f"{self._file.path}: not flushed within {_STOP_WITHIN_S:.0f} s"),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _hand_over(self, told: _Told) -> None:
+        """All that is done in a callback."""
+        if self._queue.qsize() < _MOST_QUEUED:
+            self._queue.put(told)
+        else:
+            self._lose(1)
+
+    def _lose(self, number: int, error: Exception | None = None) -> None:
+        with self._counting:
+            self._num_lost += number
+            self._last_error = error or self._last_error
+
+    @contextlib.contextmanager
+    def _survived(self, *, num_lost: int) -> Iterator[None]:
+        try:
+            yield
+        except FileLostError:
+            raise
+        except Exception as error:
+            self._lose(num_lost, error)
+
+    def _run(self) -> None:
+        try:
+            while (told := self._queue.get()) is not None:
+                self._record(told)
+            self._leave()
+            while not self._queue.empty():
+                if (told := self._queue.get()) is not None:
+                    self._record(told)
+            if self._driver is not None:
+                with self._survived(num_lost=1):
+                    for work in self._driver.work_due(at_the_end=True):
+                        self._write(work)
+            self._write([])
+        except FileLostError as error:
+            self._lose(1 + self._queue.qsize(), error)
+            self._leave()
+        finally:
+            self._file.close()
+
+    def _leave(self) -> None:
+        listener, self._listener = self._listener, None
+        # A session that was stopped before has neither a bus nor listeners any more.
+        with contextlib.suppress(Exception):
+            if self._driver is not None:
+                self._driver.wait_for_delivery()
+        with contextlib.suppress(Exception):
+            if listener is not None:
+                self._spark.streams.removeListener(listener)
+
+    def _record(self, told: _Told) -> None:
+        with self._survived(num_lost=1):
+            event = told()
+            work: list[Json] = []
+            if self._driver is not None:
+                with self._survived(num_lost=1):
+                    self._update_executors(self._driver)
+                    for events in self._driver.work_before(event):
+                        work += events
+            self._write([*work, event])
+
+    def _update_executors(self, driver: DriverStore) -> None:
+        if time.monotonic() - self._executors_asked_s >= _EXECUTORS_EVERY_S:
+            self._executors_asked_s = time.monotonic()
+            self._write(self._file.news_of_cluster(driver.executor_events()))
+
+    def _write(self, events: Sequence[Json]) -> None:
+        if self._driver is not None:
+            self._lose(self._driver.take_num_given_up())
+        num_lost = self._num_lost
+        if num_lost > self._num_lost_told:
+            lost = {"Event": LOST_EVENT, "num_lost": num_lost - self._num_lost_told}
+            events = [*events, lost]
+        if events:
+            self._file.append(events)
+            self._num_lost_told = num_lost
+            self._num_events += len(events)
+
+
+def _listener(hand_over: Callable[[_Told], None]) -> StreamingQueryListener:
+    from pyspark import SparkContext
+    from pyspark.sql.streaming import listener as events
+
+    class FromJava:
+        """Called by the JVM with its own events, which are spelled out in our thread."""
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            hand_over(lambda: _started(events.QueryStartedEvent.fromJObject(event)))
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            hand_over(lambda: _progress(event.progress().json()))
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            hand_over(lambda: _terminated(events.QueryTerminatedEvent.fromJObject(event)))
+
+        class Java:
+            implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+    class Listener(events.StreamingQueryListener):
+        """Called by PySpark, where there is no JVM to call us directly."""
+
+        def onQueryStarted(self, event: events.QueryStartedEvent) -> None:  # noqa: N802
+            hand_over(lambda: _started(event))
+
+        def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
+            hand_over(lambda: _progress(event.progress.json))
+
+        def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
+            hand_over(lambda: _terminated(event))
+
+        # PySpark's own would take every progress apart before it calls: some hundred calls to
+        # the JVM, for every listener and batch.
+        @cached_property
+        def _jlistener(self) -> Any:
+            jvm: Any = SparkContext._jvm
+            streaming = jvm.org.apache.spark.sql.streaming
+            return streaming.PythonStreamingQueryListenerWrapper(FromJava())
+
+    return Listener()
+
+
+def _started(event: Any) -> Json:
+    return {
+        "Event": schema.QUERY_STARTED,
+        "id": str(event.id),
+        "runId": str(event.runId),
+        "name": event.name,
+        "timestamp": event.timestamp,
+    }
+
+
+def _progress(text: str) -> Json:
+    return {"Event": schema.QUERY_PROGRESS, "progress": json.loads(text)}
+
+
+def _terminated(event: Any) -> Json:
+    return {
+        "Event": schema.QUERY_TERMINATED,
+        "id": str(event.id),
+        "runId": str(event.runId),
+        # Its text may hold anything, data and passwords too.
+        "exception": None if event.exception is None else _LEFT_OUT_TEXT,
+        "errorClassOnException": event.errorClassOnException,
+    }
+
+
+def _require_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or count is True or count < 1):
+            raise InputError(f"{name} is {count!r}; expected a whole number, at least 1")
+
+
+def _require_listeners_on_this_side() -> None:
+    import pyspark
+
+    if int(pyspark.__version__.split(".")[0]) < 4:
+        raise HeadwayError(
+            f"PySpark {pyspark.__version__} runs listeners of Spark Connect on the server, where "
+            "no file can be written; record with PySpark 4 or later, or keep an event log "
+            "(spark.eventLog.enabled)"
+        )

@@ -1,0 +1,182 @@
+"""One JVM of this process's own for PySpark: started, connected to, and always ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import struct
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.errors import SparkUnavailableError
+from headway.profiler.spark.class_archive import ClassSaving
+
+_CONNECTION = "connection"
+_LOOK_EVERY_S = 0.01
+_EXIT_WITHIN_S = 5.0
+_SAVE_CLASSES_WITHIN_S = 180.0
+
+
+@contextlib.contextmanager
+def running_jvm(
+    spark_home: Path, conf: Mapping[str, str], scratch: Path, saving: ClassSaving | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A JVM that PySpark will use, gone with the block however the block ends.
+
+    Parameters
+    ----------
+    spark_home : Path
+        The Spark installation.
+    conf : mapping
+        Spark properties.
+    scratch : Path
+        A folder for what passes between the processes; the JVM's output goes to ``spark.log``.
+    saving : ClassSaving, optional
+        Given if ``conf`` has the JVM save its classes. It may do so only if the block ends well,
+        and the file is there afterwards only if it is whole.
+
+    Yields
+    ------
+    Popen
+        Its process.
+
+    Raises
+    ------
+    SparkUnavailableError
+        If Spark does not start.
+    """
+    with (scratch / "spark.log").open("wb") as output:
+        process = _start(spark_home, conf, scratch, output.fileno())
+    # While it starts it has nothing to put in order.
+    exit_within_s = 0.0
+    try:
+        gateway = _connect(process, scratch)
+        exit_within_s = 0.0 if saving else _EXIT_WITHIN_S
+        with _used_by_pyspark(gateway):
+            yield process
+        if saving:
+            saving.announce()
+            exit_within_s = _SAVE_CLASSES_WITHIN_S
+    finally:
+        # What the block made must not be lost to someone who does not want to wait for the saving.
+        with contextlib.suppress(*([KeyboardInterrupt] if exit_within_s > _EXIT_WITHIN_S else [])):
+            _end(process, within_s=exit_within_s)
+        if saving and process.returncode != 0:
+            with contextlib.suppress(OSError):
+                saving.file.unlink(missing_ok=True)
+
+
+def complaint(scratch: Path) -> str:
+    """The line of the JVM's output that says most: the first error, else the last line."""
+    output = (scratch / "spark.log").read_text(errors="replace")
+    lines = [line.strip() for line in output.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("at ", "WARNING:"))]
+    errors = [line for line in lines if re.search(r"error|exception", line, re.IGNORECASE)]
+    return (errors or lines[-1:] or ["it said nothing"])[0]
+
+
+def _start(
+    spark_home: Path, conf: Mapping[str, str], scratch: Path, output: int
+) -> subprocess.Popen[bytes]:
+    """Start what PySpark would start, by the protocol that its own launcher follows.
+
+    PySpark's launcher hands out the process only when it has succeeded, and looks for the answer
+    ten times a second.
+    """
+    command = [str(spark_home / "bin" / "spark-submit")]
+    for name, value in conf.items():
+        command += ["--conf", f"{name}={value}"]
+    return subprocess.Popen(
+        [*command, "pyspark-shell"],
+        # Closing it, which the end of this process does too, asks the JVM to end.
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=os.environ
+        | {
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _CONNECTION),
+        },
+        # A session of its own keeps the terminal's Ctrl-C away from the JVM and lets the
+        # launcher's processes be ended together.
+        start_new_session=True,
+    )
+
+
+def _connect(process: subprocess.Popen[bytes], scratch: Path) -> Any:
+    """The gateway to the JVM once it is up: it writes its port and secret, then names the file."""
+    from pyspark.java_gateway import launch_gateway
+
+    _load_what_pyspark_loads_later()
+    connection = scratch / _CONNECTION
+    while not connection.is_file():
+        if process.poll() is not None:
+            raise SparkUnavailableError(f"Spark did not start: {complaint(scratch)}")
+        time.sleep(_LOOK_EVERY_S)
+    answer = connection.read_bytes()
+    port, length = struct.unpack(">ii", answer[:8])
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = answer[8 : 8 + length].decode()
+    try:
+        gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise SparkUnavailableError(f"Spark did not start: {complaint(scratch)}") from error
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"]
+        del os.environ["PYSPARK_GATEWAY_SECRET"]
+    gateway.proc = process
+    return gateway
+
+
+@contextlib.contextmanager
+def _used_by_pyspark(gateway: Any) -> Iterator[None]:
+    from pyspark import SparkContext
+
+    try:
+        SparkContext._gateway = gateway
+        SparkContext._jvm = gateway.jvm
+        yield
+    finally:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        SparkContext._active_spark_context = None
+        gateway.shutdown()
+        gateway.close()
+
+
+def _load_what_pyspark_loads_later() -> None:
+    """Load pandas and pyarrow while the JVM starts instead of after.
+
+    PySpark does at the first value that it hands to the JVM, to find out whether it is NumPy's:
+    it asks its test kit, which loads them and warns of every pandas 3.
+    """
+    from pyspark.sql.types import NumpyScalarConverter
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
+        NumpyScalarConverter().can_convert(None)
+
+
+def end_at_once(process: subprocess.Popen[bytes]) -> None:
+    """End a JVM that has nothing to put in order."""
+    if process.poll() is None:
+        # Its group: while starting, the launcher's shell has children.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _end(process: subprocess.Popen[bytes], *, within_s: float) -> None:
+    """Let the process go by itself, which closing its input asks for, else kill it."""
+    try:
+        if process.stdin is not None:
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(within_s)
+    finally:
+        end_at_once(process)

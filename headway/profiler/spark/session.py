@@ -1,0 +1,340 @@
+"""The embedded Spark: one JVM that starts silently, leaves no litter and always ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from headway.errors import SparkUnavailableError
+from headway.profiler.spark.class_archive import ClassLoading, class_loading
+from headway.profiler.spark.java import Java, require_java
+from headway.profiler.spark.jvm import complaint, end_at_once, running_jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STOP_WITHIN_S = 20.0
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+# Settings of the caller's shell that would bend the session: another Spark, a Connect server,
+# a JVM that spark-submit has started already.
+_FOREIGN_VARIABLES = (
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_GATEWAY_SECRET",
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_REMOTE",
+    "SPARK_TESTING",
+)
+
+_LOG_CONFIGURATION = """\
+status = off
+rootLogger = warn, file
+appender.file.type = Console
+appender.file.name = file
+appender.file.target = SYSTEM_ERR
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def local_checkpoint_conf() -> dict[str, str]:
+    """The setting that makes checkpoints on a local disk cost what the disk costs.
+
+    Without Hadoop's native library Spark's default file manager starts a process for each file
+    that it writes: some 30 ms per state partition and batch that no cluster has.
+
+    Returns
+    -------
+    dict[str, str]
+        For ``extra_conf`` of `embedded_session`, under the class name of the installed Spark.
+    """
+    import pyspark
+
+    package = "org.apache.spark.sql.execution.streaming"
+    release = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if release >= (4, 1):
+        package += ".checkpointing"
+    return {
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            f"{package}.FileSystemBasedCheckpointFileManager"
+        )
+    }
+
+
+@contextlib.contextmanager
+def embedded_session(
+    *,
+    app_name: str,
+    master: str = "local[*]",
+    event_log_dir: Path | None = None,
+    jars: Sequence[Path] = (),
+    driver_memory: str = "2g",
+    extra_conf: Mapping[str, str] | None = None,
+    announce_class_saving: Callable[[], None] | None = None,
+) -> Iterator[SparkSession]:
+    """A Spark session in a JVM of its own, gone with the block however the block ends.
+
+    The JVM writes nothing to the terminal and nothing into the working directory. SIGTERM ends
+    the block as Ctrl-C does, unless the program handles it itself. One session per process at a
+    time; another may follow.
+
+    Parameters
+    ----------
+    app_name : str
+        Name of the application, as event logs show it.
+    master : str
+        Spark master. A local one is shielded from the caller's Spark settings; any other takes
+        SPARK_HOME, SPARK_CONF_DIR and SPARK_LOCAL_IP as they are.
+    event_log_dir : Path, optional
+        Folder of the event log, made if missing: rolling files, zstd, on every Spark version.
+    jars : sequence of Path
+        Jars for driver and executors.
+    driver_memory : str
+        Heap of the driver in Spark's spelling; with a local master the only heap there is.
+    extra_conf : mapping, optional
+        Spark properties that win over all of the above.
+    announce_class_saving : callable, optional
+        If given, and the block ends well, Spark's classes as this session has loaded them are
+        saved for all later local sessions, which then start in half the time: once for an
+        installation, some 10 s after the block. This is called before that, and only then.
+
+    Yields
+    ------
+    SparkSession
+
+    Raises
+    ------
+    SparkUnavailableError
+        If there is no Java, a session is open already, or Spark does not start.
+    """
+    _require_no_other_session()
+    java = require_java()
+    local = master.startswith("local")
+    spark_home = _spark_home(local=local)
+    with contextlib.ExitStack() as cleanup:
+        folder = tempfile.TemporaryDirectory(prefix="headway-spark-", ignore_cleanup_errors=True)
+        scratch = Path(cleanup.enter_context(folder))
+        conf = _base_conf(app_name, master, driver_memory, scratch, local=local)
+        if event_log_dir is not None:
+            conf |= _event_log_conf(event_log_dir)
+        if jars:
+            conf["spark.jars"] = ",".join(str(jar.resolve()) for jar in jars)
+        cleanup.enter_context(_signals_end_the_block())
+        classes = ClassLoading()
+        if local:
+            classes = cleanup.enter_context(class_loading(java, spark_home, announce_class_saving))
+        conf |= extra_conf or {}
+        conf[_JAVA_OPTIONS] = " ".join(
+            [
+                conf.get(_JAVA_OPTIONS, ""),
+                *map(_quoted, _java_options(scratch)),
+                *map(_quoted, classes.java_options),
+            ]
+        )
+        conf_folder = classes.conf_folder or scratch
+        cleanup.enter_context(_environment(java, spark_home, conf_folder, local=local))
+        jvm = cleanup.enter_context(running_jvm(spark_home, conf, scratch, classes.saving))
+        keeps_nothing = local and conf.get("spark.eventLog.enabled") != "true"
+        end = partial(_abandon, jvm) if keeps_nothing and not classes.saving else _stop
+        yield cleanup.enter_context(_session(scratch, end))
+
+
+def _require_no_other_session() -> None:
+    # What is not imported has no session; importing it now would only keep the JVM waiting.
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is not None and pyspark.SparkContext._gateway is not None:
+        raise SparkUnavailableError(
+            "a Spark session is open in this process; close it before opening another"
+        )
+
+
+def _spark_home(*, local: bool) -> Path:
+    """PySpark's own Spark; where the master is not local, the caller's SPARK_HOME if it is set."""
+    named = os.environ.get("SPARK_HOME")
+    if named and not local:
+        return Path(named)
+    package = find_spec("pyspark")
+    if package is not None and package.origin is not None:
+        home = Path(package.origin).parent
+        # PySpark that was installed with another Hadoop has its Spark in a folder.
+        for candidate in (home / "spark-distribution", home):
+            if (candidate / "jars").is_dir():
+                return candidate
+    if named:
+        return Path(named)
+    raise SparkUnavailableError(
+        "the installed PySpark has no Spark in it: pip install pyspark, or set SPARK_HOME"
+    )
+
+
+def _base_conf(
+    app_name: str, master: str, driver_memory: str, scratch: Path, *, local: bool
+) -> dict[str, str]:
+    conf = {
+        "spark.app.name": app_name,
+        "spark.master": master,
+        "spark.driver.memory": driver_memory,
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if local:
+        conf |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": str(scratch / "tmp"),
+            "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        }
+    return conf
+
+
+def _java_options(scratch: Path) -> list[str]:
+    log_configuration = scratch / "log4j2.properties"
+    log_configuration.write_text(_LOG_CONFIGURATION, encoding="utf-8")
+    temporary = scratch / "tmp"
+    temporary.mkdir()
+    return [
+        f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        # Native libraries unpack themselves into the JVM's temporary folder and stay there when
+        # the JVM is killed.
+        f"-Djava.io.tmpdir={temporary}",
+    ]
+
+
+def _quoted(option: str) -> str:
+    r"""One of several options in a text, in the spelling of Spark's launcher.
+
+    >>> print(_quoted("-Dhome=/home/with space"))
+    "-Dhome=/home/with space"
+    """
+    escaped = option.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped}"'
+
+
+def _event_log_conf(folder: Path) -> dict[str, str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    # The defaults of Spark 4, spelled out so that 3.5 writes the same.
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": folder.resolve().as_uri(),
+        "spark.eventLog.compress": "true",
+        "spark.eventLog.compression.codec": "zstd",
+        "spark.eventLog.rolling.enabled": "true",
+        "spark.eventLog.rolling.maxFileSize": "128m",
+    }
+
+
+@contextlib.contextmanager
+def _signals_end_the_block() -> Iterator[None]:
+    """SIGTERM raises SystemExit inside, where it would end Python without any cleaning up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    on_terminate = signal.getsignal(signal.SIGTERM)
+    if on_terminate is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, on_terminate)
+        signal.signal(signal.SIGINT, on_interrupt)
+
+
+@contextlib.contextmanager
+def _environment(java: Java, spark_home: Path, conf_folder: Path, *, local: bool) -> Iterator[None]:
+    wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN_VARIABLES)
+    wanted["JAVA_HOME"] = str(java.home)
+    wanted["SPARK_HOME"] = str(spark_home)
+    wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if local:
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+        wanted["SPARK_CONF_DIR"] = str(conf_folder)
+    before = {name: os.environ.get(name) for name in wanted}
+    _set_variables(wanted)
+    try:
+        yield
+    finally:
+        _set_variables(before)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _session(scratch: Path, end: Callable[[SparkSession], None]) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        session = SparkSession.builder.getOrCreate()
+    except Exception as error:
+        raise SparkUnavailableError(f"Spark did not start: {complaint(scratch)}") from error
+    finally:
+        # PySpark's own handler calls the JVM from inside the handler, on the connection that
+        # the interrupted call is waiting on. Stopping below cancels the jobs just as well.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield session
+    finally:
+        end(session)
+        SparkSession._instantiatedSession = None
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop the session, or give up after a while: the JVM ends in any case.
+
+    A thread of its own has a connection of its own. That of this thread may still owe the answer
+    to a call that a signal interrupted.
+    """
+
+    def stop() -> None:
+        # A JVM that is gone or broken cannot be stopped in order; ending it comes next.
+        with contextlib.suppress(Exception):
+            session.stop()
+
+    stopper = threading.Thread(target=stop, name="headway-stop-spark", daemon=True)
+    stopper.start()
+    stopper.join(_STOP_WITHIN_S)
+
+
+def _abandon(jvm: subprocess.Popen[bytes], session: SparkSession) -> None:
+    """End the JVM as it is: all that it would put in order is in scratch, and takes half a second.
+
+    Only PySpark's own part is stopped.
+    """
+    context = session.sparkContext
+    # Objects that Python drops from now on are not to be reported to a JVM that is gone.
+    context._gateway._gateway_client.is_connected = False  # type: ignore[union-attr]
+    end_at_once(jvm)
+    # Its loop looks every half second whether it should end.
+    if (server := getattr(context, "_accumulatorServer", None)) is not None:
+        threading.Thread(target=server.shutdown, name="headway-stop-pyspark", daemon=True).start()
+        context._accumulatorServer = None  # type: ignore[assignment]
+    context._jsc = None
+    context.stop()

@@ -1,0 +1,1 @@
+"""What was collected of a streaming query -> its profile."""

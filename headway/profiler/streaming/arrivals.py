@@ -1,0 +1,98 @@
+"""What arrived at the sources of a query, told from offsets where they count rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.domain import ObservedArrivals
+from headway.profiler.offsets import counts_rows, rows_between
+from headway.profiler.streaming.samples import ArrivalSeries, SourceSample
+
+OFFSETS = "offsets"
+ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchArrivals:
+    """One batch as its sources saw it: the time since the batch before, its rows, the offsets.
+
+    ``sources_before`` are the offsets at the batch before.
+    """
+
+    interval_s: float
+    num_rows: float
+    sources: tuple[SourceSample, ...]
+    sources_before: tuple[SourceSample, ...]
+
+
+def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
+    """What arrived in the intervals of consecutive batches.
+
+    Offsets are believed only if, over the batches, what lies between start and end is what the
+    batch read. What arrived is what a batch took and by how much it left more behind than the
+    batch before: the advance of the latest offset, which no rate limit holds back.
+    """
+    interval_s = np.array([batch.interval_s for batch in batches], dtype=np.float64)
+    taken = np.array([batch.num_rows for batch in batches], dtype=np.float64)
+    if not batches or not _offsets_count_rows(batches):
+        return ArrivalSeries(
+            counted=ROWS,
+            arrived_rows=taken,
+            interval_s=interval_s,
+            lag_rows=None,
+            partition_rows={},
+        )
+    lag_rows = np.array([_total_lag(batch.sources) for batch in batches])
+    lag_before_rows = np.array([_total_lag(batch.sources_before) for batch in batches])
+    by_partition: Counter[str] = Counter()
+    for source in (source for batch in batches for source in batch.sources):
+        by_partition.update(rows_between(source.start, source.end))
+    return ArrivalSeries(
+        counted=OFFSETS,
+        arrived_rows=np.maximum(taken + lag_rows - lag_before_rows, 0.0),
+        interval_s=interval_s,
+        lag_rows=lag_rows,
+        partition_rows=by_partition if len(by_partition) > 1 else {},
+    )
+
+
+def observed_arrivals(series: ArrivalSeries) -> ObservedArrivals:
+    """How the rate varied between batches; intervals weigh by their length."""
+    rates_per_s = series.arrived_rows / series.interval_s
+    order = np.argsort(rates_per_s)
+    weight = np.cumsum(series.interval_s[order]) / series.interval_s.sum()
+
+    def quantile(q: float) -> float:
+        place = min(int(np.searchsorted(weight, q)), len(order) - 1)
+        return float(rates_per_s[order[place]])
+
+    rows = series.partition_rows
+    lag = series.lag_rows
+    return ObservedArrivals(
+        counted=series.counted,
+        rate_p05_per_s=quantile(0.05),
+        rate_p50_per_s=quantile(0.5),
+        rate_p95_per_s=quantile(0.95),
+        rate_max_per_s=float(rates_per_s.max()),
+        lag_p95_rows=None if lag is None else float(np.quantile(lag, 0.95)),
+        lag_max_rows=None if lag is None else float(lag.max()),
+        largest_partition_share=max(rows.values()) / sum(rows.values())
+        if rows and sum(rows.values()) > 0
+        else None,
+    )
+
+
+def _offsets_count_rows(batches: Sequence[BatchArrivals]) -> bool:
+    sources = [source for batch in batches for source in (*batch.sources, *batch.sources_before)]
+    if not sources or any(source.end is None or source.latest is None for source in sources):
+        return False
+    pairs = [[(source.start, source.end) for source in batch.sources] for batch in batches]
+    return counts_rows(pairs, [batch.num_rows for batch in batches])
+
+
+def _total_lag(sources: Sequence[SourceSample]) -> float:
+    return float(sum(sum(rows_between(source.end, source.latest).values()) for source in sources))

@@ -1,0 +1,215 @@
+"""Rows of batches and their stages, as collected -> what one batch showed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headway.profiler.offsets import read_offset
+from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+# A row of headway.profiler.aggregates.stage_runs, or what stands for one.
+StageRow: TypeAlias = "Row | Mapping[str, Any]"
+
+# Spark's phase -> ours, in the order Spark runs them.
+PHASES = {
+    "latestOffset": "latest_offset",
+    "getOffset": "latest_offset",
+    "walCommit": "wal_commit",
+    "getBatch": "get_batch",
+    "queryPlanning": "query_planning",
+    "addBatch": "add_batch",
+    "commitBatch": "commit_batch",
+    "commitOffsets": "commit_offsets",
+}
+# What only tasks tell.
+_OF_TASKS = (
+    "task_sd_s",
+    "task_max_s",
+    "run_s",
+    "cpu_s",
+    "gc_s",
+    "python_s",
+    "rows_largest",
+    "rows_written",
+    "input_bytes",
+    "shuffle_read_bytes",
+    "shuffle_write_bytes",
+    "spilled_bytes",
+    "peak_memory_bytes",
+    "peak_heap_bytes",
+)
+# Of the tasks of a stage: with fewer, those that are missing decide what the stage cost.
+LEAST_TASKS_RATIO = 0.5
+# Beyond these a number is damage, not a measurement.
+_MOST_ROWS = 1e12
+_LONGEST_S = 1e6
+
+
+def known_rows(report: Row) -> float:
+    """Rows of the batch; less than none where the report does not tell."""
+    rows = report["num_rows"]
+    return float(rows) if rows is not None and 0 <= rows < _MOST_ROWS else -1.0
+
+
+def is_timed(report: Row) -> bool:
+    """Whether the times of the batch are all there and make sense."""
+    phases_s = report["phases_s"] or {}
+    times_s = [seconds for seconds in phases_s.values() if seconds is not None]
+    return (
+        report["started_s"] is not None
+        and 0 < (phases_s.get("triggerExecution") or 0.0) < _LONGEST_S
+        and min(times_s) >= 0
+        and max(times_s) < _LONGEST_S
+    )
+
+
+def is_usable(stages: Sequence[StageRow]) -> bool:
+    """Whether the stages of a batch are on record, each with most of its tasks."""
+    return bool(stages) and all(
+        not stage["failed"]
+        and stage["num_tasks"]
+        and stage["num_finished"] / stage["num_tasks"] >= LEAST_TASKS_RATIO
+        and stage["launch_to_finish_s"] < _LONGEST_S
+        and 0 <= stage["rows_read"] < _MOST_ROWS
+        for stage in stages
+    )
+
+
+def stages_by_batch(stage_runs: Sequence[Row]) -> dict[int, list[Row]]:
+    """The stages of each batch in the order they ran."""
+    by_batch: dict[int, list[Row]] = defaultdict(list)
+    for row in stage_runs:
+        by_batch[row["batch_id"]].append(row)
+    return {
+        batch_id: sorted(rows, key=lambda row: (row["job_id"], row["stage_id"], row["attempt_id"]))
+        for batch_id, rows in by_batch.items()
+    }
+
+
+def batch_sample(
+    report: Row, stages: Sequence[StageRow], jvm_started_s: float, interval_s: float | None
+) -> BatchSample:
+    """What one batch showed; its times and stages must be usable."""
+    phases_s: dict[str, float] = {}
+    for name, seconds in report["phases_s"].items():
+        if name in PHASES and seconds is not None:
+            phases_s[PHASES[name]] = phases_s.get(PHASES[name], 0.0) + seconds
+    levels = _levels(stages)
+    operators: Sequence[Any] = report["stateful_operators"] or ()
+    return BatchSample(
+        batch_id=report["batch_id"],
+        started_s=report["started_s"],
+        interval_s=interval_s,
+        jvm_age_s=max(report["started_s"] - jvm_started_s, 1.0),
+        duration_s=report["phases_s"]["triggerExecution"],
+        phases_s=phases_s,
+        num_rows=int(report["num_rows"]),
+        state_commit_s=sum(max(operator["commit_s"] or 0.0, 0.0) for operator in operators),
+        state=_state(operators),
+        stages=tuple(_stage_sample(stage, levels[stage["stage_id"]]) for stage in stages),
+    )
+
+
+def source_samples(report: Row) -> tuple[SourceSample, ...]:
+    """The offsets of each source of the batch."""
+    return tuple(
+        SourceSample(
+            start=read_offset(source["start_offset"]),
+            end=read_offset(source["end_offset"]),
+            latest=read_offset(source["latest_offset"]),
+        )
+        for source in report["sources"] or ()
+    )
+
+
+def whole_batch(report: Row, num_slots: int) -> dict[str, Any]:
+    """What stands for the stages of a batch where only its progress is on record.
+
+    One stage with a task on every slot, as long as ``addBatch``: it tells how the duration grows
+    with the rows, and nothing of other slots or partitions.
+    """
+    add_batch_s = (report["phases_s"] or {}).get("addBatch") or 0.0
+    nothing = dict.fromkeys(_OF_TASKS)
+    return nothing | {
+        "job_id": 0,
+        "stage_id": 0,
+        "attempt_id": 0,
+        "parent_ids": [],
+        "failed": False,
+        "shuffle_partitions": None,
+        "num_tasks": num_slots,
+        "num_finished": num_slots,
+        "rows_read": known_rows(report),
+        "task_mean_s": add_batch_s,
+        "launch_to_finish_s": add_batch_s,
+        "outside_run_s": 0.0,
+        "scheduler_delay_s": 0.0,
+        "rows_variance": 0.0,
+        "rows_time_covariance_s": 0.0,
+    }
+
+
+def _state(operators: Sequence[Any]) -> StateSample:
+    def total(name: str) -> int:
+        return sum(max(operator[name] or 0, 0) for operator in operators)
+
+    stores = sum(
+        operator["num_stores"] or operator["num_partitions"] or 0 for operator in operators
+    )
+    return StateSample(
+        num_rows=total("num_rows"), memory_bytes=total("memory_bytes"), num_stores=max(stores, 0)
+    )
+
+
+def _stage_sample(stage: StageRow, level: int) -> StageSample:
+    # Sums over the tasks seen stand for all tasks.
+    all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
+
+    def total(name: str) -> float:
+        return float(max(stage[name] or 0.0, 0.0) * all_over_seen)
+
+    return StageSample(
+        level=level,
+        has_parents=bool(stage["parent_ids"]),
+        has_tasks=stage["task_max_s"] is not None,
+        num_tasks=stage["num_tasks"],
+        num_seen=min(stage["num_finished"], stage["num_tasks"]),
+        rows_read=total("rows_read"),
+        task_mean_s=stage["task_mean_s"],
+        task_sd_s=stage["task_sd_s"],
+        outside_run_s=stage["outside_run_s"],
+        scheduler_delay_s=stage["scheduler_delay_s"],
+        rows_variance=stage["rows_variance"],
+        rows_time_covariance_s=stage["rows_time_covariance_s"],
+        span_s=stage["launch_to_finish_s"],
+        run_s=total("run_s"),
+        cpu_s=total("cpu_s"),
+        gc_s=total("gc_s"),
+        python_s=stage["python_s"],
+        rows_largest=stage["rows_largest"] or 0.0,
+        rows_written=total("rows_written"),
+        input_bytes=total("input_bytes"),
+        shuffle_read_bytes=total("shuffle_read_bytes"),
+        shuffle_write_bytes=total("shuffle_write_bytes"),
+        spilled_bytes=total("spilled_bytes"),
+        peak_memory_bytes=max(stage["peak_memory_bytes"] or 0.0, 0.0),
+        peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
+    )
+
+
+def _levels(stages: Sequence[StageRow]) -> Mapping[int, int]:
+    """Level of each stage: behind its parents, and behind the jobs that came before."""
+    levels: dict[int, int] = {}
+    first_of_job, job_id = 0, None
+    for stage in stages:
+        if stage["job_id"] != job_id:
+            first_of_job, job_id = max(levels.values(), default=-1) + 1, stage["job_id"]
+        parents = stage["parent_ids"] or ()
+        behind = [levels[parent] + 1 for parent in parents if parent in levels]
+        levels[stage["stage_id"]] = max([first_of_job, *behind])
+    return levels

@@ -1,0 +1,111 @@
+"""What the runs of a job showed beyond the duration model: volumes, shares, state, memory, pins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from headway.domain import MemoryProfile, Pins, StageObserved, StageProfile, StateProfile
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+
+
+def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
+    """What the tasks of one stage told besides their time.
+
+    Parameters
+    ----------
+    runs : sequence of QueryRun
+        Runs whose batches share one signature.
+    place : int
+        Number of the stage in the batch.
+    stage : StageProfile
+        Its fit, whose cost per row is restated per byte.
+    """
+    samples = [batch.stages[place] for run in runs for batch in run.batches]
+    rows = _total(samples, lambda sample: sample.rows_read)
+    run_s = _total(samples, lambda sample: sample.run_s)
+
+    def per_row(value: Callable[[StageSample], float]) -> float:
+        return _total(samples, value) / rows if rows > 0 else 0.0
+
+    input_bytes = per_row(lambda sample: sample.input_bytes)
+    shuffle_bytes = per_row(lambda sample: sample.shuffle_read_bytes)
+    read_bytes = input_bytes + shuffle_bytes
+    python_s = [sample.python_s for sample in samples if sample.python_s is not None]
+    return StageObserved(
+        rows_written_ratio=per_row(lambda sample: sample.rows_written),
+        input_bytes_per_row=input_bytes,
+        shuffle_read_bytes_per_row=shuffle_bytes,
+        shuffle_write_bytes_per_row=per_row(lambda sample: sample.shuffle_write_bytes),
+        spilled_bytes_per_row=per_row(lambda sample: sample.spilled_bytes),
+        task_per_byte_s=stage.task_per_row_s / read_bytes if read_bytes > 0 else None,
+        cpu_ratio=_share(_total(samples, lambda sample: sample.cpu_s), run_s),
+        gc_ratio=_share(_total(samples, lambda sample: sample.gc_s), run_s),
+        python_ratio=_share(float(sum(python_s)), run_s) if python_s else None,
+        scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
+        largest_task_ratio=float(np.mean([_largest_ratio(sample) for sample in samples])),
+        peak_task_memory_bytes=int(max(sample.peak_memory_bytes for sample in samples)),
+    )
+
+
+def observe_state(run: QueryRun) -> StateProfile | None:
+    """The state at the end of a run and what its commits take; None without state."""
+    batches = [batch for batch in run.batches if batch.state.num_stores > 0]
+    if not batches:
+        return None
+    last = batches[-1].state
+    return StateProfile(
+        rows=last.num_rows,
+        memory_bytes=last.memory_bytes,
+        commit_per_partition_s=float(
+            np.mean([batch.state_commit_s / batch.state.num_stores for batch in batches])
+        ),
+        growth_per_s=_growth_per_s(batches),
+    )
+
+
+def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
+    """Peaks over all runs."""
+    stages = [stage for run in runs for batch in run.batches for stage in batch.stages]
+    heap_bytes = max(stage.peak_heap_bytes for stage in stages)
+    return MemoryProfile(
+        peak_task_bytes=int(max(stage.peak_memory_bytes for stage in stages)),
+        # Spark reports it only of executors that are asked, and long tasks.
+        peak_heap_bytes=int(heap_bytes) if heap_bytes > 0 else None,
+        spilled_bytes=int(sum(stage.spilled_bytes for stage in stages)),
+    )
+
+
+def pins_of(run: QueryRun) -> Pins:
+    """What the checkpoint and the source hold fast."""
+    return Pins(
+        state_partitions=run.pinned_state_partitions,
+        source_partitions=run.source_partitions,
+        state_store=run.state_store,
+    )
+
+
+def _total(samples: Sequence[StageSample], value: Callable[[StageSample], float]) -> float:
+    return float(sum(value(sample) for sample in samples))
+
+
+def _share(part_s: float, run_s: float) -> float:
+    """A part of the run time; clocks of different resolution may make it a little more."""
+    return min(part_s / run_s, 1.0) if run_s > 0 else 0.0
+
+
+def _largest_ratio(sample: StageSample) -> float:
+    mean = sample.rows_read / sample.num_tasks
+    return sample.rows_largest / mean if mean > 0 else 1.0
+
+
+def _growth_per_s(batches: Sequence[BatchSample]) -> float:
+    """Slope of the state's rows over time; state that shrinks does not grow."""
+    at_s = np.array([batch.started_s for batch in batches])
+    rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
+    spread = float(np.var(at_s))
+    if spread == 0:
+        return 0.0
+    slope = float(np.mean((at_s - at_s.mean()) * (rows - rows.mean()))) / spread
+    return max(slope, 0.0)

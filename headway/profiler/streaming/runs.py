@@ -1,0 +1,282 @@
+"""Batches and stages of a query as Spark reported them -> its steady part as one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from headway.domain import Configuration, QueryShape
+from headway.errors import EventLogError
+from headway.models.estimation import warm_up_length
+from headway.profiler import schema
+from headway.profiler.collect import ApplicationFacts, Executor
+from headway.profiler.offsets import num_partitions
+from headway.profiler.plan_text import PlanShape
+from headway.profiler.redaction import allowed_properties, describe_source, redact
+from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
+from headway.profiler.streaming.batch_samples import (
+    StageRow,
+    batch_sample,
+    is_timed,
+    is_usable,
+    known_rows,
+    source_samples,
+    stages_by_batch,
+    whole_batch,
+)
+from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.trigger import read_trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+LEAST_BATCHES = 5
+_LONGEST_LABEL = 60
+
+
+class SteadyPart(NamedTuple):
+    """A run, or None where there is too little of it, and what to know about it."""
+
+    run: QueryRun | None
+    notes: tuple[str, ...]
+
+
+def query_label(query_id: str, query_name: str | None) -> str:
+    """What messages call a query: its name, if it has one, and the start of its id.
+
+    Examples
+    --------
+    >>> query_label("3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a", "orders")
+    'orders (3f1c7e0a)'
+    """
+    short_id = redact(query_id[:8])
+    if not query_name:
+        return short_id
+    return f"{redact(query_name, longest=_LONGEST_LABEL)} ({short_id})"
+
+
+def steady_part(
+    reports: Sequence[Row],
+    stage_runs: Sequence[Row],
+    facts: ApplicationFacts,
+    plan: PlanShape,
+    log_name: str,
+) -> SteadyPart:
+    """The steady part of one run of a query.
+
+    Parameters
+    ----------
+    reports : sequence of Row
+        Its progress (:func:`headway.profiler.tables.batches`), at least one.
+    stage_runs : sequence of Row
+        The stages of its batches (:func:`headway.profiler.aggregates.stage_runs`).
+    facts : ApplicationFacts
+        Of its application.
+    plan : PlanShape
+        What its physical plan says; empty where none is on record.
+    log_name : str
+        For messages.
+
+    Raises
+    ------
+    EventLogError
+        If no executor is on record.
+    """
+    reports = _one_per_batch(reports)
+    last = reports[-1]
+    label = f"query {query_label(last['query_id'], last['query_name'])}"
+    jvm_started_s = _first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
+    notes = []
+    stages: Mapping[int, Sequence[StageRow]] = stages_by_batch(stage_runs)
+    if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
+        num_executors, cores = _executors_at(facts.executors, np.inf, label, log_name)
+        stages = {
+            report["batch_id"]: [whole_batch(report, num_executors * cores)] for report in reports
+        }
+        notes.append(
+            f"{label}: no tasks on record, only progress: what other cores or partitions would "
+            "cost cannot be told; record a classic session, or an event log"
+        )
+    # The first batch has no interval that filled it, and pays for planning and class loading.
+    filled = [report for report in reports[1:] if known_rows(report) != 0]
+    usable = [
+        report
+        for report in filled
+        if known_rows(report) > 0
+        and is_timed(report)
+        and is_usable(stages.get(report["batch_id"], ()))
+    ]
+    if len(usable) < LEAST_BATCHES:
+        why = (
+            f"{label}: left out, {len(usable)} of {len(reports)} batches usable (rows, stages with "
+            f"most of their tasks, durations), at least {LEAST_BATCHES} needed"
+        )
+        return SteadyPart(None, (why,))
+    if len(usable) < len(filled):
+        notes.append(
+            f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: stages "
+            "failed, too many tasks are missing, or numbers make no sense"
+        )
+    intervals_s = _intervals_s(reports)
+    samples = [
+        batch_sample(
+            report,
+            stages[report["batch_id"]],
+            jvm_started_s,
+            intervals_s.get(report["batch_id"]),
+        )
+        for report in usable
+    ]
+    num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
+    if num_cut:
+        notes.append(
+            f"{label}: cut {num_cut} of {len(samples)} batches as warm-up "
+            f"(first {samples[num_cut].started_s - samples[0].started_s:.0f} s)"
+        )
+    steady = samples[num_cut:]
+    observed = [report for report in reports if report["batch_id"] >= steady[0].batch_id]
+    arrivals = arrival_series(_arrivals(observed, intervals_s))
+    rate_per_s = arrivals.rate_per_s
+    if rate_per_s is None:
+        notes.append(f"{label}: left out, the times of its batches do not tell a rate")
+        return SteadyPart(None, tuple(notes))
+    # The interval is the same during warm-up: more starts, more that fall after a pause.
+    timed = [report for report in reports if is_timed(report)]
+    trigger = read_trigger(
+        np.array([report["started_s"] for report in timed]),
+        np.array([report["phases_s"]["triggerExecution"] for report in timed]),
+    )
+    if trigger.trigger_s is None:
+        notes.append(
+            f"{label}: trigger interval unknown ({trigger.why}); taken as fast as possible"
+        )
+    # Not the last, before which the clock may have been set back.
+    latest_s = max(sample.started_s for sample in steady)
+    num_executors, cores = _executors_at(facts.executors, latest_s, label, log_name)
+    run = QueryRun(
+        query_id=last["query_id"],
+        query_name=last["query_name"],
+        shape=_shape(last, plan),
+        configuration=Configuration(
+            executors=num_executors,
+            cores_per_executor=cores,
+            shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
+            trigger_s=trigger.trigger_s or 0.0,
+        ),
+        arrivals=arrivals,
+        rate_per_s=rate_per_s,
+        num_cut=len(reports) - len(steady),
+        pinned_state_partitions=_state_partitions(last) or plan.state_partitions,
+        source_partitions=sum(num_partitions(source.end) or 0 for source in source_samples(last))
+        or None,
+        state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
+        batches=tuple(steady),
+    )
+    return SteadyPart(run, tuple(notes))
+
+
+def _one_per_batch(reports: Sequence[Row]) -> list[Row]:
+    """The reports in order, one per batch: an idle query announces the next batch time and again.
+
+    The one with rows is the batch that ran; where lines stand twice any of them will do.
+    """
+    by_batch: dict[int, Row] = {}
+    for report in reports:
+        known = by_batch.get(report["batch_id"])
+        if known is None or known_rows(report) > known_rows(known):
+            by_batch[report["batch_id"]] = report
+    return [by_batch[batch_id] for batch_id in sorted(by_batch)]
+
+
+def _intervals_s(reports: Sequence[Row]) -> dict[int, float]:
+    """Time from the start of the batch before, by batch; without gaps and clocks set back."""
+    return {
+        this["batch_id"]: this["started_s"] - before["started_s"]
+        for before, this in pairwise(reports)
+        if this["batch_id"] == before["batch_id"] + 1
+        and this["started_s"] is not None
+        and before["started_s"] is not None
+        and this["started_s"] > before["started_s"]
+    }
+
+
+def _arrivals(reports: Sequence[Row], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:
+    """What the sources showed at each batch; batches without rows had their time too."""
+    return [
+        BatchArrivals(
+            interval_s=intervals_s[report["batch_id"]],
+            num_rows=known_rows(report),
+            sources=source_samples(report),
+            sources_before=source_samples(before),
+        )
+        for before, report in pairwise(reports)
+        if report["batch_id"] in intervals_s and known_rows(report) >= 0
+    ]
+
+
+def _first_executor_s(executors: Sequence[Executor], label: str, log_name: str) -> float | None:
+    if not executors:
+        raise EventLogError(
+            f"{log_name}: {label}: no executor is on record (no ExecutorAdded event), so its "
+            "cores are unknown; profile a log that starts with the application"
+        )
+    return min((one.added_s for one in executors if one.added_s is not None), default=None)
+
+
+def _executors_at(
+    executors: Sequence[Executor], at_s: float, label: str, log_name: str
+) -> tuple[int, int]:
+    """Executors alive at an instant and their cores; local mode is one executor, the driver."""
+    alive = [
+        one.num_cores
+        for one in executors
+        if (one.added_s or 0.0) <= at_s and (one.removed_s is None or one.removed_s > at_s)
+    ]
+    if not alive:
+        raise EventLogError(
+            f"{log_name}: {label}: none of the {len(executors)} executors on record was alive at "
+            "its last batch; profile a log that starts with the application"
+        )
+    return len(alive), max(int(np.median(alive)), 1)
+
+
+def _shuffle_partitions(report: Row, stages: Sequence[StageRow]) -> int:
+    """Partitions of the state, which the checkpoint fixed; without state those of the session.
+
+    Where neither is on record, the tasks of the last stage.
+    """
+    stated = _state_partitions(report)
+    if not report["stateful_operators"]:
+        stated = stages[-1]["shuffle_partitions"]
+    return int(stated if stated and stated > 0 else stages[-1]["num_tasks"])
+
+
+def _state_partitions(report: Row) -> int | None:
+    stated = [operator["num_partitions"] for operator in report["stateful_operators"] or ()]
+    return next((int(number) for number in stated if number and number > 0), None)
+
+
+def _state_store(properties: Mapping[str, str]) -> str | None:
+    """The short name of the class that keeps the state, where the application chose one."""
+    provider = allowed_properties(properties).get("spark.sql.streaming.stateStore.providerClass")
+    return provider.rsplit(".", 1)[-1] if provider else None
+
+
+def _shape(report: Row, plan: PlanShape) -> QueryShape:
+    operators: Sequence[Any] = report["stateful_operators"] or ()
+    return QueryShape(
+        sources=tuple(describe_source(source["description"]) for source in report["sources"] or ()),
+        sink=describe_source(report["sink"]),
+        output_mode=plan.output_mode,
+        # Versions before 3.2 do not say which.
+        stateful_operators=tuple(redact(operator["name"] or "unknown") for operator in operators),
+        state_rows=sum(max(operator["num_rows"] or 0, 0) for operator in operators),
+        watermarked=bool(report["watermarked"]) or plan.watermark_delay_s is not None,
+        watermark_delay_s=plan.watermark_delay_s,
+        windows=plan.windows,
+        joins=plan.joins,
+        python_operators=plan.python_operators,
+    )
