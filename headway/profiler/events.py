@@ -45,8 +45,9 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
 
     Columns are those of :func:`headway.profiler.schema.events_schema` and: app, the number of the
     log (:func:`headway.profiler.logs.unpacking.unpack`); damaged, whether the line could not be
-    read, or not all of it; execution_id of an SQL execution, execution_run_id and execution_batch_id if it
-    belongs to a micro-batch. The plan of an SQL execution is there for one batch in four.
+    read, or not all of it; execution_id of an SQL execution, execution_run_id and
+    execution_batch_id if it belongs to a micro-batch. The plan of an SQL execution is there for one
+    batch in four.
     """
     from pyspark.sql import functions as F
 

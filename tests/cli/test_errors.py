@@ -268,7 +268,7 @@ def test_what_nobody_foresaw_is_one_line_too(
     def fail(*_: object, **__: object) -> None:
         raise kind("two\nlines")
 
-    monkeypatch.setattr(api, "profile", fail)
+    monkeypatch.setattr(api, "profile_any", fail)
     code = run(["profile", "log"])
     assert code == (130 if kind is KeyboardInterrupt else 1)
     lines = [line for line in capsys.readouterr().err.splitlines() if line]

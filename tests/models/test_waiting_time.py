@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headway.models.lattice import LatticeLaw, LatticeTooLongError, lattice_law, lattice_sample
@@ -240,6 +240,7 @@ def test_the_method_follows_from_what_is_known() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.floats(0.05, 1.5), st.floats(0.0, 3.0), st.floats(0.0, 3.0), st.integers(0, 3))
+@example(0.99999, 1.0, 0.0, 3)
 def test_never_nan_and_unbounded_from_full_utilization(
     rho: float, interarrival_cv: float, service_cv: float, known: int
 ) -> None:

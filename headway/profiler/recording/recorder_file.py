@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ Json: TypeAlias = Mapping[str, Any]
 _USER_INFO = re.compile(r'://[^/\s"\\]*@')
 _APP_ID = re.compile(rb'"App ID":"([^"]*)"')
 _HEAD_BYTES = 65536
+_ENDING = ".headway.jsonl"
 
 
 class FileLostError(HeadwayError):
@@ -42,8 +44,9 @@ class RotatingFile:
         if self.path.exists():
             with self.path.open("rb") as before:
                 found = _APP_ID.search(before.read(_HEAD_BYTES))
-            of_another = found and found[0] not in header
-            if of_another or self.path.stat().st_size + len(header) > self._max_bytes:
+            if found and found[0] not in header:
+                self._set_aside(found[1].decode(errors="replace"))
+            elif self.path.stat().st_size + len(header) > self._max_bytes:
                 self._make_way()
         self._open(header)
 
@@ -100,9 +103,22 @@ class RotatingFile:
         if (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino):
             raise FileNotFoundError(errno.ENOENT, "it was moved or replaced")
 
+    def _set_aside(self, application: str) -> None:
+        """Name all files after the application they hold: files of one name are one log."""
+        stem = self.path.name.removesuffix(_ENDING)
+        named = f"{stem}-{re.sub('[^0-9A-Za-z_-]', '_', application)}{_ENDING}"
+        for file in self._parts():
+            if file.exists():
+                file.replace(file.with_name(named + file.name.removeprefix(self.path.name)))
+
+    def _parts(self) -> list[Path]:
+        """The newest first."""
+        older = [self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self._max_files)]
+        return [self.path, *older]
+
     def _make_way(self) -> None:
-        kept = [self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self._max_files)]
-        for older, newer in zip(reversed(kept), [*reversed(kept[:-1]), self.path], strict=True):
+        oldest_first = self._parts()[::-1]
+        for older, newer in pairwise(oldest_first):
             if newer.exists():
                 newer.replace(older)
         self.path.unlink(missing_ok=True)

@@ -32,7 +32,7 @@ JOB, STAGE, TASK, JOB_END = (
 LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener"
 PROGRESS = f"{LISTENER}$QueryProgressEvent"
 TERMINATED = f"{LISTENER}$QueryTerminatedEvent"
-HEADER = [
+HEADER = ["HeadwayRecorderStart"] + [
     f"SparkListener{name}"
     for name in ("LogStart", "ApplicationStart", "EnvironmentUpdate", "ExecutorAdded")
 ]
@@ -408,7 +408,7 @@ def test_another_application_gets_a_file_of_its_own(spark: SparkSession, tmp_pat
     other = '{"Event":"SparkListenerApplicationStart","App Name":"a","App ID":"app-1"}\n'
     path.write_text(other)
     record(spark, path).stop()
-    assert (tmp_path / "a.headway.jsonl.1").read_text() == other
+    assert (tmp_path / "a-app-1.headway.jsonl").read_text() == other
     assert [event["Event"] for event in events_of(path)] == HEADER
 
 
