@@ -279,11 +279,11 @@ def _lattice_wait(
         step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)
     try:
         arrivals = interarrival_on_lattice(step_s)
-        increment = service_on_lattice(step_s).plus(arrivals.negative())
-        if not increment.mean_s < 0.0:
+        difference = service_on_lattice(step_s).plus(arrivals.negative())
+        if not difference.mean_s < 0.0:
             # So near to capacity the rounding of the times to steps decides.
             raise LatticeTooLongError("the lattice is too coarse for so full a queue")
-        wait = lattice_wait(increment)
+        wait = lattice_wait(difference)
     except LatticeTooLongError:
         return _three_moment_wait(interarrival, service, "the law does not fit on a lattice")
     rare = not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s

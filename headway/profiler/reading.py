@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LOOK_EVERY_S = 0.5
+_AT_ONCE_S = 0.05
 _SAVING = "saving Spark's classes, once: later starts take half the time"
 _MOST_LISTED = 8
 
@@ -81,14 +82,14 @@ def read_logs(
         work_folder = Path(folder)
         with (
             _unpacking(found.logs, work_folder, limits) as unpacked,
-            _session(session, master, tell) as spark,
+            _session(session, master, tell, unless=lambda: _is_in_vain(unpacked)) as spark,
         ):
             tell("unpacking")
             done = unpacked.result()
-            if done.pending:
+            if done.pending and spark is not None:
                 done = unpack_with_spark(spark, done, work_folder, limits=limits)
             failures = (*found.failures, *done.failures)
-            if not done.logs:
+            if not done.logs or spark is None:
                 raise EventLogError(_listed(failures))
             from headway.profiler.events import read_events
 
@@ -116,9 +117,20 @@ def _unpacking(
             leaving.set()
 
 
+def _is_in_vain(unpacked: Future[Unpacked]) -> bool:
+    """Whether it shows at once that no log can be read: Spark need not start for that."""
+    try:
+        done = unpacked.result(timeout=_AT_ONCE_S)
+    except TimeoutError:
+        return False
+    return not done.logs and not done.pending
+
+
 @contextlib.contextmanager
-def _session(session: SparkSession | None, master: str, tell: Tell) -> Iterator[SparkSession]:
-    if session is not None:
+def _session(
+    session: SparkSession | None, master: str, tell: Tell, *, unless: Callable[[], bool]
+) -> Iterator[SparkSession | None]:
+    if session is not None or unless():
         yield session
         return
     from headway.profiler.events import local_session_conf

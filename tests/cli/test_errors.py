@@ -115,7 +115,8 @@ def test_options_that_make_no_sense(
         ["predict", "PROFILE", "--max-offsets", "0.5"],
         ["predict", "PROFILE", "--jvm-age", "old"],
         ["profile", "no/such/log", "-o", "no/such/folder/file.yaml"],
-        ["profile", "no/such/log", "-o", "/"],
+        ["profile", "no/such/log", "--json"],
+        ["profile", "no/such/log", "--check", "--query", "orders"],
     ],
     ids=" ".join,
 )
@@ -190,7 +191,7 @@ def test_logs_without_anything_to_profile(fails: Any, tmp_path: Path) -> None:
     batch_job = write_plain(
         AppLog().add(Query(num_batches=9)).drop("QueryProgressEvent").lines, tmp_path / "batch"
     )
-    assert "no streaming query" in fails(["profile", str(batch_job)], 1)
+    assert "no streaming query" in fails(["profile", str(batch_job), "--query", "orders"], 1)
     no_events = write_plain(['{"a": 1}'], tmp_path / "none")
     assert "no Spark event in it" in fails(["profile", str(no_events)], 1)
     named = write_plain(AppLog().add(Query(num_batches=9)).lines, tmp_path / "named")

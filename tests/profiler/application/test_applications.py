@@ -483,8 +483,8 @@ def test_numbers_that_cannot_be_harm_nothing_else(profiled: Profiled) -> None:
     assert "1 stage(s) left out of all sums: their times make no sense" in profile.notes
     assert profile.stages[0].tasks.num_tasks == 2
     assert profile.stages[1].parents == ()
-    # What Spark said of itself ends in a far future, what it said of its stages does not.
-    assert profile.duration_s == pytest.approx(46.5)
+    # What Spark said of its end lies in a far future, what it said of its stages does not.
+    assert profile.duration_s == pytest.approx(48.5)
     assert profile.cluster.executors == 2
 
 
@@ -576,7 +576,6 @@ def test_batches_that_failed_or_are_not_whole_are_left_out(profiled: Profiled) -
     assert found is not None
     assert (found.num_batches, found.num_batches_incomplete) == (18, 2)
     assert found.processing_time.max_s == pytest.approx(0.4)
-    assert profile.num_jobs_failed == 1
     assert any("2 batch(es) left out" in note for note in profile.notes)
 
 

@@ -266,6 +266,7 @@ def test_the_text_of_a_failure_is_not_written(spark: SparkSession, tmp_path: Pat
             .start()
         )
         wait(lambda: not query.isActive)
+        wait(lambda: bool(of_name(events_of(path), TERMINATED)))
     assert SECRET in str(query.exception())
     assert SECRET not in path.read_text()
     (terminated,) = of_name(events_of(path), TERMINATED)
