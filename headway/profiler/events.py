@@ -20,7 +20,7 @@ _EVENT_NAME = r'^\s*\{\s*"Event"\s*:\s*"([^"\\]+)"'
 _EXECUTION_ID = r'"executionId":(\d{1,15}),'
 _BATCH_OF_EXECUTION = r'"description":"[^"]*?\\nrunId = ([0-9a-f-]{36})\\nbatch = (\d{1,15})"'
 # The plans of a query's batches are alike, and long: one batch in so many is enough.
-_BATCHES_PER_PLAN = 4
+_BATCHES_PER_PLAN = 16
 
 
 def local_session_conf() -> dict[str, str]:
@@ -35,7 +35,8 @@ def local_session_conf() -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # Aggregates of many small groups stay in memory instead of being sorted.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
     }
 
@@ -47,7 +48,7 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
     log (:func:`headway.profiler.logs.unpacking.unpack`); damaged, whether the line could not be
     read, or not all of it; execution_id of an SQL execution, execution_run_id and
     execution_batch_id if it belongs to a micro-batch. The plan of an SQL execution is there for one
-    batch in four.
+    batch in sixteen.
     """
     from pyspark.sql import functions as F
 

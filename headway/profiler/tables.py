@@ -342,7 +342,7 @@ def tasks(events: DataFrame) -> DataFrame:
 
 
 def plans(events: DataFrame) -> DataFrame:
-    """One row per SQL execution whose plan was read: of micro-batches one in four.
+    """One row per SQL execution whose plan was read: of micro-batches one in sixteen.
 
     Columns: app, execution_id, root_execution_id, started_s, run_id and batch_id (of a
     micro-batch), operators (names only: what plans say beyond may be secret).
