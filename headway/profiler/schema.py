@@ -115,8 +115,10 @@ DAMAGED = "_damaged"
 
 def events_schema() -> StructType:
     """The schema that event-log lines are parsed with."""
-    from pyspark.sql.types import StructType
+    from pyspark.sql import types
 
-    schema = StructType.fromDDL(_EVENTS_DDL)
-    assert isinstance(schema, StructType)
+    # Public since PySpark 4.
+    parse = getattr(types.StructType, "fromDDL", None) or types._parse_datatype_string
+    schema = parse(_EVENTS_DDL)
+    assert isinstance(schema, types.StructType)
     return schema

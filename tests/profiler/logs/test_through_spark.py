@@ -65,7 +65,7 @@ def unpack_all(
 
 def text_of(work_folder: Path, number: int = 0) -> str:
     parts = sorted((work_folder / f"app={number}").iterdir())
-    return "".join(part.read_text(encoding="utf-8") for part in parts)
+    return "".join(part.read_text(encoding="utf-8", errors="replace") for part in parts)
 
 
 def uri(path: Path) -> str:

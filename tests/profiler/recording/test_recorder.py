@@ -444,6 +444,7 @@ def test_a_file_that_cannot_be_written_is_told_at_once(spark: SparkSession, tmp_
 def test_connect_of_spark_3_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from headway.profiler.recording.recorder import _require_listeners_on_this_side
 
+    monkeypatch.setattr(pyspark, "__version__", "4.0.0")
     _require_listeners_on_this_side()
     monkeypatch.setattr(pyspark, "__version__", "3.5.9")
     with pytest.raises(HeadwayError, match="on the server"):
