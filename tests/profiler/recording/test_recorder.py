@@ -320,7 +320,7 @@ def test_the_query_outlives_the_folder_of_the_recording(
             wait(lambda: recorder.num_events > 0)
             shutil.rmtree(folder)
             wait(lambda: recorder.last_error is not None)
-            assert recorder_threads() == []
+            wait(lambda: recorder_threads() == [])
             done = num_batches(query)
             wait(lambda: num_batches(query) >= done + 3)
     finally:
