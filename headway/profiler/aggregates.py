@@ -16,9 +16,8 @@ def facts(events: DataFrame) -> DataFrame:
     Columns: app, Event, execution_run_id, num_lines, num_distinct (tasks, jobs, executions by
     their ids; else null), first_id and last_id of them, num_damaged, num_failed (tasks and jobs),
     num_lost (by the recorder), executor_ids (of tasks), plan (the longest of the latest batch)
-    and, as :func:`headway.profiler.tables.applications` has them: application_id,
-    application_name, spark_version, java_version, properties, executors, first_s
-    and last_s (Timestamp).
+    the columns of :func:`headway.profiler.tables.said_of_application`, first_s and last_s
+    (Timestamp).
     """
     from pyspark.sql import functions as F
 
@@ -28,13 +27,6 @@ def facts(events: DataFrame) -> DataFrame:
         F.col("Task Info.Task ID"), F.col("Job ID").cast("bigint"), F.col("execution_id")
     )
     at_s = F.col("Timestamp") / 1e3
-    executor_event = F.struct(
-        F.col("Executor ID").alias("executor_id"),
-        F.when(event == schema.EXECUTOR_ADDED, F.col("Executor Info.Total Cores")).alias(
-            "num_cores"
-        ),
-        at_s.alias("at_s"),
-    )
     plan = F.col("physicalPlanDescription")
     failed = (
         (event == schema.TASK_END)
@@ -52,14 +44,7 @@ def facts(events: DataFrame) -> DataFrame:
         F.max_by(
             plan, F.when(plan.isNotNull(), F.struct("execution_batch_id", F.length(plan), plan))
         ).alias("plan"),
-        F.max("App ID").alias("application_id"),
-        F.max("App Name").alias("application_name"),
-        F.max("Spark Version").alias("spark_version"),
-        F.max("JVM Information.Java Version").alias("java_version"),
-        F.first(tables.shown_properties(), ignorenulls=True).alias("properties"),
-        F.collect_set(
-            F.when(event.isin(schema.EXECUTOR_ADDED, schema.EXECUTOR_REMOVED), executor_event)
-        ).alias("executors"),
+        *tables.said_of_application(),
         F.min(at_s).alias("first_s"),
         F.max(at_s).alias("last_s"),
     )

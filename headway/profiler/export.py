@@ -4,17 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.errors import HeadwayError
+from headway.profiler import tables
 from headway.profiler.redaction import allowed_properties, describe_source, redact
-from headway.profiler.tables import EventTables, event_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
 _FREE_TEXTS = ("application_id", "application_name", "spark_version", "java_version")
+
+
+class EventTables(NamedTuple):
+    """All tables of some logs; column ``app`` is the number of the log in each."""
+
+    applications: DataFrame
+    queries: DataFrame
+    batches: DataFrame
+    jobs: DataFrame
+    stages: DataFrame
+    tasks: DataFrame
+    plans: DataFrame
+
+
+def event_tables(events: DataFrame) -> EventTables:
+    """The tables of the events that :func:`headway.profiler.events.read_events` read."""
+    return EventTables(
+        applications=tables.applications(events),
+        queries=tables.queries(events),
+        batches=tables.batches(events),
+        jobs=tables.jobs(events),
+        stages=tables.stages(events),
+        tasks=tables.tasks(events),
+        plans=tables.plans(events),
+    )
 
 
 def shown_tables(events: DataFrame) -> EventTables:
@@ -24,10 +49,10 @@ def shown_tables(events: DataFrame) -> EventTables:
     :mod:`headway.profiler.redaction` leaves of it, properties that do not look like what they
     should be are left out, and so are the offsets of sources, which may hold anything.
     """
-    tables = event_tables(events)
-    applications, queries, batches = tables.applications, tables.queries, tables.batches
+    every = event_tables(events)
+    applications, queries, batches = every.applications, every.queries, every.batches
     sources = batches.selectExpr("explode(sources.description) AS text")
-    return tables._replace(
+    return every._replace(
         applications=_replaced(
             applications.withColumn("properties", _safe_properties(applications)),
             dict.fromkeys(_FREE_TEXTS, redact),

@@ -17,7 +17,10 @@ from headway.profiler.streaming.summarize import NO_EVENT, application_of, liste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCounts:
-    """How often things are on record, each once however often its line stands in the log."""
+    """How often things are on record, each once however often its line stands in the log.
+
+    ``failed_tasks`` and ``progress`` are lines.
+    """
 
     jobs: int
     stages: int

@@ -6,7 +6,7 @@ twice in a log are one thing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from headway.profiler import schema
 from headway.profiler.redaction import ALLOWED_PROPERTIES
@@ -16,35 +16,11 @@ if TYPE_CHECKING:
 
 _MS_PER_S = 1e3
 _NS_PER_S = 1e9
+# The reason of a second end of a task that had ended well, when what it had written was lost.
 SAID_AGAIN = "Resubmitted"
 _RUN_ID = "^[0-9a-f-]{8,36}$"
 # What Spark calls the time in Python workers, by version; of a stage, in milliseconds.
 _PYTHON_TIMES = ("time to run Python workers",)
-
-
-class EventTables(NamedTuple):
-    """All tables of some logs; column ``app`` is the number of the log in each."""
-
-    applications: DataFrame
-    queries: DataFrame
-    batches: DataFrame
-    jobs: DataFrame
-    stages: DataFrame
-    tasks: DataFrame
-    plans: DataFrame
-
-
-def event_tables(events: DataFrame) -> EventTables:
-    """The tables of the events that :func:`headway.profiler.events.read_events` read."""
-    return EventTables(
-        applications=applications(events),
-        queries=queries(events),
-        batches=batches(events),
-        jobs=jobs(events),
-        stages=stages(events),
-        tasks=tasks(events),
-        plans=plans(events),
-    )
 
 
 def applications(events: DataFrame) -> DataFrame:
@@ -57,6 +33,22 @@ def applications(events: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     event = F.col("Event")
+
+    def instant(name: str, of: str) -> Column:
+        return F.min(F.when(event == name, _seconds(F.col("Timestamp")))).alias(of)
+
+    return events.groupBy("app").agg(
+        *said_of_application(),
+        instant(schema.APPLICATION_START, "started_s"),
+        instant(schema.APPLICATION_END, "ended_s"),
+    )
+
+
+def said_of_application() -> list[Column]:
+    """Aggregates of events: what they say of their application, its properties, its executors."""
+    from pyspark.sql import functions as F
+
+    event = F.col("Event")
     of_executor = event.isin(schema.EXECUTOR_ADDED, schema.EXECUTOR_REMOVED)
     executor_event = F.struct(
         F.col("Executor ID").alias("executor_id"),
@@ -65,27 +57,17 @@ def applications(events: DataFrame) -> DataFrame:
         ),
         _seconds(F.col("Timestamp")).alias("at_s"),
     )
-
-    def instant(name: str, of: str) -> Column:
-        return F.min(F.when(event == name, _seconds(F.col("Timestamp")))).alias(of)
-
-    return events.groupBy("app").agg(
+    properties = F.map_filter(
+        "Spark Properties", lambda key, _: key.isin(*sorted(ALLOWED_PROPERTIES))
+    )
+    return [
         F.max("App ID").alias("application_id"),
         F.max("App Name").alias("application_name"),
         F.max("Spark Version").alias("spark_version"),
         F.max("JVM Information.Java Version").alias("java_version"),
-        instant(schema.APPLICATION_START, "started_s"),
-        instant(schema.APPLICATION_END, "ended_s"),
-        F.first(shown_properties(), ignorenulls=True).alias("properties"),
+        F.first(properties, ignorenulls=True).alias("properties"),
         F.collect_set(F.when(of_executor, executor_event)).alias("executors"),
-    )
-
-
-def shown_properties() -> Column:
-    """The Spark properties of an event, only those that may be shown; null where it has none."""
-    from pyspark.sql import functions as F
-
-    return F.map_filter("Spark Properties", lambda key, _: key.isin(*sorted(ALLOWED_PROPERTIES)))
+    ]
 
 
 def queries(events: DataFrame) -> DataFrame:
@@ -298,7 +280,6 @@ def tasks(events: DataFrame) -> DataFrame:
     )
     return (
         events.where((F.col("Event") == schema.TASK_END) & F.col("Stage ID").isNotNull())
-        # Said again of a task that had ended, when its executor and what it had written was lost.
         .where(F.coalesce("Task End Reason.Reason", F.lit("")) != SAID_AGAIN)
         .select(
             "app",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, JobProfile
 from headway.profiler.coverage import gaps
+from headway.report.as_json import json_text
 from headway.report.columns import printable
 from headway.spec.yaml_text import plain_data
 from headway.units import format_duration, format_rate
@@ -49,7 +49,7 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
         ],
         "failures": [{"name": failure.name, "why": failure.why} for failure in failures],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return json_text(document)
 
 
 def _survey_lines(log: LogSurvey) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from headway.profiler import schema
 from headway.profiler.aggregates import stage_runs
 from headway.profiler.collect import CollectedLogs
-from headway.profiler.tables import event_tables
+from headway.profiler.export import event_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
