@@ -13,19 +13,14 @@ if TYPE_CHECKING:
 def facts(events: DataFrame) -> DataFrame:
     """One row per application and kind of event, SQL executions by the query run they belong to.
 
-    Columns: app, Event, execution_run_id, num_lines, num_distinct (tasks, jobs, executions by
-    their ids; else null), first_id and last_id of them, num_damaged, num_failed (tasks and jobs),
-    num_lost (by the recorder), executor_ids (of tasks), plan (the longest of the latest batch)
+    Columns: app, Event, execution_run_id, num_lines, num_damaged, num_failed (tasks and jobs),
+    num_lost (by the recorder), executor_ids (of tasks), plan (the longest of the latest batch),
     the columns of :func:`headway.profiler.tables.said_of_application`, first_s and last_s
     (Timestamp).
     """
     from pyspark.sql import functions as F
 
     event = F.col("Event")
-    # Ids of one kind count up: what is missing between them shows.
-    identity = F.coalesce(
-        F.col("Task Info.Task ID"), F.col("Job ID").cast("bigint"), F.col("execution_id")
-    )
     at_s = F.col("Timestamp") / 1e3
     plan = F.col("physicalPlanDescription")
     failed = (
@@ -34,9 +29,6 @@ def facts(events: DataFrame) -> DataFrame:
     ) | ((event == schema.JOB_END) & (F.col("Job Result.Result") != "JobSucceeded"))
     return events.groupBy("app", "Event", "execution_run_id").agg(
         F.count(F.lit(1)).alias("num_lines"),
-        F.count_distinct(identity).alias("num_distinct"),
-        F.min(identity).alias("first_id"),
-        F.max(identity).alias("last_id"),
         F.count(F.when(F.col("damaged"), 1)).alias("num_damaged"),
         F.count(F.when(failed, 1)).alias("num_failed"),
         F.sum("num_lost").alias("num_lost"),
@@ -50,7 +42,32 @@ def facts(events: DataFrame) -> DataFrame:
     )
 
 
-def stage_runs(events: DataFrame) -> DataFrame:
+def identities(events: DataFrame) -> DataFrame:
+    """One row per application and kind of event that has ids: tasks, jobs, SQL executions.
+
+    Columns: app, Event, num_distinct, first_id, last_id. Ids of one kind count up: what is missing
+    between them shows.
+    """
+    from pyspark.sql import functions as F
+
+    identity = F.coalesce(
+        F.col("Task Info.Task ID"), F.col("Job ID").cast("bigint"), F.col("execution_id")
+    )
+    # Not a distinct count beside the facts: it would make every line a group with all of these.
+    return (
+        events.select("app", "Event", identity.alias("identity"))
+        .where(F.col("identity").isNotNull())
+        .distinct()
+        .groupBy("app", "Event")
+        .agg(
+            F.count(F.lit(1)).alias("num_distinct"),
+            F.min("identity").alias("first_id"),
+            F.max("identity").alias("last_id"),
+        )
+    )
+
+
+def stage_runs(events: DataFrame, *, tasks_stand_once: bool = False) -> DataFrame:
     """One row per attempt of a stage that was seen to end, or whose tasks were, with their sums.
 
     Columns: those of :func:`headway.profiler.tables.stages`, null where the end was not seen; of
@@ -61,7 +78,8 @@ def stage_runs(events: DataFrame) -> DataFrame:
     task outside the executor's run time), run_s, cpu_s, gc_s (sums), scheduler_delay_s (mean),
     rows_read, rows_largest (of the largest task), rows_variance and rows_time_covariance_s (of rows
     and time between the tasks), rows_written, input_bytes, shuffle_read_bytes,
-    shuffle_write_bytes, spilled_bytes, peak_memory_bytes (of a task), peak_heap_bytes.
+    shuffle_write_bytes, spilled_bytes, peak_memory_bytes (of a task), peak_heap_bytes. With
+    ``tasks_stand_once`` no line of a task is looked for twice, which spares half of the work.
     """
     from pyspark.sql import functions as F
 
@@ -80,22 +98,7 @@ def stage_runs(events: DataFrame) -> DataFrame:
         .groupBy("app", "stage_id")
         .agg(F.min_by("job", "job.job_id").alias("job"))
     )
-    return (
-        tables.stages(events)
-        # Tasks that are missing must show, and stages whose end is.
-        .join(_task_sums(events), ["app", "stage_id", "attempt_id"], "full_outer")
-        .join(first_job, ["app", "stage_id"], "left")
-        .withColumn("num_finished", F.coalesce("num_finished", F.lit(0)))
-        .withColumn("num_ended", F.coalesce("num_ended", F.lit(0)))
-        .select("*", "job.*")
-        .drop("job")
-    )
-
-
-def _task_sums(events: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    tasks = tables.tasks(events)
+    tasks = tables.task_ends(events) if tasks_stand_once else tables.tasks(events)
     counted = F.col("succeeded") & F.col("measured")
     measures = {
         name: F.when(counted, F.col(name))
@@ -103,8 +106,15 @@ def _task_sums(events: DataFrame) -> DataFrame:
         if name.endswith(("_s", "_bytes")) or name.startswith("rows_")
     }
     wall_s, rows = measures["wall_s"], measures["rows_read"]
-    return tasks.groupBy("app", "stage_id", "attempt_id").agg(
-        F.count(F.lit(1)).alias("num_ended"),
+    # Tasks whose stage was not seen to end must show, and stages whose tasks are missing.
+    attempts = tables.stage_ends(events).unionByName(tasks, allowMissingColumns=True)
+    sums = attempts.groupBy("app", "stage_id", "attempt_id").agg(
+        *(
+            F.max(name).alias(name)
+            for name in ("num_tasks", "submitted_s", "completed_s", "failed", "python_s")
+        ),
+        F.get(F.collect_set("parent_ids"), F.lit(0)).alias("parent_ids"),
+        F.count("succeeded").alias("num_ended"),
         F.count(F.when(~F.col("succeeded"), 1)).alias("num_failed"),
         F.count(F.when(counted, 1)).alias("num_finished"),
         F.avg(wall_s).alias("task_mean_s"),
@@ -139,3 +149,4 @@ def _task_sums(events: DataFrame) -> DataFrame:
             )
         ),
     )
+    return sums.join(first_job, ["app", "stage_id"], "left").select("*", "job.*").drop("job")

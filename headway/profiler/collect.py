@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,20 +88,39 @@ class CollectedLogs:
 def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs:
     """Run the pipeline over the parsed events; ``progress`` is told of each step."""
     progress("reading events")
-    facts = aggregates.facts(events).collect()
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        reading = reader.submit(_facts_and_identities, events)
+        # To plan this takes Spark as long as to read a small log.
+        stage_runs = aggregates.stage_runs(events, tasks_stand_once=True)
+        facts, identities = reading.result()
+    if not _tasks_stand_once(facts, identities):
+        stage_runs = aggregates.stage_runs(events)
     progress("reading batches")
     batches = _latest_batches(events, facts).collect()
     progress("joining batches to stages and tasks")
-    stages = _stages_of(aggregates.stage_runs(events), batches, facts).collect()
+    stages = _stages_of(stage_runs, batches, facts).collect()
     facts_of, stages_of = _by_application(facts), _by_application(stages)
+    identities_of = _by_application(identities)
     return CollectedLogs(
         applications={
-            app: _application_facts(app, rows, _counted(stages_of.get(app, ())))
+            app: _application_facts(
+                app, rows, identities_of.get(app, ()), _counted(stages_of.get(app, ()))
+            )
             for app, rows in sorted(facts_of.items())
         },
         batches=batches,
         stage_runs=stages,
     )
+
+
+def _facts_and_identities(events: DataFrame) -> tuple[list[Row], list[Row]]:
+    return aggregates.facts(events).collect(), aggregates.identities(events).collect()
+
+
+def _tasks_stand_once(facts: Sequence[Row], identities: Sequence[Row]) -> bool:
+    num_lines = sum(row["num_lines"] for row in facts if row["Event"] == schema.TASK_END)
+    num_distinct = sum(row["num_distinct"] for row in identities if row["Event"] == schema.TASK_END)
+    return bool(num_lines == num_distinct)
 
 
 def each_application(logs: CollectedLogs) -> dict[int, CollectedLogs]:
@@ -167,28 +187,24 @@ def _counted(stage_runs: Sequence[Row]) -> StageCounts:
     return StageCounts(num_attempts=len(stage_runs), num_ended=len(ended), num_tasks=sum(ended))
 
 
-def _application_facts(app: int, rows: Sequence[Row], stages: StageCounts) -> ApplicationFacts:
+def _application_facts(
+    app: int, rows: Sequence[Row], identities: Sequence[Row], stages: StageCounts
+) -> ApplicationFacts:
     def latest(name: str) -> str | None:
         return max((row[name] for row in rows if row[name] is not None), default=None)
 
     def failed(event: str) -> int:
         return sum(row["num_failed"] for row in rows if row["Event"] == event)
 
-    counts = {
-        event: EventCount(
-            num_lines=sum(row["num_lines"] for row in rows if row["Event"] == event),
-            num_distinct=sum(row["num_distinct"] for row in rows if row["Event"] == event),
-            first_id=min(
-                (row["first_id"] for row in rows if row["Event"] == event and row["num_distinct"]),
-                default=None,
-            ),
-            last_id=max(
-                (row["last_id"] for row in rows if row["Event"] == event and row["num_distinct"]),
-                default=None,
-            ),
-        )
-        for event in sorted({row["Event"] for row in rows if row["Event"] is not None})
-    }
+    identities_of = {row["Event"]: row for row in identities}
+
+    def count(event: str) -> EventCount:
+        num_lines = sum(row["num_lines"] for row in rows if row["Event"] == event)
+        ids = identities_of.get(event)
+        if ids is None:
+            return EventCount(num_lines)
+        return EventCount(num_lines, ids["num_distinct"], ids["first_id"], ids["last_id"])
+
     return ApplicationFacts(
         app=app,
         application_id=latest("application_id"),
@@ -198,7 +214,10 @@ def _application_facts(app: int, rows: Sequence[Row], stages: StageCounts) -> Ap
         properties=next((row["properties"] for row in rows if row["properties"]), {}),
         executors=_executors(event for row in rows for event in row["executors"]),
         task_executor_ids=frozenset(name for row in rows for name in row["executor_ids"]),
-        counts=counts,
+        counts={
+            event: count(event)
+            for event in sorted({row["Event"] for row in rows if row["Event"] is not None})
+        },
         num_damaged=sum(row["num_damaged"] for row in rows),
         num_lost=sum(max(row["num_lost"] or 0, 0) for row in rows),
         num_failed_tasks=failed(schema.TASK_END),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -137,6 +138,8 @@ def _session(
     from headway.profiler.spark.session import embedded_session
 
     tell("starting Spark")
+    # What makes profiles of events loads as long as a JVM connects.
+    threading.Thread(target=import_module, args=("headway.profiler.survey",)).start()
     with embedded_session(
         master=master,
         app_name="headway profile",

@@ -176,13 +176,14 @@ def jobs(events: DataFrame) -> DataFrame:
         _seconds(F.col("Completion Time")).alias("ended_s"),
         (F.col("Job Result.Result") == "JobSucceeded").alias("succeeded"),
     )
-    return job_starts(events).join(
-        ends.dropDuplicates(["app", "job_id"]), ["app", "job_id"], "left"
+    of_job = ["app", "job_id"]
+    return (
+        job_starts(events).dropDuplicates(of_job).join(ends.dropDuplicates(of_job), of_job, "left")
     )
 
 
 def job_starts(events: DataFrame) -> DataFrame:
-    """One row per job that was seen to start, as it started.
+    """One row per line about the start of a job.
 
     Columns: app, job_id, submitted_s, stage_ids, query_id, run_id and batch_id (of a
     micro-batch), execution_id (of SQL), dstream_batch_s (time of a DStreams batch),
@@ -191,29 +192,23 @@ def job_starts(events: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     properties = F.col("Properties")
-    return (
-        events.where((F.col("Event") == schema.JOB_START) & F.col("Job ID").isNotNull())
-        .select(
-            "app",
-            F.col("Job ID").alias("job_id"),
-            _seconds(F.col("Submission Time")).alias("submitted_s"),
-            F.col("Stage IDs").alias("stage_ids"),
-            properties["sql.streaming.queryId"].alias("query_id"),
-            _try_cast("Properties.`streaming.sql.batchId`", "bigint").alias("batch_id"),
-            # Spark makes the run of a query the group of its jobs; others' groups are free text.
-            F.when(
-                properties["spark.jobGroup.id"].rlike(_RUN_ID), properties["spark.jobGroup.id"]
-            ).alias("run_id"),
-            _try_cast("Properties.`spark.sql.execution.id`", "bigint").alias("execution_id"),
-            _seconds(_try_cast("Properties.`spark.streaming.internal.batchTime`", "double")).alias(
-                "dstream_batch_s"
-            ),
-            # Some vendors know the value "auto".
-            _try_cast("Properties.`spark.sql.shuffle.partitions`", "int").alias(
-                "shuffle_partitions"
-            ),
-        )
-        .dropDuplicates(["app", "job_id"])
+    return events.where((F.col("Event") == schema.JOB_START) & F.col("Job ID").isNotNull()).select(
+        "app",
+        F.col("Job ID").alias("job_id"),
+        _seconds(F.col("Submission Time")).alias("submitted_s"),
+        F.col("Stage IDs").alias("stage_ids"),
+        properties["sql.streaming.queryId"].alias("query_id"),
+        _try_cast("Properties.`streaming.sql.batchId`", "bigint").alias("batch_id"),
+        # Spark makes the run of a query the group of its jobs; others' groups are free text.
+        F.when(
+            properties["spark.jobGroup.id"].rlike(_RUN_ID), properties["spark.jobGroup.id"]
+        ).alias("run_id"),
+        _try_cast("Properties.`spark.sql.execution.id`", "bigint").alias("execution_id"),
+        _seconds(_try_cast("Properties.`spark.streaming.internal.batchTime`", "double")).alias(
+            "dstream_batch_s"
+        ),
+        # Some vendors know the value "auto".
+        _try_cast("Properties.`spark.sql.shuffle.partitions`", "int").alias("shuffle_partitions"),
     )
 
 
@@ -223,6 +218,11 @@ def stages(events: DataFrame) -> DataFrame:
     Columns: app, stage_id, attempt_id, num_tasks, parent_ids, submitted_s, completed_s, failed,
     python_s (time of all tasks in Python workers; null without).
     """
+    return stage_ends(events).dropDuplicates(["app", "stage_id", "attempt_id"])
+
+
+def stage_ends(events: DataFrame) -> DataFrame:
+    """One row per line about the end of a stage; columns as of :func:`stages`."""
     from pyspark.sql import functions as F
 
     info = F.col("Stage Info")
@@ -239,20 +239,18 @@ def stages(events: DataFrame) -> DataFrame:
             ).cast("double")
         ),
     )
-    return (
-        events.where((F.col("Event") == schema.STAGE_COMPLETED) & info["Stage ID"].isNotNull())
-        .select(
-            "app",
-            info["Stage ID"].alias("stage_id"),
-            F.coalesce(info["Stage Attempt ID"], F.lit(0)).alias("attempt_id"),
-            info["Number of Tasks"].alias("num_tasks"),
-            info["Parent IDs"].alias("parent_ids"),
-            _seconds(info["Submission Time"]).alias("submitted_s"),
-            _seconds(info["Completion Time"]).alias("completed_s"),
-            info["Failure Reason"].isNotNull().alias("failed"),
-            F.when(F.size(python_times) > 0, _seconds(python_ms)).alias("python_s"),
-        )
-        .dropDuplicates(["app", "stage_id", "attempt_id"])
+    return events.where(
+        (F.col("Event") == schema.STAGE_COMPLETED) & info["Stage ID"].isNotNull()
+    ).select(
+        "app",
+        info["Stage ID"].alias("stage_id"),
+        F.coalesce(info["Stage Attempt ID"], F.lit(0)).alias("attempt_id"),
+        info["Number of Tasks"].alias("num_tasks"),
+        info["Parent IDs"].alias("parent_ids"),
+        _seconds(info["Submission Time"]).alias("submitted_s"),
+        _seconds(info["Completion Time"]).alias("completed_s"),
+        info["Failure Reason"].isNotNull().alias("failed"),
+        F.when(F.size(python_times) > 0, _seconds(python_ms)).alias("python_s"),
     )
 
 
@@ -264,6 +262,11 @@ def tasks(events: DataFrame) -> DataFrame:
     deserialize_s, scheduler_delay_s, fetch_wait_s, rows_read, rows_written, input_bytes,
     shuffle_read_bytes, shuffle_write_bytes, spilled_bytes, peak_memory_bytes, peak_heap_bytes.
     """
+    return task_ends(events).dropDuplicates(["app", "stage_id", "attempt_id", "task_id"])
+
+
+def task_ends(events: DataFrame) -> DataFrame:
+    """One row per line about the end of a task; columns as of :func:`tasks`."""
     from pyspark.sql import functions as F
 
     info, metrics = F.col("Task Info"), F.col("Task Metrics")
@@ -318,7 +321,6 @@ def tasks(events: DataFrame) -> DataFrame:
             _count(metrics["Peak Execution Memory"]).alias("peak_memory_bytes"),
             _count(F.col("Task Executor Metrics.JVMHeapMemory")).alias("peak_heap_bytes"),
         )
-        .dropDuplicates(["app", "stage_id", "attempt_id", "task_id"])
     )
 
 
