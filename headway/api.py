@@ -217,7 +217,7 @@ def predict(
     InputError
         If a value is not what it should be.
     """
-    from headway.models.predict import predict as predict_setting
+    from headway.models.job.predict import predict as predict_setting
 
     job = _job(profile)
     return predict_setting(

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
-from headway.models.predict import predict
+from headway.models.job.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.events import read_events
 from headway.profiler.logs.sources import EventLog, find_event_logs

@@ -11,14 +11,14 @@ from typing import TypeAlias
 import numpy as np
 
 from headway.models.arrays import Array
-from headway.models.pipeline import tuple_latency, window_latency
-from headway.models.pipeline_as_published import (
+from headway.models.pipeline.as_published import (
     ReducerArrivals,
     published_tuple_latency,
     published_window_latency,
 )
-from headway.models.pipeline_latency import PipelineLatency
-from headway.models.pipeline_parameters import (
+from headway.models.pipeline.corrected import tuple_latency, window_latency
+from headway.models.pipeline.latency import PipelineLatency
+from headway.models.pipeline.parameters import (
     Finalizing,
     Pipeline,
     PipelineJob,

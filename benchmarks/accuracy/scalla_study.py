@@ -31,12 +31,12 @@ from scalla_experiments import (
 
 from headway.errors import HeadwayError
 from headway.models.arrays import Array
-from headway.models.pipeline import tuple_latency
-from headway.models.pipeline_as_published import (
+from headway.models.pipeline.as_published import (
     ReducerArrivals,
     published_tuple_latency,
 )
-from headway.models.pipeline_parameters import (
+from headway.models.pipeline.corrected import tuple_latency
+from headway.models.pipeline.parameters import (
     PipelineSetting,
 )
 from headway.models.simulation.pipeline import simulate_pipeline

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from headway.domain import Configuration, JobProfile, Metric, Target
 from headway.models.arrays import Array, Numeric
-from headway.models.calibration import fewest_rows, spread_ratio
-from headway.models.duration import DurationModel, DurationStack, stacked
-from headway.models.normal import ndtri
-from headway.models.predict import HIGHEST_QUOTED_INFLATION
-from headway.models.setting import (
+from headway.models.job.calibration import fewest_rows, spread_ratio
+from headway.models.job.duration import DurationModel, DurationStack, stacked
+from headway.models.job.predict import HIGHEST_QUOTED_INFLATION
+from headway.models.job.setting import (
     SettingLaw,
     after_commit_s,
     allowed_inflation,
@@ -22,6 +21,7 @@ from headway.models.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.models.laws.normal import ndtri
 from headway.planner.space import SearchSpace
 
 BoolArray = NDArray[np.bool_]

@@ -20,9 +20,9 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.models.arrays import Array
-from headway.models.calibration import reasons_outside
-from headway.models.predict import LEAST_CATCH_UP_RATIO, Z90, predict
-from headway.models.setting import duration_model, increasing_root, settled_batch_rows
+from headway.models.job.calibration import reasons_outside
+from headway.models.job.predict import LEAST_CATCH_UP_RATIO, Z90, predict
+from headway.models.job.setting import duration_model, increasing_root, settled_batch_rows
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.reasons import (
     binding_constraints,

@@ -21,7 +21,7 @@ import numpy as np
 from headway.domain.prediction import LatencyDistribution
 from headway.errors import HeadwayError
 from headway.models.arrays import Array
-from headway.models.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.runtime.word_count import ARRIVALS_METRIC
 from headway.units import ms_to_s, spark_trigger_text
 

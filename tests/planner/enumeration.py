@@ -20,10 +20,10 @@ from headway.domain import (
     Target,
 )
 from headway.models.arrays import Array
-from headway.models.calibration import spread_ratio
-from headway.models.duration import DurationModel
-from headway.models.predict import HIGHEST_QUOTED_INFLATION
-from headway.models.setting import duration_model, setting_law, settled_batch_rows
+from headway.models.job.calibration import spread_ratio
+from headway.models.job.duration import DurationModel
+from headway.models.job.predict import HIGHEST_QUOTED_INFLATION
+from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile

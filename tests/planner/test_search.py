@@ -21,8 +21,8 @@ from headway.domain import (
     TasksRule,
 )
 from headway.errors import InputError
-from headway.models.predict import predict
-from headway.models.setting import duration_model, setting_law, settled_batch_rows
+from headway.models.job.predict import predict
+from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile

@@ -1,4 +1,4 @@
-"""Tasks on cores, one by one: the oracle of `headway.models.makespan`."""
+"""Tasks on cores, one by one: the oracle of `headway.models.stages.makespan`."""
 
 from __future__ import annotations
 

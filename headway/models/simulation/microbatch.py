@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.microbatch import AffineDuration
-from headway.models.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
+from headway.models.batches.microbatch import AffineDuration
+from headway.models.laws.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The mini-batch pipeline played batch by batch: oracle of `headway.models.pipeline`."""
+"""The mini-batch pipeline played batch by batch: oracle of `headway.models.pipeline.corrected`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.pipeline_latency import PHASES
-from headway.models.pipeline_parameters import Pipeline
+from headway.models.pipeline.latency import PHASES
+from headway.models.pipeline.parameters import Pipeline
 from headway.models.simulation.pipeline_events import PipelineRun
 from headway.models.simulation.pipeline_rows import followed_rows, followed_windows
 

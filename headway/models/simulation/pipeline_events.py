@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.models.pipeline_parameters import Pipeline
+from headway.models.pipeline.parameters import Pipeline
 from headway.models.simulation.fair_share import FairShare
 from headway.models.simulation.pipeline_input import InputBatches, input_batches, rows_of_window
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array
-from headway.models.pipeline_parameters import Pipeline
+from headway.models.pipeline.parameters import Pipeline
 from headway.models.simulation.queue import lindley_waits_s
 
 

@@ -1,4 +1,4 @@
-"""A queue played job by job: the oracle of `headway.models.wait`."""
+"""A queue played job by job: the oracle of `headway.models.queues.wait`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from headway.domain.application_profile import (
     WallClock,
 )
 from headway.models.arrays import Array
-from headway.models.estimation import warm_up_length
+from headway.models.estimation.regression import warm_up_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
 
 _MS_PER_S = 1000

@@ -18,8 +18,7 @@ from headway.domain import (
     TasksRule,
 )
 from headway.models.arrays import Array
-from headway.models.duration import DurationModel, level_spans
-from headway.models.estimation import (
+from headway.models.estimation.regression import (
     drift_exponent,
     is_spread,
     is_spread_within,
@@ -28,7 +27,8 @@ from headway.models.estimation import (
     relative_huber,
     run_to_run_ratio,
 )
-from headway.models.modes import slow_mode
+from headway.models.job.duration import DurationModel, level_spans
+from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.domain import Configuration, QueryShape
 from headway.errors import EventLogError
-from headway.models.estimation import warm_up_length
+from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_partitions

@@ -8,8 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from headway.models.shared_resources import ThreadGroup, alternating_slowdown, clocked_slowdowns
 from headway.models.simulation.fair_share import FairShare
+from headway.models.stages.shared_resources import (
+    ThreadGroup,
+    alternating_slowdown,
+    clocked_slowdowns,
+)
 
 
 def finish_all(servers: FairShare[str]) -> list[tuple[str, float, float]]:

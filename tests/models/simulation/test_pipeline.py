@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.models.pipeline_latency import PHASES
-from headway.models.pipeline_parameters import Finalizing, Pipeline, pipeline_loads
+from headway.models.pipeline.latency import PHASES
+from headway.models.pipeline.parameters import Finalizing, Pipeline, pipeline_loads
 from headway.models.simulation.pipeline import PipelineTrace, simulate_pipeline
-from tests.models.pipeline_cases import pipeline
+from tests.models.pipeline.pipeline_cases import pipeline
 
 
 def play(case: Pipeline, seed: int = 1, length_s: float = 3.0) -> PipelineTrace:

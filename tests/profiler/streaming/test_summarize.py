@@ -14,7 +14,7 @@ import pytest
 
 from headway.domain import JobProfile, Separation, StageProfile, TasksRule
 from headway.errors import EventLogError, HeadwayError, InputError
-from headway.models.predict import predict
+from headway.models.job.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.coverage import gaps
 from headway.profiler.events import read_events

@@ -1,0 +1,400 @@
+"""Latency of a window, from its end in event time to the commit of its final result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+
+from headway.models.arrays import Array, Numeric
+from headway.models.batches.microbatch import BoolArray, SteadyState, interval_moments
+from headway.models.laws.distributions import (
+    bisect_increasing,
+    lognormal_partial_expectation,
+    lognormal_quantile,
+    uniform_plus_lognormal_cdf,
+)
+
+_NUM_NODES = 24
+_MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform one
+_TICKS_PER_S = 1e3  # Spark keeps triggers, watermarks and windows in whole milliseconds
+_ROUNDING_S = 1e-7
+_MOST_SKIPPED = 0.99
+_LARGEST_CUT_RATIO = 0.1
+_NEGLIGIBLE = 1e-10
+_HIGHEST_QUANTILE = 1.0 - 1e-15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowEnds:
+    """Where windows end in event time; the fields broadcast.
+
+    Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``.
+    """
+
+    slide_s: Numeric = 0.0
+    """Distance of two ends, >= 0; 0 is anywhere: session windows, random ends. [s]"""
+    offset_s: Numeric = 0.0
+    """One of the ends, counted from the epoch. [s]"""
+
+    def __post_init__(self) -> None:
+        _checked("slide_s and the size of offset_s", self.slide_s, np.abs(self.offset_s))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLatency:
+    """Law of the latency, as a mixture: each part is a uniform wait plus a lognormal time.
+
+    The last five arrays have one axis more than the settings, for the parts.
+    """
+
+    watermark_delay_s: Array
+    """Part of the latency that is watermark delay; 0 outside append mode. [s]"""
+    fixed_s: Array
+    """What every window pays above the watermark delay. [s]"""
+    is_finite: BoolArray
+    """Whether windows leave at all; times are ``inf`` elsewhere."""
+    weight: Array
+    """Probability of the part. [-]"""
+    wait_low_s: Array
+    """Shortest wait. [s]"""
+    wait_width_s: Array
+    """Longest wait less shortest. [s]"""
+    batch_mean_s: Array
+    """Mean of the lognormal time. [s]"""
+    batch_sd_s: Array
+    """Standard deviation of the lognormal time. [s]"""
+
+    @property
+    def mean_s(self) -> Array:
+        """Mean. [s]"""
+        return self.watermark_delay_s + self.mean_above_delay_s
+
+    @property
+    def mean_above_delay_s(self) -> Array:
+        """Mean of what comes on top of the watermark delay. [s]"""
+        parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
+        mean = self.fixed_s + (self.weight * parts).sum(axis=-1)
+        return np.where(self.is_finite, mean, np.inf)
+
+    @property
+    def sd_s(self) -> Array:
+        """Standard deviation. [s]"""
+        parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
+        centre = (self.weight * parts).sum(axis=-1, keepdims=True)
+        within = self.wait_width_s**2 / 12.0 + self.batch_sd_s**2
+        variance = (self.weight * (within + (parts - centre) ** 2)).sum(axis=-1)
+        return np.where(self.is_finite, np.sqrt(variance), np.inf)
+
+    def cdf(self, x_s: Numeric) -> Array:
+        """Probability that the latency is at most ``x_s``; 0 where it is infinite. [-]"""
+        point = np.asarray(x_s, dtype=np.float64) - self.watermark_delay_s - self.fixed_s
+        laws = self.wait_width_s, self.batch_mean_s, self.batch_sd_s
+        parts = uniform_plus_lognormal_cdf(point[..., np.newaxis] - self.wait_low_s, *laws)
+        mixed = np.clip((self.weight * parts).sum(axis=-1), 0.0, 1.0)
+        return np.where(self.is_finite, mixed, 0.0)
+
+    def quantile_s(self, q: Numeric) -> Array:
+        """Quantile, for ``q`` strictly between 0 and 1. [s]"""
+        return self.watermark_delay_s + self.quantile_above_delay_s(q)
+
+    def quantile_above_delay_s(self, q: Numeric) -> Array:
+        """Quantile less the watermark delay. [s]"""
+        probability = np.asarray(q, dtype=np.float64)
+        if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
+            raise ValueError("q must lie strictly between 0 and 1")
+        mean, cv = self.batch_mean_s, self.batch_sd_s / self.batch_mean_s
+        batch = lognormal_quantile(probability[..., np.newaxis], mean, cv) * (1.0 + 1e-8)
+        # A time that every part keeps with probability q is one that the mixture keeps.
+        ends = self.wait_low_s + self.wait_width_s + batch + _ROUNDING_S
+        base = self.watermark_delay_s + self.fixed_s
+        found = bisect_increasing(
+            lambda x: self.cdf(x + base),
+            np.where(self.is_finite, probability, 0.0),
+            np.zeros_like(base),
+            np.where(self.weight > 0.0, ends, 0.0).max(axis=-1),
+        )
+        return np.where(self.is_finite, found + self.fixed_s, np.inf)
+
+
+def append_window_latency(
+    state: SteadyState,
+    ends: WindowEnds,
+    watermark_delay_s: Numeric,
+    lag_s: Numeric,
+    *,
+    skipped_trigger_ratio: Numeric = 0.0,
+) -> WindowLatency:
+    r"""Latency of windows in append mode: one batch moves the watermark, the next one emits.
+
+    Parameters
+    ----------
+    state : SteadyState
+        Batches of the query.
+    ends : WindowEnds
+        Where windows end. A session ends its gap after its last row.
+    watermark_delay_s : float or array, >= 0
+        Delay of the watermark behind the newest event time. [s]
+    lag_s : float or array, >= 0
+        Arrival less event time of the newest rows; of a sparse stream, plus the mean gap between
+        two rows. With several watermarked inputs under policy ``min``, of the slowest. [s]
+    skipped_trigger_ratio : float or array, 0 to 0.99, or 1
+        Share of triggers that run no batch: 0 with Spark's ``noDataMicroBatches.enabled``; the
+        share without rows if that is off. At 1 the input has stopped and no window leaves. With
+        trigger 0 only 0 and 1 have a meaning. [-]
+
+    Returns
+    -------
+    WindowLatency
+        Of the settings, broadcast.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (W1)-(W4). A window end that meets a trigger to the millisecond counts as missed.
+
+    Examples
+    --------
+    >>> from headway.models.batches.microbatch import AffineDuration, steady_state
+    >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
+    >>> float(append_window_latency(state, WindowEnds(slide_s=60.0), 10.0, 0.5).mean_s)
+    35.00
+    >>> float(append_window_latency(state, WindowEnds(slide_s=60.0), 9.4, 0.5).mean_s)
+    25.00
+    """
+    delay, lag = _checked("watermark_delay_s, lag_s", watermark_delay_s, lag_s)
+    skipped = np.asarray(skipped_trigger_ratio, dtype=np.float64)
+    possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
+    if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
+        raise ValueError(f"skipped_trigger_ratio must lie in 0..{_MOST_SKIPPED}, or be 1")
+    return _mixture(state, ends, delay, lag, skipped, num_batches=2)
+
+
+def update_window_latency(
+    state: SteadyState, ends: WindowEnds, last_lag_s: Numeric
+) -> WindowLatency:
+    r"""Latency of a window's final value in update mode, and in complete mode.
+
+    Parameters
+    ----------
+    state, ends
+        As in `append_window_latency`. In complete mode each batch writes all result keys: the
+        time for the most there will be belongs into ``AffineDuration.fixed_s``.
+    last_lag_s : float or array
+        Arrival of a window's last row less the window's end: the largest lag over the source's
+        partitions, or, for a session, that lag less the session gap. [s]
+
+    Returns
+    -------
+    WindowLatency
+        Of the settings, broadcast.
+
+    Raises
+    ------
+    ValueError
+        If ``last_lag_s`` is not finite.
+
+    Notes
+    -----
+    theory.md (W1)-(W3). The watermark does not hold back an update.
+
+    Examples
+    --------
+    >>> from headway.models.batches.microbatch import AffineDuration, steady_state
+    >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
+    >>> float(update_window_latency(state, WindowEnds(slide_s=60.0), 0.5).mean_s)
+    15.00
+    """
+    _checked("the size of last_lag_s", np.abs(last_lag_s))
+    none = np.zeros(np.shape(last_lag_s))
+    return _mixture(state, ends, none, np.asarray(last_lag_s), none, num_batches=1)
+
+
+def late_data_ratio(
+    watermark_delay_s: Numeric,
+    excess_mean_s: Numeric,
+    excess_cv: Numeric,
+    *,
+    slide_s: Numeric = 0.0,
+    interval_s: Numeric = 0.0,
+) -> Array:
+    r"""Share of rows that find their (first) window closed, and are dropped.
+
+    Parameters
+    ----------
+    watermark_delay_s : float or array, >= 0
+        As in `append_window_latency`. [s]
+    excess_mean_s : float or array, > 0
+        Mean lag of a row beyond the lag of the newest rows, taken as lognormal. [s]
+    excess_cv : float or array, >= 0
+        Coefficient of variation of that excess. [-]
+    slide_s : float or array, >= 0
+        Slide of the windows; a tumbling window's length. [s]
+    interval_s : float or array, >= 0
+        Trigger interval, if ends fall anywhere on its grid; else add W1's wait to the delay. [s]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, 0 to 1; an upper bound where slide and interval are left at 0. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (W6).
+
+    Examples
+    --------
+    >>> float(late_data_ratio(5.0, 2.0, 1.0)), float(late_data_ratio(5.0, 2.0, 1.0, slide_s=60.0))
+    (0.0647, 0.0028)
+    """
+    names = "watermark_delay_s, slide_s, interval_s"
+    checked = _checked(names, watermark_delay_s, slide_s, interval_s)
+    delay, slide, interval = (values[..., np.newaxis] for values in checked)
+    node, share = leggauss(_NUM_NODES)
+    tolerated = delay + interval * 0.5 * (node + 1.0)
+    # A slide too short to difference over is widened to what rounding allows.
+    width = np.maximum(slide, 1e-5 * (1.0 + tolerated))
+    mean, cv = (np.asarray(value)[..., np.newaxis] for value in (excess_mean_s, excess_cv))
+    longest, shortest = (
+        lognormal_partial_expectation(time, mean, cv) for time in (tolerated + width, tolerated)
+    )
+    ratio: Array = (0.5 * share * (1.0 - (longest - shortest) / width)).sum(axis=-1)
+    return np.clip(ratio, 0.0, 1.0)
+
+
+def trigger_winning_cut_s(
+    trigger_s: Numeric, ends: WindowEnds, watermark_delay_s: Numeric, lag_s: Numeric
+) -> Array:
+    r"""By how much to lower the watermark delay so that windows leave one trigger earlier.
+
+    Parameters
+    ----------
+    trigger_s, watermark_delay_s, lag_s : float or array, >= 0
+        As in `append_window_latency`. [s]
+    ends : WindowEnds
+        Where windows end.
+
+    Returns
+    -------
+    array
+        Inputs broadcast, whole milliseconds [s]. 0 where the cut would exceed a tenth of the
+        trigger or the delay itself, and where ends are not a multiple of the trigger apart.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (W7).
+
+    Examples
+    --------
+    >>> float(trigger_winning_cut_s(10.0, WindowEnds(slide_s=60.0), 10.0, 0.5))
+    0.501
+    """
+    names = "trigger_s, watermark_delay_s, lag_s"
+    trigger, delay, lag = _checked(names, trigger_s, watermark_delay_s, lag_s)
+    num_phases, past = _phases(trigger, ends, delay + lag)
+    cut = (np.floor((past + _ROUNDING_S) * _TICKS_PER_S) + 1.0) / _TICKS_PER_S
+    wins = (num_phases == 1.0) & (cut <= _LARGEST_CUT_RATIO * trigger) & (cut <= delay)
+    return np.where(wins, cut, 0.0)
+
+
+def _checked(names: str, *values: Numeric) -> list[Array]:
+    arrays = [np.asarray(value, dtype=np.float64) for value in values]
+    if not all(np.all(array >= 0.0) and np.all(np.isfinite(array)) for array in arrays):
+        raise ValueError(f"{names} must be finite and not negative")
+    return arrays
+
+
+def _phases(trigger: Array, ends: WindowEnds, after_end: Array) -> tuple[Array, Array]:
+    """(W1): at how many places of the trigger grid windows fall, 0 for anywhere, and the first."""
+    ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
+    slide = np.rint(np.asarray(ends.slide_s, dtype=np.float64) * _TICKS_PER_S).astype(np.int64)
+    number = ticks // np.gcd(ticks, slide)
+    known = (slide > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
+    step = np.where(known, trigger / number, 1.0)
+    past = np.mod(np.asarray(ends.offset_s) + after_end, step)
+    past = np.where(step - past < _ROUNDING_S, 0.0, past)
+    return np.where(known, number, 0).astype(np.float64), past
+
+
+def _mixture(
+    state: SteadyState, ends: WindowEnds, delay: Array, lag: Array, skipped: Array, num_batches: int
+) -> WindowLatency:
+    number, past = _phases(state.trigger_s, ends, delay + lag)
+    shape = np.broadcast_shapes(past.shape, skipped.shape)
+    known, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
+    trigger = state.trigger_s[..., np.newaxis]
+    stretched, chance = _overruns(state)
+    # On time, a window waits for the next point of the grid; else, from anywhere, for a batch.
+    place = np.arange(float(divisor.max()))
+    low = np.where(known, trigger * (1.0 - place / divisor) - past[..., np.newaxis], 0.0)
+    on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
+    width = np.where(known, 0.0, trigger)
+    on_grid = (on_time * (place < divisor) / divisor, low, width, trigger)
+    overrun = (chance * stretched, np.zeros(1), stretched, stretched)
+    template = np.zeros((*shape, 1))
+    both = [np.stack(np.broadcast_arrays(template, *part)) for part in (on_grid, overrun)]
+    _, weight, wait_low, wait_width, interval = np.concatenate(both, axis=-1)
+    mean, variance = _batch_after(state, interval, num_batches)
+    total = weight.sum(axis=-1, keepdims=True)
+    parts = [weight / total, wait_low, wait_width, mean, np.sqrt(variance)]
+    repeat = np.where(skipped < 1.0, skipped, 0.0)[..., np.newaxis]
+    if np.any(repeat > 0.0):
+        most = int(np.log(_NEGLIGIBLE) / np.log(repeat.max())) + 1
+        num_skipped = np.tile(np.arange(float(most)), weight.shape[-1])
+        parts = [np.repeat(part, most, axis=-1) for part in parts]
+        parts[0] = parts[0] * (1.0 - repeat) * repeat**num_skipped
+        parts[1] = parts[1] + trigger * num_skipped
+    fixed = lag - state.after_commit_s + (state.trigger_s if num_batches == 2 else 0.0)
+    is_finite = state.is_stable & (skipped < 1.0)
+    delay, fixed = np.broadcast_to(delay, shape), np.broadcast_to(fixed, shape)
+    return WindowLatency(delay, fixed, np.broadcast_to(is_finite, shape), *parts)
+
+
+def _overruns(state: SteadyState) -> tuple[Array, Array]:
+    """Durations beyond the trigger, and their probabilities, by Gauss-Legendre quadrature."""
+    over = state.overrun_probability[..., np.newaxis]
+    mean = np.where(state.is_stable, state.mean_duration_s, 1.0)[..., np.newaxis]
+    sd = np.where(state.is_stable, state.sd_duration_s, 0.0)[..., np.newaxis]
+    node, share = leggauss(_NUM_NODES)
+    # Cubes crowd the nodes at the long durations, which weigh most.
+    rest = 0.5 * (node + 1.0)
+    within = np.minimum(1.0 - over * rest**3, _HIGHEST_QUANTILE)
+    duration = lognormal_quantile(within, mean, sd / mean)
+    return duration, over * share * 1.5 * rest**2
+
+
+def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple[Array, Array]:
+    """(W2), (W3): time from the start of a batch of that interval to the end of the last one."""
+    inflation = np.where(state.is_stable, state.inflation_ratio, 0.0)[..., np.newaxis]
+    fixed, trigger = state.fixed_s[..., np.newaxis], state.trigger_s[..., np.newaxis]
+
+    relative, per_row = state.relative_noise[..., np.newaxis], state.per_row_noise[..., np.newaxis]
+    additive, counts = state.additive_sd_s[..., np.newaxis], state.count_noise_s[..., np.newaxis]
+
+    def noise(mean: Array, length: Array, variance: Array | float) -> Array:
+        whole = relative**2 * (mean**2 + inflation**2 * variance) + additive**2
+        return whole + (per_row * inflation) ** 2 * (length**2 + variance) + counts * length
+
+    mean = fixed + inflation * interval
+    variance = noise(mean, interval, 0.0)
+    if num_batches == 1:
+        return mean, variance
+    between = interval_moments(trigger, mean, variance)
+    last = fixed + inflation * between.mean
+    total = (1.0 + inflation) ** 2 * between.variance + noise(last, between.mean, between.variance)
+    return between.mean - trigger + last, total

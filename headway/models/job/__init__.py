@@ -1,0 +1,1 @@
+"""A profiled job at a setting."""

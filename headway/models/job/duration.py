@@ -1,0 +1,190 @@
+"""How long a micro-batch takes: the driver's phases, then stage after stage of tasks on slots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.domain import StageProfile
+from headway.models.arrays import Array, Numeric
+from headway.models.stages.makespan import makespan_moments
+
+
+class LevelSpan(NamedTuple):
+    """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
+
+    The costs are floats, or arrays with one value per setting (:class:`DurationStack`).
+    """
+
+    name: str
+    fixed_s: Numeric
+    stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
+
+    def at(self, batch_rows: Numeric) -> Array:
+        """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
+        rows = np.asarray(batch_rows, dtype=np.float64)
+        span_s = self.fixed_s + np.zeros_like(rows)
+        for per_row_s, scale, exponent in self.stage_terms:
+            span_s = span_s + per_row_s * (scale * rows**exponent)
+        return np.asarray(span_s)
+
+    def slope_at(self, batch_rows: Numeric) -> Array:
+        """Seconds that one more row in the batch adds."""
+        # A power below one is infinitely steep at zero: less than one row counts as one.
+        rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), 1.0)
+        slope_s = np.zeros_like(rows)
+        for per_row_s, scale, exponent in self.stage_terms:
+            slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
+        return slope_s
+
+
+class DurationModel(NamedTuple):
+    """Mean duration of a batch by its rows, at fixed slots and partitions: theory.md (T1).
+
+    ``driver_s`` is the time on the driver alone; ``levels`` are the stage levels in order.
+    """
+
+    driver_s: float
+    levels: tuple[LevelSpan, ...]
+
+    def mean_s(self, batch_rows: Numeric) -> Array:
+        """Mean batch duration [s]."""
+        total_s = self.driver_s + np.zeros_like(np.asarray(batch_rows, dtype=np.float64))
+        for level in self.levels:
+            total_s = total_s + level.at(batch_rows)
+        return np.asarray(total_s)
+
+    def slope_s(self, batch_rows: Numeric) -> Array:
+        """Seconds that one more row in the batch adds."""
+        slope_s = np.zeros_like(np.asarray(batch_rows, dtype=np.float64))
+        for level in self.levels:
+            slope_s = slope_s + level.slope_at(batch_rows)
+        return np.asarray(slope_s)
+
+
+@dataclass(frozen=True, slots=True)
+class DurationStack:
+    """Duration models of one job at several slots and partitions, one beside the other.
+
+    ``fixed_s`` and ``per_row_s`` have one row for each level of stages, or each of its stages, and
+    one column for each model; ``alike`` is one of them, for what they share.
+    """
+
+    alike: DurationModel
+    fixed_s: Array
+    per_row_s: Array
+
+    def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> DurationStack:
+        """Some of the models, or some of them several times."""
+        return DurationStack(self.alike, self.fixed_s[:, chosen], self.per_row_s[:, chosen])
+
+    def model(self, num_axes: int) -> DurationModel:
+        """All as one: of the ``num_axes`` axes of what it is asked, the first runs over them."""
+        shape = (-1, *([1] * (num_axes - 1)))
+        per_row_s = iter(self.per_row_s)
+        return DurationModel(
+            self.alike.driver_s,
+            tuple(
+                LevelSpan(
+                    name=level.name,
+                    fixed_s=fixed_s.reshape(shape),
+                    stage_terms=tuple(
+                        (next(per_row_s).reshape(shape), scale, exponent)
+                        for _, scale, exponent in level.stage_terms
+                    ),
+                )
+                for level, fixed_s in zip(self.alike.levels, self.fixed_s, strict=True)
+            ),
+        )
+
+
+def stacked(models: Sequence[DurationModel]) -> DurationStack:
+    """Models of one job at several slots and partitions, to be asked all at once.
+
+    Notes
+    -----
+    theory.md (T1).
+
+    Examples
+    --------
+    >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
+    >>> both = stacked([DurationModel(0.2, levels) for levels in spans])
+    >>> both.model(num_axes=2).mean_s(np.ones((2, 1))).ravel()
+    array([0.3, 0.5])
+    """
+    fixed_s = [[level.fixed_s for level in model.levels] for model in models]
+    per_row_s = [
+        [term[0] for level in model.levels for term in level.stage_terms] for model in models
+    ]
+    return DurationStack(
+        models[0],
+        np.array(fixed_s, dtype=np.float64).T,
+        np.array(per_row_s, dtype=np.float64).T,
+    )
+
+
+def level_spans(
+    stages: Sequence[StageProfile], num_slots: int, shuffle_partitions: int
+) -> tuple[LevelSpan, ...]:
+    r"""Mean makespan of every level of stages on a number of slots.
+
+    Parameters
+    ----------
+    stages : sequence of StageProfile
+        Ordered by level; stages of one level run side by side.
+    num_slots : int, >= 1
+        Tasks that can run at the same time. [-]
+    shuffle_partitions : int, >= 1
+        Tasks of the stages behind an exchange. [-]
+
+    Returns
+    -------
+    tuple of LevelSpan
+        One per level.
+
+    Notes
+    -----
+    theory.md (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T + k P)``
+    with u the makespan of unit tasks. Stages of one level share the slots as one pool of tasks
+    whose times are averaged; exact when their tasks cost the same.
+
+    Examples
+    --------
+    >>> from headway.domain import RowsLaw, Separation, TasksRule
+    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
+    ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
+    ...     task_noise_ratio=0.0, separation=Separation.BATCHES)
+    >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
+    0.205
+    """
+    spans = []
+    for _, grouped in groupby(stages, key=lambda stage: stage.level):
+        pool = list(grouped)
+        num_tasks = [stage.num_tasks(shuffle_partitions) for stage in pool]
+        total_tasks = sum(num_tasks)
+        pooled = sum(
+            n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True)
+        )
+        noise_ratio = math.sqrt(pooled / total_tasks)
+        per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
+        spans.append(
+            LevelSpan(
+                name="+".join(stage.name for stage in pool),
+                fixed_s=per_task
+                * sum(
+                    n * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
+                    for n, stage in zip(num_tasks, pool, strict=True)
+                ),
+                stage_terms=tuple(
+                    (per_task * stage.task_per_row_s, stage.rows.scale, stage.rows.exponent)
+                    for stage in pool
+                ),
+            )
+        )
+    return tuple(spans)

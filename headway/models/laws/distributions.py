@@ -1,0 +1,363 @@
+"""From moments to probabilities and quantiles: lognormal, and uniform plus lognormal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.normal import ndtr, ndtri
+
+# A constant is treated as a lognormal of this logarithmic width: one formula serves both, and
+# no quantile moves by more than one part in a hundred million.
+_NARROWEST_LOG_SD = 1e-9
+_BISECTION_TOLERANCE_RATIO = 1e-10
+_MOST_BISECTIONS = 200
+
+
+def lognormal_sigma2(mean: Numeric, variance: Numeric) -> Array:
+    r"""Variance of the logarithm of a lognormal with the given mean and variance.
+
+    Parameters
+    ----------
+    mean : float or (n,) array, > 0
+        Mean, any unit.
+    variance : float or (n,) array, >= 0
+        Variance, unit of the mean squared.
+
+    Returns
+    -------
+    array
+        Inputs broadcast. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (D1).
+
+    Examples
+    --------
+    >>> float(lognormal_sigma2(2.0, 0.04))
+    0.00995
+    """
+    centre = np.asarray(mean, dtype=np.float64)
+    spread = np.asarray(variance, dtype=np.float64)
+    if not (np.all(centre > 0.0) and np.all(spread >= 0.0)):
+        raise ValueError("mean must be positive and variance non-negative")
+    return np.log1p(spread / (centre * centre))
+
+
+def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
+    r"""Distribution function of a lognormal given by its mean and coefficient of variation.
+
+    Parameters
+    ----------
+    x : float or (n,) array
+        Where to evaluate; 0 at and below zero, any unit.
+    mean : float or (n,) array, > 0
+        Mean, unit of ``x``.
+    cv : float or (n,) array, >= 0
+        Coefficient of variation; 0 is a constant. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, 0 to 1. [-]
+
+    Raises
+    ------
+    ValueError
+        If ``mean`` or ``cv`` is outside its range.
+
+    Notes
+    -----
+    theory.md (D2).
+
+    Examples
+    --------
+    >>> float(lognormal_cdf(5.0, 5.0, 0.2))
+    0.53944
+    """
+    log_sd = _log_sd(mean, cv)
+    return ndtr(_score(np.asarray(x, dtype=np.float64), mean, log_sd))
+
+
+def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
+    r"""Quantile of a lognormal given by its mean and coefficient of variation.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 to 1
+        Probability. [-]
+    mean : float or (n,) array, > 0
+        Mean, any unit.
+    cv : float or (n,) array, >= 0
+        Coefficient of variation; 0 is a constant. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (D2).
+
+    Examples
+    --------
+    >>> float(lognormal_quantile(0.99, 5.0, 0.2))
+    7.77
+    """
+    probability = _probability(q)
+    cv_array = np.asarray(cv, dtype=np.float64)
+    log_sd = _log_sd(mean, cv)
+    value = np.asarray(mean) * np.exp(log_sd * ndtri(probability) - 0.5 * log_sd * log_sd)
+    return np.where(cv_array == 0.0, np.asarray(mean, dtype=np.float64), value)
+
+
+def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
+    r"""Mean of the positive part of ``x - D`` for a lognormal ``D``.
+
+    Parameters
+    ----------
+    x : float or (n,) array
+        Any unit; the result is 0 at and below zero.
+    mean : float or (n,) array, > 0
+        Mean of ``D``, unit of ``x``.
+    cv : float or (n,) array, >= 0
+        Coefficient of variation of ``D``; 0 is a constant. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, unit of ``x``. Also the integral of the distribution function to ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``mean`` or ``cv`` is outside its range.
+
+    Notes
+    -----
+    theory.md (D3).
+
+    Examples
+    --------
+    >>> float(lognormal_partial_expectation(6.0, 5.0, 0.0))
+    1.0
+    """
+    point = np.asarray(x, dtype=np.float64)
+    return partial_expectation_from_log_sd(point, np.asarray(mean), _log_sd(mean, cv))
+
+
+def partial_expectation_from_log_sd(x: Array, mean: Array, log_sd: Array) -> Array:
+    r"""The unchecked kernel of `lognormal_partial_expectation`, for inner loops.
+
+    Parameters
+    ----------
+    x, mean : arrays
+        As there; ``mean`` positive.
+    log_sd : array, > 0
+        Standard deviation of the logarithm of ``D``. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, unit of ``x``.
+
+    Notes
+    -----
+    theory.md (D3).
+
+    Examples
+    --------
+    >>> float(partial_expectation_from_log_sd(np.array(6.0), np.array(5.0), np.array(1e-9)))
+    1.0
+    """
+    score = _score(x, mean, log_sd)
+    value = x * ndtr(score) - mean * ndtr(score - log_sd)
+    # Far in the lower tail the difference of two tiny terms may come out below zero.
+    return np.where(x > 0.0, np.maximum(value, 0.0), 0.0)
+
+
+def uniform_plus_lognormal_cdf(
+    x: Numeric, interval_s: Numeric, mean_s: Numeric, sd_s: Numeric
+) -> Array:
+    r"""Distribution function of a uniform wait plus an independent lognormal duration.
+
+    Parameters
+    ----------
+    x : float or (n,) array
+        Where to evaluate. [s]
+    interval_s : float or (n,) array, >= 0
+        Length of the uniform wait. [s]
+    mean_s : float or (n,) array, > 0
+        Mean duration. [s]
+    sd_s : float or (n,) array, >= 0
+        Standard deviation of the duration; 0 is a constant. [s]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, 0 to 1. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (D4).
+
+    Examples
+    --------
+    >>> float(uniform_plus_lognormal_cdf(16.0303, 10.0, 5.0, 1.0))
+    0.9900
+    """
+    interval, mean, log_sd = _checked_sum(interval_s, mean_s, sd_s)
+    point = np.asarray(x, dtype=np.float64)
+    difference = partial_expectation_from_log_sd(
+        point, mean, log_sd
+    ) - partial_expectation_from_log_sd(point - interval, mean, log_sd)
+    # For a vanishing interval the difference quotient cancels; its limit is the cdf itself.
+    vanishing = interval <= 1e-8 * np.maximum(np.abs(point), mean)
+    quotient = difference / np.where(vanishing, 1.0, interval)
+    return np.clip(np.where(vanishing, ndtr(_score(point, mean, log_sd)), quotient), 0.0, 1.0)
+
+
+def uniform_plus_lognormal_quantile(
+    q: Numeric, interval_s: Numeric, mean_s: Numeric, sd_s: Numeric
+) -> Array:
+    r"""Quantile of a uniform wait plus an independent lognormal duration.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 < q < 1
+        Probability. [-]
+    interval_s : float or (n,) array, >= 0
+        Length of the uniform wait. [s]
+    mean_s : float or (n,) array, > 0
+        Mean duration. [s]
+    sd_s : float or (n,) array, >= 0
+        Standard deviation of the duration; 0 is a constant. [s]
+
+    Returns
+    -------
+    array
+        Inputs broadcast. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (D4), inverted by bisection.
+
+    Examples
+    --------
+    >>> float(uniform_plus_lognormal_quantile(0.99, 10.0, 5.0, 1.0))
+    16.0303
+    """
+    probability = _open_probability(q)
+    interval, mean, _ = _checked_sum(interval_s, mean_s, sd_s)
+    sd = np.asarray(sd_s, dtype=np.float64)
+    own_quantile = lognormal_quantile(probability, mean, sd / mean)
+    return bisect_increasing(
+        lambda x: uniform_plus_lognormal_cdf(x, interval, mean, sd),
+        probability,
+        np.zeros_like(own_quantile),
+        own_quantile * (1.0 + 1e-8) + interval,
+    )
+
+
+def bisect_increasing(
+    function: Callable[[Array], Array], target: Array, low: Array, high: Array
+) -> Array:
+    r"""Where increasing functions reach their targets, all at once.
+
+    Parameters
+    ----------
+    function : callable
+        Increasing in each element of its array argument.
+    target : (n,) array
+        Value to reach.
+    low, high : (n,) arrays
+        Brackets: the function is below the target at ``low`` and reaches it at ``high``.
+
+    Returns
+    -------
+    array
+        Inputs broadcast; within 1e-10 of the largest bracket end, relatively.
+
+    Raises
+    ------
+    ValueError
+        If a bracket is not finite or its ends are in the wrong order.
+
+    Examples
+    --------
+    >>> bisect_increasing(lambda x: x**2, np.array([4.0, 9.0]), np.zeros(2), np.full(2, 10.0))
+    array([2., 3.])
+    """
+    goal, lowest, highest = np.broadcast_arrays(target, low, high)
+    if not (np.all(np.isfinite(lowest) & np.isfinite(highest)) and np.all(lowest <= highest)):
+        raise ValueError("brackets must be finite with low <= high")
+    lower: Array = lowest.astype(np.float64)
+    upper: Array = highest.astype(np.float64)
+    for _ in range(_MOST_BISECTIONS):
+        if np.all(upper - lower <= _BISECTION_TOLERANCE_RATIO * np.abs(upper)):
+            break
+        middle = 0.5 * (lower + upper)
+        reached = function(middle) >= goal
+        upper = np.where(reached, middle, upper)
+        lower = np.where(reached, lower, middle)
+    return 0.5 * (lower + upper)
+
+
+def _log_sd(mean: Numeric, cv: Numeric) -> Array:
+    variation = np.asarray(cv, dtype=np.float64)
+    if not (np.all(np.asarray(mean) > 0.0) and np.all(variation >= 0.0)):
+        raise ValueError("mean must be positive and cv non-negative")
+    return np.maximum(np.sqrt(np.log1p(variation * variation)), _NARROWEST_LOG_SD)
+
+
+def _score(x: Array, mean: Numeric, log_sd: Array) -> Array:
+    """Standard normal score of ``x`` under a lognormal; -inf at and below zero."""
+    ratio = np.maximum(x, 0.0) / mean
+    with np.errstate(divide="ignore"):
+        return np.log(ratio) / log_sd + 0.5 * log_sd
+
+
+def _probability(q: Numeric) -> Array:
+    probability = np.asarray(q, dtype=np.float64)
+    if not (np.all(probability >= 0.0) and np.all(probability <= 1.0)):
+        raise ValueError("q must lie in 0..1")
+    return probability
+
+
+def _open_probability(q: Numeric) -> Array:
+    probability = _probability(q)
+    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
+        raise ValueError("q must lie strictly between 0 and 1")
+    return probability
+
+
+def _checked_sum(interval_s: Numeric, mean_s: Numeric, sd_s: Numeric) -> tuple[Array, Array, Array]:
+    interval = np.asarray(interval_s, dtype=np.float64)
+    mean = np.asarray(mean_s, dtype=np.float64)
+    if not np.all(interval >= 0.0):
+        raise ValueError("interval_s must be non-negative")
+    return interval, mean, _log_sd(mean, np.asarray(sd_s, dtype=np.float64) / mean)

@@ -1,0 +1,1 @@
+"""The mini-batch pipeline of mappers and reducers."""

@@ -1,0 +1,229 @@
+"""The 12 phases as the VLDB'15 paper has them: independent, each queue G/G/1, the sum normal."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.order_statistics import max_normal
+from headway.models.pipeline.latency import PHASES, LatencyPart, PipelineLatency
+from headway.models.pipeline.parameters import (
+    Pipeline,
+    PipelineLoads,
+    PipelineSetting,
+    pipeline_loads,
+)
+from headway.models.queues.queueing import WaitMoments, qna_wait
+from headway.models.stages.shared_resources import published_slowdown
+
+_SHORTEST_RATIO = 1e-9
+
+
+class ReducerArrivals(StrEnum):
+    """How the arrivals of batches at a reducer enter the paper's G/G/1 queue; it does not say."""
+
+    IN_BULK = "in bulk"
+    """As they are: all batches of a poll at once, then none for a period."""
+    POISSON = "Poisson"
+    """As if they came singly and at random."""
+    CLOCKED = "clocked"
+    """As if they came singly and evenly."""
+
+
+def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
+    r"""Latency of a row of map output, as the paper models it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Job, nodes, setting and rate; fields broadcast.
+    arrivals : ReducerArrivals
+        Reading of the reducer's queue, on which the result depends strongly.
+
+    Returns
+    -------
+    PipelineLatency
+        Normal; its `cantelli_bound_s` is what the paper uses if no latency can be observed.
+        ``inf`` where unstable, or where other threads leave too little by (R1).
+
+    Notes
+    -----
+    theory.md (L11). What the paper leaves to a technical report that is not to be had is read as
+    follows: queues by QNA (Q5); a row anywhere in its batch, independently of when it came; fixed
+    work belongs to the batches that cause it. That these readings are the paper's is not known.
+    """
+    return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
+
+
+def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
+    r"""Latency of a windowed result, as the paper models it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        With ``finalizing``.
+    arrivals : ReducerArrivals
+        Reading of the reducer's queue.
+
+    Returns
+    -------
+    PipelineLatency
+        Normal, of two parts: the last rows of all mappers, and the finalize function.
+
+    Raises
+    ------
+    ValueError
+        If the pipeline has no ``finalizing``.
+
+    Notes
+    -----
+    theory.md (L12): the largest of as many independent normals as there are mappers, plus a
+    uniform share of the finalizing time.
+    """
+    if pipeline.finalizing is None:
+        raise ValueError("a window latency needs the pipeline's finalizing")
+    loads = pipeline_loads(pipeline)
+    row = _tuple_latency(pipeline, loads, arrivals)
+    stable = row.is_stable
+    mean_score, sd_score = _max_normal_of(loads.num_mappers)
+    _, slowdown = _cpu_slowdowns(pipeline, loads)
+    final_s = pipeline.finalizing.window_s * np.where(stable, slowdown, 0.0)
+    keys = np.asarray(pipeline.finalizing.num_keys, dtype=np.float64)
+    row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
+    moments = (
+        (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
+        (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
+    )
+    return _independent(("last rows of all mappers", "finalize"), moments, stable)
+
+
+def _tuple_latency(
+    pipeline: Pipeline, loads: PipelineLoads, arrivals: ReducerArrivals
+) -> PipelineLatency:
+    at = pipeline.setting
+    others_writing = loads.disk_busy * (1.0 - 1.0 / np.asarray(at.mappers_per_node, np.float64))
+    others_fetching = (np.asarray(at.reducers_per_node, np.float64) - 1.0) * loads.fetch_busy
+    slowdowns = (
+        *_cpu_slowdowns(pipeline, loads),
+        published_slowdown(1.0, others_writing),
+        published_slowdown(loads.streams_per_link, others_fetching),
+    )
+    stable = loads.stable & np.isfinite(sum(slowdowns, np.zeros(())))
+    map_slowdown, reduce_slowdown, disk_slowdown, link_slowdown = (
+        np.where(stable, slowdown, 1.0) for slowdown in slowdowns
+    )
+    map_s = loads.map_s * map_slowdown
+    # Fixed work of a poll falls on its batches.
+    poll_share_s = loads.poll_fixed_s / loads.batches_per_poll
+    reduce_s = (loads.reduce_s + poll_share_s) * reduce_slowdown
+    write_s = loads.write_s * disk_slowdown
+    fetch_s = loads.fetch_s * link_slowdown
+    batch_period_s = at.poll_period_s / loads.batches_per_poll
+    stable &= (map_s < loads.map_period_s) & (write_s < at.shuffle_period_s)
+    stable &= reduce_s < batch_period_s
+    transfer_s, map_s, write_s, fetch_s, reduce_s = (
+        np.where(stable, value, 0.0)
+        for value in (loads.input_transfer_s, map_s, write_s, fetch_s, reduce_s)
+    )
+    map_scv = _product_scv(loads.input_rows_scv, pipeline.job.map_cv)
+    reduce_scv = _product_scv(loads.shuffle_rows_scv, pipeline.job.reduce_cv)
+    arrival_scv = _arrival_scv(arrivals, loads, at)
+    moments = (
+        _clock(at.input_period_s),
+        _queue(at.input_period_s, 0.0, transfer_s, loads.input_rows_scv),
+        (transfer_s, transfer_s**2 * loads.input_rows_scv),
+        _queue(loads.map_period_s, 0.0, map_s, map_scv),
+        _somewhere_in(map_s, map_scv),
+        _clock(at.shuffle_period_s),
+        _queue(at.shuffle_period_s, 0.0, write_s, loads.shuffle_rows_scv),
+        (write_s, write_s**2 * loads.shuffle_rows_scv),
+        _clock(at.poll_period_s),
+        (fetch_s, fetch_s**2 * loads.shuffle_rows_scv),
+        _queue(batch_period_s, arrival_scv, reduce_s, reduce_scv),
+        _somewhere_in(reduce_s, reduce_scv),
+    )
+    return _independent(PHASES, moments, stable)
+
+
+def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
+    """Of a mapper and of a reducer, each beside all others of its node, (R1)."""
+    at, cores = pipeline.setting, np.asarray(pipeline.nodes.num_cores, dtype=np.float64)
+    total = at.mappers_per_node * loads.map_busy + at.reducers_per_node * loads.reduce_busy
+    return (
+        published_slowdown(cores, np.maximum(total - loads.map_busy, 0.0)),
+        published_slowdown(cores, np.maximum(total - loads.reduce_busy, 0.0)),
+    )
+
+
+def _independent(
+    names: tuple[str, ...],
+    moments: tuple[tuple[Numeric, Numeric], ...],
+    stable: NDArray[np.bool_],
+) -> PipelineLatency:
+    """A normal sum of independent parts."""
+    parts = tuple(
+        LatencyPart(
+            name=name,
+            mean_s=np.where(stable, mean, np.inf),
+            variance_s2=np.where(stable, variance, np.inf),
+        )
+        for name, (mean, variance) in zip(names, moments, strict=True)
+    )
+    mean_s = sum((part.mean_s for part in parts), np.zeros(()))
+    return PipelineLatency(
+        parts=parts,
+        mean_s=mean_s,
+        variance_s2=sum((part.variance_s2 for part in parts), np.zeros(())),
+        uniform_widths_s=(np.zeros_like(mean_s), np.zeros_like(mean_s)),
+        run_to_run_sd_s=np.zeros_like(mean_s),
+    )
+
+
+def _clock(period_s: Numeric) -> tuple[Numeric, Numeric]:
+    """Mean and variance of the wait for the next tick."""
+    return 0.5 * period_s, period_s * period_s / 12.0
+
+
+def _somewhere_in(batch_s: Array, scv: Array) -> tuple[Array, Array]:
+    """Mean and variance of the time to a row at a random place in a batch."""
+    return 0.5 * batch_s, batch_s**2 * (1.0 / 12.0 + scv / 3.0)
+
+
+def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
+    """Squared variation of the work in a batch: its rows vary, and the time of a row does."""
+    return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0
+
+
+def _arrival_scv(arrivals: ReducerArrivals, loads: PipelineLoads, at: PipelineSetting) -> Array:
+    """Squared variation of the time between two batches at a reducer."""
+    if arrivals is ReducerArrivals.POISSON:
+        return np.ones_like(loads.batches_per_poll)
+    if arrivals is ReducerArrivals.CLOCKED:
+        return np.zeros_like(loads.batches_per_poll)
+    # Nothing within a poll, else whole poll periods.
+    in_poll = np.minimum(np.asarray(at.poll_period_s) / at.shuffle_period_s, 1.0)
+    filled = 1.0 - (1.0 - in_poll) ** loads.num_mappers
+    return loads.batches_per_poll * (2.0 - filled) / filled - 1.0
+
+
+def _queue(
+    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Array, service_scv: Array
+) -> tuple[Array, Array]:
+    """Mean and variance of a G/G/1 wait; the service is taken as lognormal."""
+    # Times of zero do not wait, and are not taken by the formula.
+    service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(interarrival_s))
+    wait: WaitMoments = qna_wait(
+        interarrival_s, interarrival_scv, service, service_scv, (1.0 + service_scv) ** 3
+    )
+    return wait.mean_s, wait.variance_s2
+
+
+def _max_normal_of(num_values: Array) -> tuple[Array, Array]:
+    moments = np.array([max_normal(int(number)) for number in num_values.flat])
+    return (
+        moments[:, 0].reshape(num_values.shape),
+        moments[:, 1].reshape(num_values.shape),
+    )

@@ -1,0 +1,199 @@
+"""The 12 phases of the mini-batch pipeline with what ties them together: clocks, order, counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.pipeline.latency import PHASES, PipelineLatency
+from headway.models.pipeline.parameters import Pipeline
+from headway.models.pipeline.stages import PipelineStages, in_batch
+from headway.models.stages.shared_resources import ThreadGroup, slowdown_beside
+
+_NUM_LAST_ROW_NODES = 400
+_MOST_ITERATIONS = 40
+
+
+def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
+    r"""Latency of a row of map output, from the distributor to the end of its update function.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Job, nodes, setting and rate; fields broadcast. Clocks of mappers and reducers have random
+        phases; batches wait in the order in which they were packed.
+
+    Returns
+    -------
+    PipelineLatency
+        Over the rows of all runs; ``inf`` where a part of the pipeline cannot keep up.
+
+    Notes
+    -----
+    theory.md (L2)-(L8). Against (S5), 8 mappers, periods of 0.02 to 1 s in all pairs, reducers
+    0.3 to 0.85 busy: see there for the errors.
+    """
+    at = PipelineStages.of(pipeline)
+    moments = (
+        at.wait_to_pack(at.input_period_s),
+        at.distributor_wait,
+        # A row is one of a large batch more often than of a small one.
+        (at.transfer_s * (1.0 + at.input_scv), at.transfer_s**2 * at.input_scv),
+        at.mapper_wait,
+        in_batch(at.map_s, at.input_scv, at.map_scv),
+        at.wait_to_pack(at.shuffle_period_s),
+        at.disk_wait,
+        (at.write_s * (1.0 + at.shuffle_scv), at.write_s**2 * at.shuffle_scv),
+        at.wait_to_pack(at.poll_period_s),
+        (at.fetch_s * (1.0 + at.shuffle_scv), at.fetch_s**2 * at.shuffle_scv),
+        at.reducer_wait,
+        at.update,
+    )
+    parts = at.parts(PHASES, moments)
+    packed_width = np.abs(at.shuffle_period_s - at.reduce_rows_s)
+    variance = (
+        # Early rows of a batch wait longer for its packing and are the first to be worked on.
+        ((at.input_period_s - at.map_s) ** 2 + packed_width**2 + at.polled_width_s**2) / 12.0
+        + at.map_s**2 * at.map_scv / 3.0
+        + at.reduce_rows_s**2 * at.reduce_scv / 3.0
+        # A large batch is long in all of its phases.
+        + at.input_scv * at.transfer_s * (at.transfer_s + at.map_s)
+        + at.shuffle_scv * (at.write_s + at.fetch_s) * (at.write_s + at.fetch_s + at.reduce_rows_s)
+        + at.distributor_wait[1]
+        + at.mapper_wait[1]
+        + at.disk_wait[1]
+        + at.count_variance_s2
+    )
+    return at.latency(parts, variance, (packed_width, at.polled_width_s))
+
+
+def window_latency(pipeline: Pipeline) -> PipelineLatency:
+    r"""Latency of a windowed result, from the end of its window to the end of its finalizing.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        With ``finalizing``; fields broadcast.
+
+    Returns
+    -------
+    PipelineLatency
+        Over all keys of all windows; ``inf`` where a part of the pipeline cannot keep up.
+
+    Raises
+    ------
+    ValueError
+        If the pipeline has no ``finalizing``.
+
+    Notes
+    -----
+    ``run_to_run_sd_s`` is that of a slide which is a multiple of both periods, so that all windows
+    of a run end at one phase of the clocks.
+
+    theory.md (L13). Each mapper packs the last rows of a window by its own clock; the poll that
+    fetches the last of these batches, and the queue behind it, are common to all of them.
+    """
+    final = pipeline.finalizing
+    if final is None:
+        raise ValueError("a window latency needs the pipeline's finalizing")
+    at = PipelineStages.of(pipeline)
+    last_mean, last_variance = _last_packing(at)
+    keys = np.asarray(final.num_keys, dtype=np.float64)
+    final_s = np.where(at.stable, final.window_s * _final_slowdown(pipeline, at), 0.0)
+    before = sum(
+        (mean for mean, _ in (at.distributor_wait, at.mapper_wait, at.disk_wait)), np.zeros(())
+    )
+    mean_of_last = (
+        last_mean
+        + before
+        + at.transfer_s
+        + at.write_s
+        + 0.5 * at.poll_period_s
+        + at.fetch_s
+        + at.reducer_wait[0]
+        + at.reduce_s
+    )
+    variance_of_last = (
+        last_variance
+        + at.polled_width_s**2 / 12.0
+        + at.count_variance_s2
+        + at.shuffle_scv * (at.write_s + at.fetch_s + at.reduce_rows_s) ** 2
+        + at.reduce_rows_s**2 * np.asarray(pipeline.job.reduce_cv) ** 2
+    )
+    moments = (
+        (mean_of_last, variance_of_last),
+        (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
+    )
+    parts = at.parts(("last rows of all mappers", "finalize"), moments)
+    final_width = final_s * np.sqrt(1.0 - 1.0 / keys**2)
+    variance = variance_of_last + final_width**2 / 12.0
+    latency = at.latency(parts, variance, (final_width, at.polled_width_s))
+    between_runs = last_variance + at.polled_width_s**2 / (12.0 * at.loads.num_reducers)
+    return replace(latency, run_to_run_sd_s=np.where(at.stable, np.sqrt(between_runs), np.inf))
+
+
+def _final_slowdown(pipeline: Pipeline, at: PipelineStages) -> Array:
+    """Of finalizing: all reducers of a node do it within about a poll period of each other."""
+    final = pipeline.finalizing
+    window_s = at.poll_period_s if final is None else final.window_s
+    apart_s = at.polled_width_s / 3.0
+    together = np.maximum(1.0 - apart_s / window_s, np.minimum(at.loads.update_busy, 1.0))
+    cores, setting = pipeline.nodes.num_cores, pipeline.setting
+    map_busy = alone = np.minimum(at.loads.map_busy, 1.0)
+    others = np.asarray(setting.reducers_per_node) - 1
+    # Mappers are slowed down as well, and thus busy for longer.
+    for _ in range(_MOST_ITERATIONS):
+        mappers = ThreadGroup(
+            num_threads=np.asarray(setting.mappers_per_node) - 1, busy_ratio=map_busy
+        )
+        reducers = ThreadGroup(num_threads=others, busy_ratio=together)
+        own = ThreadGroup(num_threads=1, busy_ratio=1.0)
+        map_busy = np.minimum(alone * slowdown_beside(cores, [mappers, reducers, own]), 1.0)
+    return slowdown_beside(
+        cores,
+        [
+            ThreadGroup(num_threads=setting.mappers_per_node, busy_ratio=map_busy),
+            ThreadGroup(num_threads=others, busy_ratio=together),
+        ],
+    )
+
+
+def _last_packing(at: PipelineStages) -> tuple[Array, Array]:
+    """Mean and variance of the last mapper's packing after a window's end, (L13)."""
+    period, batch, packed = np.broadcast_arrays(
+        *(
+            np.asarray(value, dtype=np.float64)[..., np.newaxis]
+            for value in (at.loads.map_period_s, at.input_period_s, at.shuffle_period_s)
+        )
+    )
+    # Input batches that end within an input period of the window's end still hold rows of it; a
+    # mapper has the last of these at any time in its own period, and packs at any time after.
+    node = (np.arange(_NUM_LAST_ROW_NODES) + 0.5) / _NUM_LAST_ROW_NODES
+    span = period + packed
+    moment = node * span
+    below = _sum_of_uniforms_cdf(moment, period, packed)
+    not_all = 1.0 - below ** at.loads.num_mappers[..., np.newaxis]
+    step = span[..., 0] / _NUM_LAST_ROW_NODES
+    mean = np.sum(not_all, axis=-1) * step
+    second = 2.0 * np.sum(moment * not_all, axis=-1) * step
+    # Of the rows in that input batch only the first belong to the window if mappers are few.
+    own = np.where(
+        period[..., 0] >= batch[..., 0],
+        1.0 - 0.5 * batch[..., 0] / period[..., 0],
+        0.5 * period[..., 0] / batch[..., 0],
+    )
+    start = batch[..., 0] - period[..., 0]
+    return start + mean + own * at.map_s, np.maximum(second - mean * mean, 0.0)
+
+
+def _sum_of_uniforms_cdf(x: Array, first: Array, second: Array) -> Array:
+    """Distribution function of the sum of two uniforms from 0 to their widths."""
+
+    def square(value: Array) -> Array:
+        return np.maximum(value, 0.0) ** 2
+
+    area = square(x) - square(x - first) - square(x - second) + square(x - first - second)
+    cdf: Array = np.clip(area / (2.0 * first * second), 0.0, 1.0)
+    return cdf

@@ -1,0 +1,301 @@
+"""The law of a pipeline's latency: two uniform waits and what is left, taken as normal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.distributions import bisect_increasing
+from headway.models.laws.normal import ndtr, ndtri
+
+# A uniform narrower than this share of the scale is as good as normal, and would cancel.
+_NARROWEST_RATIO = 1e-3
+# Nor does a width matter that is this small beside the mean, or at all.
+_SMALLEST_WIDTH_RATIO = 1e-6
+_SMALLEST_WIDTH_S = 1e-100
+# What is left has at least this standard deviation: its law stays smooth.
+_SMALLEST_SD_RATIO = 1e-9
+_FARTHEST_SCORE = 38.0
+_ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
+
+PHASES = (
+    "packing of the input batch",
+    "queue of the distributor",
+    "transfer of the input batch",
+    "queue of the mapper",
+    "map",
+    "packing of the shuffle batch",
+    "queue of the disk",
+    "write of the shuffle batch",
+    "wait for the poll",
+    "transfer of the shuffle batch",
+    "queue of the reducer",
+    "update",
+)
+"""The 12 phases of a row, from the distributor to the end of its update function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LatencyPart:
+    """One phase of a latency. Phases may depend on each other: variances need not add up."""
+
+    name: str
+    """What passes in it."""
+    mean_s: Array
+    """Mean. [s]"""
+    variance_s2: Array
+    """Variance. [s^2]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineLatency:
+    """A latency of the pipeline; ``inf`` throughout where it is unstable.
+
+    The law is that of ``mean_s`` plus two independent uniform waits, each centred, plus a centred
+    normal with the rest of the variance. Without the waits it is normal.
+
+    Parameters
+    ----------
+    parts : tuple of LatencyPart
+        Phases in their order; the means add up to ``mean_s``.
+    mean_s, variance_s2 : arrays
+        Of the latency over all rows, or windows, of all runs of the setting. [s], [s^2]
+    uniform_widths_s : tuple of two arrays
+        Widths of the uniform waits, 0 for none. [s]
+    run_to_run_sd_s : array
+        Standard deviation of the mean between runs that the phases of polls make; where batches
+        are packed more rarely than polled, who meets whom in the queue adds to it. [s]
+
+    Notes
+    -----
+    theory.md (L8).
+
+    Examples
+    --------
+    >>> law = PipelineLatency(
+    ...     parts=(), mean_s=np.array(0.239), variance_s2=np.array(0.0047213),
+    ...     uniform_widths_s=(np.array(0.1925), np.array(0.14)), run_to_run_sd_s=np.array(0.0),
+    ... )
+    >>> float(law.quantile_s(0.99)), float(law.cantelli_bound_s(0.99))
+    (0.382, 0.923)
+    """
+
+    parts: tuple[LatencyPart, ...]
+    mean_s: Array
+    variance_s2: Array
+    uniform_widths_s: tuple[Array, Array]
+    run_to_run_sd_s: Array
+
+    @property
+    def sd_s(self) -> Array:
+        """Standard deviation. [s]"""
+        return np.sqrt(self.variance_s2)
+
+    @property
+    def is_stable(self) -> NDArray[np.bool_]:
+        """Whether the latency is finite."""
+        return np.isfinite(self.mean_s)
+
+    @property
+    def covariance_s2(self) -> Array:
+        """Variance less the sum of that of all parts; 0 if unstable. [s^2]"""
+        alone = sum((part.variance_s2 for part in self.parts), np.zeros(()))
+        with np.errstate(invalid="ignore"):
+            return np.where(self.is_stable, self.variance_s2 - alone, 0.0)
+
+    def with_independent_phases(self) -> PipelineLatency:
+        """The normal law that its phases would give if they were independent, theory.md (L9)."""
+        none = np.zeros_like(self.mean_s)
+        return PipelineLatency(
+            parts=self.parts,
+            mean_s=self.mean_s,
+            variance_s2=sum((part.variance_s2 for part in self.parts), np.zeros(())),
+            uniform_widths_s=(none, none),
+            run_to_run_sd_s=self.run_to_run_sd_s,
+        )
+
+    def cdf(self, x_s: Numeric) -> Array:
+        """Probability of a latency of at most ``x_s`` [s]; 0 where unstable. [-]"""
+        law = _Law.of(self)
+        return np.where(self.is_stable, law.cdf(np.asarray(x_s, dtype=np.float64)), 0.0)
+
+    def quantile_s(self, q: Numeric) -> Array:
+        """Quantiles, 0 < q < 1; ``inf`` where unstable. [s]"""
+        probability = _checked_probability(q)
+        law = _Law.of(self)
+        reach = 0.5 * (law.first + law.second)
+        score = np.minimum(np.abs(ndtri(probability)) + 1.0, _FARTHEST_SCORE) * law.sd
+        shape = np.broadcast_shapes(probability.shape, law.mean.shape)
+        # Bisected from the mean, so that the digits do not depend on it.
+        offset = bisect_increasing(
+            law.cdf_beyond_mean,
+            probability,
+            np.broadcast_to(-reach - score, shape),
+            np.broadcast_to(reach + score, shape),
+        )
+        return np.where(self.is_stable, law.mean + offset, np.inf)
+
+    def cantelli_bound_s(self, q: Numeric) -> Array:
+        """Bound of a quantile, 0 < q < 1, that holds whatever the law. [s]
+
+        theory.md (L9); the paper's answer where no law is known.
+        """
+        probability = _checked_probability(q)
+        return self.mean_s + self.sd_s * np.sqrt(probability / (1.0 - probability))
+
+
+def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
+    r"""Latency through several pipelines, each fed by the one before, with independent clocks.
+
+    Parameters
+    ----------
+    latencies : tuple of PipelineLatency
+        Of the rounds, at least one.
+
+    Returns
+    -------
+    PipelineLatency
+        Means and variances are added; of all uniform waits the two widest are kept as such.
+
+    Raises
+    ------
+    ValueError
+        If there is no round.
+
+    Notes
+    -----
+    theory.md (L10).
+    """
+    if not latencies:
+        raise ValueError("need at least one round")
+    widths = np.broadcast_arrays(*(width for one in latencies for width in one.uniform_widths_s))
+    widest = np.sort(np.stack(widths), axis=0)[::-1]
+    return PipelineLatency(
+        parts=tuple(
+            LatencyPart(
+                name=f"round {number}: {part.name}",
+                mean_s=part.mean_s,
+                variance_s2=part.variance_s2,
+            )
+            for number, one in enumerate(latencies, start=1)
+            for part in one.parts
+        ),
+        mean_s=sum((one.mean_s for one in latencies), np.zeros(())),
+        variance_s2=sum((one.variance_s2 for one in latencies), np.zeros(())),
+        uniform_widths_s=(widest[0], widest[1]),
+        run_to_run_sd_s=np.sqrt(sum((one.run_to_run_sd_s**2 for one in latencies), np.zeros(()))),
+    )
+
+
+def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> tuple[Array, ...]:
+    r"""A limit for each round of a job, as the paper breaks up the limit of the whole.
+
+    Parameters
+    ----------
+    limit_s : float or (n,) array, > 0
+        Limit of the whole. [s]
+    round_latencies_s : tuple of float or (n,) arrays, > 0
+        What each round takes by the metric that is limited: its mean, or its quantile. [s]
+
+    Returns
+    -------
+    tuple of arrays
+        Limits in proportion to the latencies, which add up to ``limit_s``. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is not positive and finite.
+
+    Notes
+    -----
+    theory.md (L10). Exact for means. For a quantile it asks for more than is needed: quantiles of
+    the rounds add up to more than that of their sum, `in_series`.
+
+    Examples
+    --------
+    >>> [float(limit) for limit in split_limit_s(2.0, (0.3, 0.1))]
+    [1.5, 0.5]
+    """
+    needs = [np.asarray(need, dtype=np.float64) for need in round_latencies_s]
+    limit = np.asarray(limit_s, dtype=np.float64)
+    if not needs or not all(np.all(need > 0.0) and np.all(np.isfinite(need)) for need in needs):
+        raise ValueError("round_latencies_s must be positive and finite, at least one")
+    if not (np.all(limit > 0.0) and np.all(np.isfinite(limit))):
+        raise ValueError("limit_s must be positive and finite")
+    total = sum(needs, np.zeros(()))
+    return tuple(limit * need / total for need in needs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Law:
+    """Numbers of the law with stand-ins where the latency is infinite."""
+
+    mean: Array
+    first: Array
+    second: Array
+    sd: Array
+
+    @classmethod
+    def of(cls, latency: PipelineLatency) -> _Law:
+        stable = latency.is_stable
+        mean, variance, first, second = (
+            np.where(stable, value, 1.0)
+            for value in (latency.mean_s, latency.variance_s2, *latency.uniform_widths_s)
+        )
+        rest = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
+        least = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
+        for _ in range(2):
+            scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(rest), least))
+            narrow_first = first < _NARROWEST_RATIO * scale
+            narrow_second = second < _NARROWEST_RATIO * scale
+            rest = rest + np.where(narrow_first, first**2, 0.0) / 12.0
+            rest = rest + np.where(narrow_second, second**2, 0.0) / 12.0
+            first = np.where(narrow_first, 0.0, first)
+            second = np.where(narrow_second, 0.0, second)
+        scale = np.maximum(np.maximum(first, second), np.maximum(mean, least))
+        return cls(mean, first, second, np.maximum(np.sqrt(rest), _SMALLEST_SD_RATIO * scale))
+
+    def cdf(self, x: Array) -> Array:
+        return self.cdf_beyond_mean(x - self.mean)
+
+    def cdf_beyond_mean(self, beyond: Array) -> Array:
+        """Differences of the normal law integrated once for each uniform wait."""
+        start = beyond + 0.5 * (self.first + self.second)
+        wide = np.maximum(self.first, self.second)
+        narrow = np.minimum(self.first, self.second)
+        has_wide, has_narrow = wide > 0.0, narrow > 0.0
+        both = self._twice(start) - self._twice(start - wide)
+        both = both - self._twice(start - narrow) + self._twice(start - wide - narrow)
+        one = self._once(start) - self._once(start - wide)
+        value = np.where(
+            has_narrow,
+            both / np.where(has_narrow, wide * narrow, 1.0),
+            np.where(has_wide, one / np.where(has_wide, wide, 1.0), ndtr(beyond / self.sd)),
+        )
+        return np.clip(value, 0.0, 1.0)
+
+    def _once(self, x: Array) -> Array:
+        """Mean of the positive part of ``x - Z``, Z the normal rest."""
+        score = x / self.sd
+        return self.sd * (score * ndtr(score) + _density(score))
+
+    def _twice(self, x: Array) -> Array:
+        """Half the mean square of the same."""
+        score = x / self.sd
+        return 0.5 * self.sd**2 * ((score * score + 1.0) * ndtr(score) + score * _density(score))
+
+
+def _density(score: Array) -> Array:
+    bounded = np.clip(score, -_FARTHEST_SCORE, _FARTHEST_SCORE)
+    return np.exp(-0.5 * bounded * bounded) / _ROOT_TWO_PI
+
+
+def _checked_probability(q: Numeric) -> Array:
+    probability = np.asarray(q, dtype=np.float64)
+    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
+        raise ValueError("q must lie strictly between 0 and 1")
+    return probability

@@ -1,0 +1,243 @@
+"""The phases of the pipeline, one by one, on resources that are shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+from headway.models.pipeline.clocks import (
+    PollSharing,
+    poll_carry_over,
+    poll_sharing,
+    two_clock_delay,
+)
+from headway.models.pipeline.latency import LatencyPart, PipelineLatency
+from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
+from headway.models.queues.queue_increments import clocked_increment, lognormal_third_central_s3
+from headway.models.queues.queueing import pollaczek_khinchine_wait
+from headway.models.queues.random_walk import shifted_gamma_wait
+from headway.models.stages.shared_resources import ThreadGroup, clocked_slowdowns
+
+_SHORTEST_RATIO = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineStages:
+    """Times of the phases on shared resources; zeros stand in where unstable.
+
+    Times are in seconds, each wait is a mean [s] and a variance [s^2].
+
+    Notes
+    -----
+    theory.md (L2)-(L6).
+    """
+
+    stable: NDArray[np.bool_]
+    loads: PipelineLoads
+    input_period_s: Numeric
+    shuffle_period_s: Numeric
+    poll_period_s: Numeric
+    transfer_s: Array
+    map_s: Array
+    write_s: Array
+    fetch_s: Array
+    reduce_rows_s: Array
+    reduce_s: Array
+    input_scv: Array
+    shuffle_scv: Array
+    map_scv: Array
+    reduce_scv: Array
+    distributor_wait: tuple[Array, Array]
+    mapper_wait: tuple[Array, Array]
+    disk_wait: tuple[Array, Array]
+    reducer_wait: tuple[Array, Array]
+    polled_width_s: Array
+    count_variance_s2: Array
+    run_to_run_sd_s: Array
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> PipelineStages:
+        loads, at, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
+        map_slowdown, reduce_slowdown = _cpu_slowdowns(pipeline, loads)
+        link_slowdown = _link_slowdown(pipeline, loads)
+        stable = loads.stable & np.isfinite(map_slowdown + reduce_slowdown + link_slowdown)
+        map_slowdown, reduce_slowdown, link_slowdown = (
+            np.where(stable, slowdown, 1.0)
+            for slowdown in (map_slowdown, reduce_slowdown, link_slowdown)
+        )
+        poll = np.asarray(at.poll_period_s, dtype=np.float64)
+        update_s = loads.reduce_s * reduce_slowdown
+        fetch_s = loads.fetch_s * link_slowdown
+        # The slower of the two sets the pace at which the batches of a poll are done with.
+        pace_s = np.maximum(update_s, fetch_s)
+        poll_fixed_s = loads.poll_fixed_s * reduce_slowdown
+        stable &= loads.batches_per_poll * pace_s + poll_fixed_s < poll
+        stable &= loads.map_s * map_slowdown < loads.map_period_s
+
+        def where_stable(*values: Array) -> list[Array]:
+            return [np.where(stable, value, 0.0) for value in values]
+
+        transfer, map_s, write, fetch, rows_s, update, pace, fixed = where_stable(
+            loads.input_transfer_s,
+            loads.map_s * map_slowdown,
+            loads.write_s,
+            fetch_s,
+            loads.reduce_rows_s * reduce_slowdown,
+            update_s,
+            pace_s,
+            poll_fixed_s,
+        )
+        map_scv = _product_scv(loads.input_rows_scv, job.map_cv)
+        reduce_scv = _product_scv(loads.shuffle_rows_scv, job.reduce_cv)
+        sharing = poll_sharing(loads.num_mappers, poll / at.shuffle_period_s)
+        carry_mean, carry_variance = _carry_over(pipeline, loads, sharing, pace, fixed, reduce_scv)
+        ahead_s = 0.5 * sharing.others * pace
+        polled_width = np.abs(poll - sharing.others * pace)
+        count_variance = (
+            sharing.variance_ahead * pace**2
+            + 0.5 * sharing.others * pace**2 * reduce_scv
+            + carry_variance
+        )
+        common = two_clock_delay(at.shuffle_period_s, poll).common_s
+        pairs = loads.num_mappers * loads.num_reducers
+        return cls(
+            stable=stable,
+            loads=loads,
+            input_period_s=at.input_period_s,
+            shuffle_period_s=at.shuffle_period_s,
+            poll_period_s=poll,
+            transfer_s=transfer,
+            map_s=map_s,
+            write_s=write,
+            fetch_s=fetch,
+            reduce_rows_s=rows_s,
+            reduce_s=update,
+            input_scv=loads.input_rows_scv,
+            shuffle_scv=loads.shuffle_rows_scv,
+            map_scv=map_scv,
+            reduce_scv=reduce_scv,
+            distributor_wait=_clocked_wait(at.input_period_s, transfer, loads.input_rows_scv),
+            mapper_wait=_clocked_wait(loads.map_period_s, map_s, map_scv),
+            disk_wait=_disk_wait(pipeline, write, loads.shuffle_rows_scv),
+            reducer_wait=(
+                # Work of the poll itself goes on while the first batch is transferred.
+                ahead_s + carry_mean + np.maximum(fixed - fetch, 0.0),
+                (sharing.others * pace) ** 2 / 12.0 + count_variance,
+            ),
+            polled_width_s=polled_width,
+            count_variance_s2=count_variance,
+            run_to_run_sd_s=common / np.sqrt(12.0 * pairs),
+        )
+
+    @property
+    def update(self) -> tuple[Array, Array]:
+        """Mean and variance of the time from the start of a batch to the end of its row."""
+        mean, variance = in_batch(self.reduce_rows_s, self.shuffle_scv, self.reduce_scv)
+        return self.reduce_s - self.reduce_rows_s + mean, variance
+
+    @staticmethod
+    def wait_to_pack(period_s: Numeric) -> tuple[Numeric, Numeric]:
+        """Mean and variance of a row's wait for the end of the period."""
+        return 0.5 * period_s, period_s * period_s / 12.0
+
+    def parts(
+        self, names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...]
+    ) -> tuple[LatencyPart, ...]:
+        return tuple(
+            LatencyPart(
+                name=name,
+                mean_s=np.where(self.stable, mean, np.inf),
+                variance_s2=np.where(self.stable, variance, np.inf),
+            )
+            for name, (mean, variance) in zip(names, moments, strict=True)
+        )
+
+    def latency(
+        self, parts: tuple[LatencyPart, ...], variance_s2: Array, widths_s: tuple[Array, Array]
+    ) -> PipelineLatency:
+        return PipelineLatency(
+            parts=parts,
+            mean_s=sum((part.mean_s for part in parts), np.zeros(())),
+            variance_s2=np.where(self.stable, variance_s2, np.inf),
+            uniform_widths_s=widths_s,
+            run_to_run_sd_s=np.where(self.stable, self.run_to_run_sd_s, np.inf),
+        )
+
+
+def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
+    """Of mappers and reducers on the cores of their node, (R3)."""
+    at = pipeline.setting
+    mappers, reducers = clocked_slowdowns(
+        pipeline.nodes.num_cores,
+        [
+            ThreadGroup(num_threads=at.mappers_per_node, busy_ratio=np.minimum(loads.map_busy, 1)),
+            ThreadGroup(
+                num_threads=at.reducers_per_node, busy_ratio=np.minimum(loads.update_busy, 1)
+            ),
+        ],
+    )
+    return mappers, reducers
+
+
+def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:
+    """Of the fetches of one reducer on the link into its node, (R3)."""
+    fetchers = ThreadGroup(
+        num_threads=pipeline.setting.reducers_per_node,
+        busy_ratio=np.minimum(loads.fetch_busy, 1.0),
+    )
+    return clocked_slowdowns(loads.streams_per_link, [fetchers])[0]
+
+
+def _carry_over(
+    pipeline: Pipeline,
+    loads: PipelineLoads,
+    sharing: PollSharing,
+    pace_s: Array,
+    poll_fixed_s: Array,
+    reduce_scv: Array,
+) -> tuple[Array, Array]:
+    """Mean and variance of the work that a poll finds left of earlier ones, (L5)."""
+    poll = np.asarray(pipeline.setting.poll_period_s, dtype=np.float64)
+    ratio = poll / pipeline.setting.shuffle_period_s
+    # Between two of its own batches, a mapper adds nothing to the queue that the second meets.
+    met = np.where(ratio < 1.0, sharing.others, loads.batches_per_poll)
+    return poll_carry_over(
+        poll,
+        met * pace_s + poll_fixed_s,
+        met * pace_s**2 * reduce_scv,
+        pace_s,
+        loads.num_mappers - 1.0,
+        ratio,
+    )
+
+
+def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tuple[Array, Array]:
+    """Mean and variance of the wait of batches that come by the clock, (Q10)."""
+    service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(period_s))
+    third = lognormal_third_central_s3(service, np.sqrt(service_scv))
+    wait = shifted_gamma_wait(clocked_increment(period_s, service, service_scv * service**2, third))
+    return wait.mean_s, wait.variance_s2
+
+
+def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Array, Array]:
+    """Mean and variance of the wait behind the writes of the other mappers of a node, (L6)."""
+    others = np.asarray(pipeline.setting.mappers_per_node, dtype=np.float64) - 1.0
+    period = np.asarray(pipeline.setting.shuffle_period_s, dtype=np.float64)
+    write = np.maximum(write_s, _SHORTEST_RATIO * period)
+    interarrival = np.where(others > 0.0, period / np.maximum(others, 1.0), np.inf)
+    second = write**2 * (1.0 + rows_scv)
+    wait = pollaczek_khinchine_wait(interarrival, write, second, write**3 * (1.0 + rows_scv) ** 3)
+    return wait.mean_s, wait.variance_s2
+
+
+def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]:
+    """Mean and variance of the time to a row at a random place in its batch."""
+    return 0.5 * batch_s * (1.0 + rows_scv), batch_s**2 * (1.0 / 12.0 + scv / 3.0)
+
+
+def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
+    """Squared variation of the work in a batch: its rows vary, and the time of a row does."""
+    return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0

@@ -1,0 +1,1 @@
+"""Waiting in front of one server."""

@@ -1,0 +1,358 @@
+"""The wait in a queue, by the best method for what is known of its times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import gammainc, gammaincinv
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
+from headway.models.queues.lattice import (
+    LatticeLaw,
+    LatticeTooLongError,
+    lattice_law,
+    lattice_sample,
+)
+from headway.models.queues.queue_increments import (
+    Increment,
+    gamma_third_central_s3,
+    lognormal_third_central_s3,
+    queue_increment,
+)
+from headway.models.queues.queueing import WaitMoments, qna_wait
+from headway.models.queues.random_walk import shifted_gamma_wait
+from headway.models.queues.wait_quantiles import gamma_wait_quantile_s
+from headway.models.queues.waiting_time import lattice_wait
+
+_STEPS_PER_SD = 50.0
+_NEGLIGIBLE = 1e-10
+_RAREST_WAIT_RATIO = 1e-3
+# Narrower gammas and lognormals agree, and the incomplete gamma function begins to lose digits.
+_SMALLEST_GAMMA_CV = 1e-4
+
+_OnLattice: TypeAlias = Callable[[float], LatticeLaw]
+
+
+class WaitMethod(StrEnum):
+    """How a wait was computed."""
+
+    LATTICE = "lattice"
+    SHIFTED_GAMMA = "shifted gamma"
+    QNA = "QNA"
+    STABILITY = "stability"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTime:
+    """What is known of a service or inter-arrival time; successive ones are independent.
+
+    `constant_time`, `lognormal_time`, `gamma_time` and `observed_time` know the whole law.
+
+    Parameters
+    ----------
+    mean_s : float, > 0
+        Mean. [s]
+    scv : float, >= 0
+        Squared coefficient of variation. [-]
+    third_central_s3 : float, optional
+        Third central moment. [s^3]
+    on_lattice : callable, optional
+        From a step [s] to the law on multiples of that step.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or the law comes without its third moment.
+
+    Examples
+    --------
+    >>> QueueTime(mean_s=2.0, scv=0.25).variance_s2
+    1.0
+    """
+
+    mean_s: float
+    scv: float
+    third_central_s3: float | None = None
+    on_lattice: _OnLattice | None = None
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.mean_s < np.inf and 0.0 <= self.scv < np.inf):
+            raise ValueError(f"need mean_s > 0 and scv >= 0, got {self.mean_s} and {self.scv}")
+        if self.third_central_s3 is None:
+            if self.on_lattice is not None:
+                raise ValueError("a law needs its third_central_s3")
+        elif not np.isfinite(self.third_central_s3):
+            raise ValueError("third_central_s3 must be finite")
+
+    @property
+    def variance_s2(self) -> float:
+        """Variance. [s^2]"""
+        return self.scv * self.mean_s**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wait:
+    """A wait, how it was computed, and whether that method is trusted there.
+
+    Parameters
+    ----------
+    moments : WaitMoments
+        Mean, variance and probability, without dimensions.
+    method : WaitMethod
+        How they were computed.
+    in_range : bool
+        Whether the queue lies where the errors in the method's docstring were measured.
+    remark : str
+        What was assumed, or what is out of range; empty if there is nothing to say.
+    law : LatticeLaw, optional
+        The whole law, if the method yields it.
+    """
+
+    moments: WaitMoments
+    method: WaitMethod
+    in_range: bool
+    remark: str = ""
+    law: LatticeLaw | None = None
+
+    @property
+    def mean_s(self) -> float:
+        """Mean wait; ``inf`` if unstable. [s]"""
+        return float(self.moments.mean_s)
+
+    @property
+    def sd_s(self) -> float:
+        """Standard deviation of the wait; ``inf`` if unstable. [s]"""
+        return float(np.sqrt(self.moments.variance_s2))
+
+    @property
+    def wait_prob(self) -> float:
+        """Probability of a wait; 1 if unstable. [-]"""
+        return float(self.moments.wait_prob)
+
+    def quantile_s(self, q: Numeric) -> Array:
+        """Quantiles of the wait, 0 < q < 1: of the law if known, else by (Q15). [s]"""
+        if self.law is not None:
+            return self.law.quantile_s(q)
+        return gamma_wait_quantile_s(q, self.moments)
+
+
+def constant_time(mean_s: float) -> QueueTime:
+    """A time that never varies, > 0 [s]: arrivals from a clock.
+
+    >>> constant_time(10.0).scv
+    0.0
+    """
+    return QueueTime(
+        mean_s=mean_s,
+        scv=0.0,
+        third_central_s3=0.0,
+        on_lattice=lambda step_s: lattice_sample(np.array([mean_s]), step_s),
+    )
+
+
+def lognormal_time(mean_s: float, cv: float) -> QueueTime:
+    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0.
+
+    >>> lognormal_time(9.0, 0.1).third_central_s3
+    0.2194
+    """
+    third = float(lognormal_third_central_s3(mean_s, cv))
+    if cv == 0.0:
+        return constant_time(mean_s)
+    highest_s = float(lognormal_quantile(1.0 - _NEGLIGIBLE, mean_s, cv))
+    return QueueTime(
+        mean_s=mean_s,
+        scv=cv * cv,
+        third_central_s3=third,
+        on_lattice=lambda step_s: lattice_law(
+            lambda time: lognormal_cdf(time, mean_s, cv), step_s, 0.0, highest_s
+        ),
+    )
+
+
+def gamma_time(mean_s: float, cv: float) -> QueueTime:
+    """A gamma time of mean > 0 [s] and coefficient of variation >= 0; exponential for cv 1.
+
+    >>> gamma_time(1.0, 1.0).third_central_s3
+    2.0
+    """
+    third = float(gamma_third_central_s3(mean_s, cv))
+    if cv == 0.0:
+        return constant_time(mean_s)
+    if cv < _SMALLEST_GAMMA_CV:
+        return replace(lognormal_time(mean_s, cv), third_central_s3=third)
+    shape, scale_s = 1.0 / (cv * cv), mean_s * cv * cv
+
+    def cdf(time: Array) -> Array:
+        return np.asarray(gammainc(shape, np.maximum(time, 0.0) / scale_s), dtype=np.float64)
+
+    highest_s = scale_s * float(gammaincinv(shape, 1.0 - _NEGLIGIBLE))
+    return QueueTime(
+        mean_s=mean_s,
+        scv=cv * cv,
+        third_central_s3=third,
+        on_lattice=lambda step_s: lattice_law(cdf, step_s, 0.0, highest_s),
+    )
+
+
+def observed_time(values_s: Array) -> QueueTime:
+    """The law of observed times > 0 [s], each as likely as the others; best some hundred.
+
+    >>> observed_time(np.array([1.0, 3.0])).scv
+    0.25
+    """
+    values = np.array(values_s, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.all(values > 0.0):
+        raise ValueError("values_s must hold at least one time, and positive ones only")
+    mean = float(values.mean())
+    return QueueTime(
+        mean_s=mean,
+        scv=float(np.mean((values / mean - 1.0) ** 2)),
+        third_central_s3=float(np.mean((values - mean) ** 3)),
+        on_lattice=lambda step_s: lattice_sample(values, step_s),
+    )
+
+
+def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
+    r"""Wait in a queue with one server, first come first served, independent times.
+
+    Parameters
+    ----------
+    interarrival : QueueTime
+        Time from one arrival to the next. For jobs that arrive in bulks, that between bulks.
+    service : QueueTime
+        Service time, of the whole bulk in that case; see `bulk_member_wait` for its members.
+
+    Returns
+    -------
+    Wait
+        By the lattice if both laws are known and fit; by a shifted gamma increment if three
+        moments are known; else by QNA if the variability of arrivals is near that of a Poisson
+        stream, or by a shifted gamma increment with third moments as of a lognormal service and
+        gamma inter-arrival times. ``inf`` at utilization 1 and above.
+
+    Raises
+    ------
+    ValueError
+        Only from the constructors of its arguments, or if the utilization is below 1 by less than
+        rounding can tell.
+
+    Notes
+    -----
+    theory.md (Q17) for the choice and the ranges.
+
+    Examples
+    --------
+    >>> wait = queue_wait(constant_time(10.0), lognormal_time(9.0, 0.1))
+    >>> wait.method.value, wait.in_range, wait.mean_s, float(wait.quantile_s(0.99))
+    ('lattice', True, 0.1035, 1.64)
+    >>> queue_wait(QueueTime(mean_s=1.0, scv=1.0), QueueTime(mean_s=0.8, scv=1.0)).mean_s
+    3.2
+    """
+    if service.mean_s >= interarrival.mean_s:
+        return _unbounded_wait()
+    if interarrival.on_lattice is not None and service.on_lattice is not None:
+        return _lattice_wait(interarrival, interarrival.on_lattice, service, service.on_lattice)
+    if interarrival.third_central_s3 is not None and service.third_central_s3 is not None:
+        return _three_moment_wait(interarrival, service, "")
+    if 0.8 <= interarrival.scv <= 1.5:
+        return _qna_wait(interarrival, service)
+    return _three_moment_wait(
+        interarrival, service, "third moments assumed: lognormal service, gamma inter-arrival times"
+    )
+
+
+def _lattice_wait(
+    interarrival: QueueTime,
+    interarrival_on_lattice: _OnLattice,
+    service: QueueTime,
+    service_on_lattice: _OnLattice,
+) -> Wait:
+    increment = _increment(interarrival, service)
+    sd_s = float(np.sqrt(increment.variance_s2))
+    # Without variation there is no lattice to compute, and cumulants are exact.
+    if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
+        return _three_moment_wait(interarrival, service, "")
+    step_s = sd_s / _STEPS_PER_SD
+    if interarrival.scv == 0.0 and step_s < interarrival.mean_s:
+        # A clock keeps to the lattice if its period is a whole number of steps.
+        step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)
+    try:
+        arrivals = interarrival_on_lattice(step_s)
+        difference = service_on_lattice(step_s).plus(arrivals.negative())
+        if not difference.mean_s < 0.0:
+            # So near to capacity the rounding of the times to steps decides.
+            raise LatticeTooLongError("the lattice is too coarse for so full a queue")
+        wait = lattice_wait(difference)
+    except LatticeTooLongError:
+        return _three_moment_wait(interarrival, service, "the law does not fit on a lattice")
+    rare = not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s
+    return Wait(
+        moments=wait.moments,
+        method=WaitMethod.LATTICE,
+        in_range=not rare,
+        remark="so rare a wait is known to 3 % only" if rare else "",
+        law=wait.law,
+    )
+
+
+def _three_moment_wait(interarrival: QueueTime, service: QueueTime, remark: str) -> Wait:
+    utilization = service.mean_s / interarrival.mean_s
+    # Two measured corners: clocked lognormal services of these, and burstier arrivals up to cv 2.
+    lowest = 0.8 if service.scv < 0.09 else 0.7
+    measured = utilization >= lowest and service.scv <= 1.0 and interarrival.scv <= 4.0
+    exact = service.scv == 0.0 and interarrival.scv == 0.0
+    in_range = (measured or exact) and not remark.startswith("third moments")
+    if not in_range and not remark:
+        remark = "measured only for utilization above 0.7 and service cv up to 1"
+    return Wait(
+        moments=shifted_gamma_wait(_increment(interarrival, service)),
+        method=WaitMethod.SHIFTED_GAMMA,
+        in_range=in_range,
+        remark=remark,
+    )
+
+
+def _qna_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
+    third = service.third_central_s3
+    remark = "" if third is not None else "third moment assumed: lognormal service"
+    third_s3 = _third(service, lognormal_third_central_s3)
+    ratio = third_s3 / service.mean_s**3 + 3.0 * service.scv + 1.0
+    return Wait(
+        moments=qna_wait(interarrival.mean_s, interarrival.scv, service.mean_s, service.scv, ratio),
+        method=WaitMethod.QNA,
+        in_range=True,
+        remark=remark,
+    )
+
+
+def _unbounded_wait() -> Wait:
+    unbounded = np.array(np.inf)
+    return Wait(
+        moments=WaitMoments(unbounded, unbounded, np.array(1.0)),
+        method=WaitMethod.STABILITY,
+        in_range=True,
+        remark="at utilization 1 and above the wait grows without bound",
+    )
+
+
+def _increment(interarrival: QueueTime, service: QueueTime) -> Increment:
+    return queue_increment(
+        interarrival.mean_s,
+        interarrival.variance_s2,
+        _third(interarrival, gamma_third_central_s3),
+        service.mean_s,
+        service.variance_s2,
+        _third(service, lognormal_third_central_s3),
+    )
+
+
+def _third(time: QueueTime, assumed: Callable[[Numeric, Numeric], Array]) -> float:
+    if time.third_central_s3 is not None:
+        return time.third_central_s3
+    return float(assumed(time.mean_s, float(np.sqrt(time.scv))))

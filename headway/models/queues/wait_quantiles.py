@@ -1,0 +1,151 @@
+"""Quantiles of a wait of which only moments are known."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaincinv
+
+from headway.models.arrays import Array, Numeric
+from headway.models.queues.queue_increments import Increment
+from headway.models.queues.queueing import WaitMoments
+
+# Below this squared variation a positive wait is a constant to any quantile's accuracy, and the
+# inverse of the incomplete gamma function would lose digits.
+_SMALLEST_SCV = 1e-10
+
+
+def wait_decay_per_s(increment: Increment) -> Array:
+    r"""Rate at which the tail of the wait falls off, from three cumulants of the increment.
+
+    Parameters
+    ----------
+    increment : Increment
+        Service minus inter-arrival time, of positive variance.
+
+    Returns
+    -------
+    array
+        Decay rate [1/s]; 0 where the queue is unstable. For a negative third moment so large that
+        the cubic has no root, its turning point.
+
+    Raises
+    ------
+    ValueError
+        If a variance is not positive.
+
+    Notes
+    -----
+    theory.md (Q14); after Abate, Choudhury and Whitt (1995).
+
+    Examples
+    --------
+    >>> float(wait_decay_per_s(Increment(np.array(-0.5), np.array(1.0), np.array(0.0))))
+    1.0
+    """
+    variance = np.asarray(increment.variance_s2, dtype=np.float64)
+    if not np.all(variance > 0.0):
+        raise ValueError("the increment must vary")
+    drift = np.maximum(-np.asarray(increment.mean_s, dtype=np.float64), 0.0)
+    discriminant = variance * variance / 4.0 + 2.0 * increment.third_central_s3 * drift / 3.0
+    return 2.0 * drift / (variance / 2.0 + np.sqrt(np.maximum(discriminant, 0.0)))
+
+
+def exponential_tail_wait_quantile_s(
+    q: Numeric, wait_mean_s: Numeric, decay_per_s: Numeric
+) -> Array:
+    r"""Quantile of the wait if its tail were exponential from zero on.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 <= q < 1
+        Probability. [-]
+    wait_mean_s : float or (n,) array, >= 0
+        Mean wait; may be ``inf``. [s]
+    decay_per_s : float or (n,) array, >= 0
+        As from `wait_decay_per_s`; 0 goes with an infinite mean. [1/s]
+
+    Returns
+    -------
+    array
+        Inputs broadcast [s]; ``inf`` where the queue is unstable.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (Q14). p99 of a clocked queue: 3 to 4 % low at utilization 0.9, 20 % low at 0.7.
+
+    Examples
+    --------
+    >>> float(exponential_tail_wait_quantile_s(0.99, 1.0, 1.0))
+    4.60517
+    """
+    probability = _probability(q)
+    mean = np.asarray(wait_mean_s, dtype=np.float64)
+    decay = np.asarray(decay_per_s, dtype=np.float64)
+    if not (np.all(mean >= 0.0) and np.all(decay >= 0.0)):
+        raise ValueError("wait_mean_s and decay_per_s must be non-negative")
+    stable = np.isfinite(mean) & (decay > 0.0)
+    rate, centre = np.where(stable, decay, 1.0), np.where(stable, mean, 0.0)
+    # A tail that starts below 1 - q reaches q at zero already.
+    height = np.maximum(rate * centre / (1.0 - probability), 1.0)
+    return np.where(stable, np.log(height) / rate, np.inf)
+
+
+def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
+    r"""Quantile of a wait that is zero or gamma distributed.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 <= q < 1
+        Probability. [-]
+    wait : WaitMoments
+        Mean, variance and probability of the wait.
+
+    Returns
+    -------
+    array
+        Inputs broadcast [s]; ``inf`` where the queue is unstable.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is outside its range, or the moments are negative or not a number.
+
+    Notes
+    -----
+    theory.md (Q15). p99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3 % at
+    utilization 0.7 and 0.9; p99.9 within 12 %.
+
+    Examples
+    --------
+    >>> wait = WaitMoments(np.array(0.10341), np.array(0.10577), np.array(0.16838))
+    >>> float(gamma_wait_quantile_s(0.99, wait))
+    1.634
+    """
+    probability = _probability(q)
+    mean, variance, wait_prob = (np.asarray(value, dtype=np.float64) for value in wait)
+    if not (np.all(mean >= 0.0) and np.all(variance >= 0.0)):
+        raise ValueError("mean and variance of the wait must be non-negative")
+    if not (np.all(wait_prob >= 0.0) and np.all(wait_prob <= 1.0)):
+        raise ValueError("wait_prob must lie in 0..1")
+    stable = np.isfinite(mean) & np.isfinite(variance)
+    waits = stable & (mean > 0.0) & (wait_prob > 0.0)
+    share = np.where(waits, wait_prob, 1.0)
+    centre = np.where(waits, mean, 1.0) / share
+    # (Var + E^2)/p - mu^2 in units of mu^2, with E = p mu.
+    scv = np.where(waits, variance, 1.0) / (share * centre * centre) - (1.0 - share)
+    scv = np.maximum(scv, _SMALLEST_SCV)
+    level = np.clip((probability - (1.0 - share)) / share, 0.0, 1.0)
+    positive = gammaincinv(1.0 / scv, level) * scv * centre
+    return np.where(stable, np.where(waits, positive, 0.0), np.inf)
+
+
+def _probability(q: Numeric) -> Array:
+    probability = np.asarray(q, dtype=np.float64)
+    if not (np.all(probability >= 0.0) and np.all(probability < 1.0)):
+        raise ValueError("q must lie in 0..1, without 1")
+    return probability

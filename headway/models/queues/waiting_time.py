@@ -1,0 +1,154 @@
+"""The whole law of the wait in a queue, from the laws of its times."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array
+from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
+from headway.models.queues.queue_increments import Increment
+from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.wait_quantiles import wait_decay_per_s
+
+_FEWEST_CELLS = 1 << 12
+_MOST_CELLS = 1 << 20
+# Beyond this many decay lengths of the wait, e^-40 of it is left.
+_DECAY_LENGTHS = 40.0
+_MOST_BISECTIONS = 100
+
+
+class WaitingTime(NamedTuple):
+    """Law of a wait on a lattice, and the probability that there is a wait at all."""
+
+    law: LatticeLaw
+    wait_prob: float
+
+    @property
+    def moments(self) -> WaitMoments:
+        """Mean, variance and probability of the wait."""
+        return WaitMoments(
+            np.array(self.law.mean_s), np.array(self.law.variance_s2), np.array(self.wait_prob)
+        )
+
+
+def lattice_wait(increment: LatticeLaw) -> WaitingTime:
+    r"""Law of the wait of a queue from the law of its increment.
+
+    Parameters
+    ----------
+    increment : LatticeLaw
+        Service minus inter-arrival time, ``service.plus(interarrival.negative())``, with a
+        negative mean.
+
+    Returns
+    -------
+    WaitingTime
+        On the lattice of the increment.
+
+    Raises
+    ------
+    ValueError
+        If the mean increment is not negative; as `LatticeTooLongError`, if the wait reaches so far
+        that a million steps do not hold it: take longer ones, or `shifted_gamma_wait`.
+
+    Notes
+    -----
+    theory.md (Q16); Spitzer (1956). Against simulations of a clocked queue at a fiftieth of a
+    standard deviation per step: mean within 0.5 %, variance within 1.5 %, if the mean wait exceeds
+    0.001 periods; 3 % for rarer waits. The probability of a wait counts half of the mass at zero,
+    as suits a law without atoms.
+
+    Examples
+    --------
+    >>> coin = LatticeLaw(step_s=1.0, lowest_index=-1, probability=np.array([0.75, 0.0, 0.25]))
+    >>> wait = lattice_wait(coin)
+    >>> wait.law.probability[:3]
+    array([0.666667, 0.222222, 0.074074])
+    """
+    first, last = increment.lowest_index, increment.lowest_index + len(increment.probability) - 1
+    if not increment.mean_s < 0.0:
+        raise ValueError(f"the mean increment must be negative, got {increment.mean_s} s")
+    if last <= 0:
+        nothing = LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=np.ones(1))
+        return WaitingTime(nothing, 0.0)
+
+    num_cells = _num_cells(increment)
+    index = np.arange(first, last + 1, dtype=float)
+    tilt = _saddle_point(index, increment.probability)
+    # Tilted, the increments have mean zero and a mass below 1: log(1 - f) meets no pole.
+    tilted = np.zeros(num_cells)
+    tilted[np.arange(first, last + 1) % num_cells] = _tilted(index, increment.probability, tilt)
+    sums = np.fft.irfft(-_log1p(-np.fft.rfft(tilted)), num_cells)
+    num_positive = num_cells // 2
+    # What all partial sums together put on each positive time, weighted by 1/n.
+    density = np.zeros(num_cells)
+    density[1:num_positive] = np.maximum(sums[1:num_positive], 0.0) * np.exp(
+        -tilt * np.arange(1.0, num_positive)
+    )
+    at_zero = max(float(sums[0]), 0.0)
+    total = float(density.sum())
+    law = np.fft.irfft(np.exp(np.fft.rfft(density) - total), num_cells)[:num_positive]
+    law = np.maximum(law, 0.0)
+    return WaitingTime(
+        LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=law / law.sum()),
+        float(-np.expm1(-(total + 0.5 * at_zero))),
+    )
+
+
+def _num_cells(increment: LatticeLaw) -> int:
+    cumulants = Increment(
+        np.array(increment.mean_s),
+        np.array(increment.variance_s2),
+        np.array(increment.third_central_s3),
+    )
+    reach = _DECAY_LENGTHS / (float(wait_decay_per_s(cumulants)) * increment.step_s)
+    # Half of the cells hold positive times; partial sums and waits must not wrap around.
+    needed = 2.0 * (len(increment.probability) + reach)
+    if not needed <= _MOST_CELLS:
+        raise LatticeTooLongError(
+            f"the wait needs {needed:.2g} steps of {increment.step_s} s; take longer ones"
+        )
+    return max(_FEWEST_CELLS, 1 << int(np.ceil(np.log2(needed))))
+
+
+def _saddle_point(index: Array, probability: Array) -> float:
+    """The exponent under which the tilted increment has mean zero."""
+    likely = probability > 0.0
+    position, mass = index[likely], probability[likely]
+
+    def tilted_mean_is_positive(exponent: float) -> bool:
+        power = exponent * position
+        return float(position @ (mass * np.exp(power - power.max()))) > 0.0
+
+    low, high = 0.0, 1.0 / float(position.max())
+    while not tilted_mean_is_positive(high):
+        low, high = high, 2.0 * high
+    for _ in range(_MOST_BISECTIONS):
+        middle = 0.5 * (low + high)
+        if tilted_mean_is_positive(middle):
+            high = middle
+        else:
+            low = middle
+        # Any exponent near the saddle point serves: the mass there is stationary.
+        if high - low <= 1e-6 * high:
+            break
+    return 0.5 * (low + high)
+
+
+def _tilted(index: Array, probability: Array, exponent: float) -> Array:
+    # No probability at a far positive time: its exponential may overflow for nothing.
+    likely = probability > 0.0
+    return probability * np.exp(np.where(likely, exponent * index, 0.0))
+
+
+def _log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Complex log(1 + z), precise for small z and for z near -1."""
+    small = np.abs(z) < 0.5
+    logarithm: NDArray[np.complex128] = np.log(np.where(small, 1.0, 1.0 + z))
+    part = z[small]
+    logarithm[small] = 0.5 * np.log1p(2.0 * part.real + part.real**2 + part.imag**2)
+    logarithm[small] += 1j * np.arctan2(part.imag, 1.0 + part.real)
+    return logarithm

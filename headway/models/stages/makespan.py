@@ -1,0 +1,253 @@
+"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.distributions import lognormal_cdf, lognormal_partial_expectation
+from headway.models.laws.normal import ndtr, ndtri
+from headway.models.laws.order_statistics import max_lognormal
+
+_DAMPING = 18.0  # e^-18: what wraps around the transform is damped to 1.5e-8
+_SMALLEST_CV = 0.01  # below, the spread of the makespan is proportional to cv
+_NEGLIGIBLE = 1e-9
+_MOST_CELLS = 8192
+
+
+class MakespanMoments(NamedTuple):
+    """Mean and standard deviation of a makespan, in units of the mean task time."""
+
+    mean: float
+    sd: float
+
+
+def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+    r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
+
+    Parameters
+    ----------
+    num_tasks : int, >= 1
+        Tasks of the stage, :math:`T`. [-]
+    num_cores : int, >= 1
+        Cores, :math:`C`, all free at the start. [-]
+    cv : float, 0 to 10
+        Coefficient of variation of one task time, taken as lognormal. Rounded to three
+        significant digits, so that nearby values share one cached result. [-]
+
+    Returns
+    -------
+    MakespanMoments
+        In units of the mean task time; multiply both by it. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (M1)-(M5). Exact for ``num_tasks <= num_cores``, for one core and for ``cv = 0``;
+    otherwise a renewal approximation: mean within 2.5 %, standard deviation within 35 % of a
+    simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per core.
+
+    Examples
+    --------
+    >>> makespan_moments(25, 8, 0.0)
+    MakespanMoments(mean=4.0, sd=0.0)
+    >>> makespan_moments(24, 16, 0.3)
+    MakespanMoments(mean=2.29, sd=0.29)
+    """
+    if num_tasks < 1 or num_cores < 1:
+        raise ValueError(f"need at least 1 task and 1 core, got {num_tasks} and {num_cores}")
+    if not 0.0 <= cv <= 10.0:
+        raise ValueError(f"cv must lie in 0..10, got {cv}")
+    return _cached_moments(int(num_tasks), int(num_cores), float(f"{cv:.2e}"))
+
+
+def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
+    r"""A mean makespan that no cv can undercut: one task, or the work shared out evenly.
+
+    Parameters
+    ----------
+    num_tasks : float or (n,) array, >= 1
+        Tasks of the stage. [-]
+    num_cores : float or (n,) array, >= 1
+        Cores. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast, in units of the mean task time. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is below 1.
+
+    Notes
+    -----
+    theory.md (M6). Cheap enough to prune a search before (M1)-(M5) is asked.
+
+    Examples
+    --------
+    >>> float(makespan_lower_bound(24, 16))
+    1.5
+    """
+    tasks = np.asarray(num_tasks, dtype=np.float64)
+    cores = np.asarray(num_cores, dtype=np.float64)
+    if not (np.all(tasks >= 1.0) and np.all(cores >= 1.0)):
+        raise ValueError("num_tasks and num_cores must be at least 1")
+    return np.maximum(1.0, tasks / cores)
+
+
+@lru_cache(maxsize=65536)
+def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+    if cv == 0.0:
+        return MakespanMoments(float(-(-num_tasks // num_cores)), 0.0)
+    if num_cores == 1:
+        return MakespanMoments(float(num_tasks), cv * float(np.sqrt(num_tasks)))
+    if num_tasks <= num_cores:
+        return MakespanMoments(*max_lognormal(num_tasks, cv))
+    if cv < _SMALLEST_CV:
+        return _scaled_from_smallest_cv(num_tasks, num_cores, cv)
+    if _cores_are_desynchronised(num_tasks, num_cores, cv):
+        return _desynchronised_moments(num_tasks, num_cores, cv)
+    return _synchronised_moments(num_tasks, num_cores, cv)
+
+
+def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+    """While waves stay apart, what noise adds is proportional to its size."""
+    waves = -(-num_tasks // num_cores)
+    at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
+    share = cv / _SMALLEST_CV
+    return MakespanMoments(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
+
+
+def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool:
+    """Whether the common start is forgotten when the last task begins."""
+    tasks_per_core = num_tasks / num_cores
+    # The memory of the start lasts in proportion to the mean residual task time.
+    long_enough = tasks_per_core > 5.0 * (1.0 + cv * cv)
+    return long_enough and cv * float(np.sqrt(2.0 * tasks_per_core)) > 1.2
+
+
+def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+    """(M5): the other cores are at a stationary point of their tasks."""
+    mean_residual = (1.0 + cv * cv) / 2.0
+    last_start = (num_tasks - 1 - (num_cores - 1) * mean_residual) / num_cores
+    reach = _highest_task_time(cv, num_cores)
+    after = np.concatenate([np.linspace(0.0, 2.0, 120), np.geomspace(2.0, max(4.0, reach), 80)[1:]])
+    finished_others = after - lognormal_partial_expectation(after, 1.0, cv)
+    last_finished = lognormal_cdf(after, 1.0, cv)
+    mean, variance = _moments_from_cdf(
+        after, last_finished * np.clip(finished_others, 0.0, 1.0) ** (num_cores - 1)
+    )
+    variance += num_tasks * cv * cv / num_cores**2
+    return MakespanMoments(last_start + mean, float(np.sqrt(variance)))
+
+
+def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+    """(M2)-(M4): all cores began together, and waves of tasks are still visible."""
+    completions = _Completions.of_one_core(num_tasks, num_cores, cv)
+    start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
+    rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
+    sd = float(np.sqrt(start_variance + rest_variance))
+    return MakespanMoments(start_mean + rest_mean, sd)
+
+
+class _Completions(NamedTuple):
+    """Tasks that one core completes, from a synchronised start, on a lattice of times."""
+
+    step: float
+    per_cell: Array  # expected completions around each multiple of the step
+    count_variance: Array  # variance of their number up to the upper edge of each cell
+
+    @classmethod
+    def of_one_core(cls, num_tasks: int, num_cores: int, cv: float) -> _Completions:
+        """(M2), by damped discrete Fourier transform."""
+        waves = num_tasks / num_cores
+        spread = max(min(cv, 1.0), cv / float(np.sqrt(num_cores))) * float(np.sqrt(waves))
+        horizon = waves + 5.0 * spread + (0.5 if cv <= 0.5 else 2.5)
+        step = min(cv / 8.0, 0.05)
+        # Rounding to the lattice adds step^2/12 to the variance of a task: 15 % at the limit.
+        step = min(max(step, horizon / _MOST_CELLS), cv / 0.75)
+        num_cells = 1 << int(np.ceil(np.log2(horizon / step)))
+
+        num_likely = min(num_cells, int(_highest_task_time(cv, 1) / step) + 2)
+        task = np.zeros(num_cells)
+        task[:num_likely] = np.diff(
+            lognormal_cdf(step * (np.arange(num_likely, dtype=np.float64) + 0.5), 1.0, cv),
+            prepend=0.0,
+        )
+        damping = np.exp(-_DAMPING / num_cells * np.arange(num_cells))
+        transform = np.fft.rfft(task * damping)
+        renewal = transform / (1.0 - transform)
+        per_cell = np.maximum(np.fft.irfft(renewal, num_cells) / damping, 0.0)
+        ordered_pairs = np.cumsum(np.fft.irfft(renewal * renewal, num_cells) / damping)
+        mean_count = np.cumsum(per_cell)
+        variance = np.maximum(mean_count + 2.0 * ordered_pairs - mean_count**2, _NEGLIGIBLE)
+        return cls(step, per_cell, variance)
+
+
+def _last_start(completions: _Completions, num_tasks: int, num_cores: int) -> tuple[float, float]:
+    """Mean and variance of the start of the last task, by (M3)."""
+    mean_count = np.cumsum(completions.per_cell)
+    missing = num_tasks - num_cores - 0.5 - num_cores * mean_count
+    not_started = ndtr(missing / np.sqrt(num_cores * completions.count_variance))
+    # While waves stay apart, every core is at one of two counts, and the normal law has to be
+    # kept from reaching beyond them.
+    fewest = np.floor(mean_count)
+    two_counts = (mean_count - fewest) * (1.0 - mean_count + fewest)
+    apart = completions.count_variance <= 1.02 * two_counts + 10.0 * _NEGLIGIBLE
+    not_started[apart & (num_cores * (fewest + 1.0) < num_tasks - num_cores)] = 1.0
+    not_started[apart & (num_cores * fewest >= num_tasks - num_cores)] = 0.0
+    # Completions never decrease, which the normal law of their number does not know.
+    not_started = np.minimum.accumulate(not_started)
+    edge = completions.step * (np.arange(len(not_started), dtype=np.float64) + 0.5)
+    mean = completions.step * float(not_started.sum())
+    second = 2.0 * completions.step * float(edge @ not_started)
+    return mean, max(second - mean * mean, 0.0)
+
+
+def _rest_after(
+    last_start: float, completions: _Completions, num_cores: int, cv: float
+) -> tuple[float, float]:
+    """Mean and variance of what remains once the last task has started, by (M4)."""
+    step = completions.step
+    cell, fraction = divmod(last_start / step + 0.5, 1.0)
+    begun = completions.per_cell[: int(cell) + 1].copy()  # tasks that begin before the last one
+    begun[-1] *= fraction
+    num_ages = min(len(begun), int(_highest_task_time(cv, 1) / step) + 1)
+    after = step * np.arange(int(_highest_task_time(cv, num_cores) / step) + 2, dtype=np.float64)
+    age = last_start - step * cell + step * np.arange(num_ages + len(after) - 1, dtype=np.float64)
+    still_running = 1.0 - lognormal_cdf(age, 1.0, cv)
+    others_running = np.correlate(still_running, begun[::-1][:num_ages], mode="valid")
+    others_running += 1.0 - lognormal_cdf(last_start + after, 1.0, cv)  # still at the first task
+    others_finished = np.clip(1.0 - others_running, 0.0, 1.0)
+    return _moments_from_cdf(
+        after, lognormal_cdf(after, 1.0, cv) * others_finished ** (num_cores - 1)
+    )
+
+
+def _moments_from_cdf(time: Array, cdf: Array) -> tuple[float, float]:
+    """Mean and variance of a non-negative time from its distribution function."""
+    remaining = 1.0 - cdf
+    mean = _integral(remaining, time)
+    second = _integral(2.0 * time * remaining, time)
+    return mean, max(second - mean * mean, 0.0)
+
+
+def _integral(values: Array, time: Array) -> float:
+    """Trapezoid rule."""
+    return float(0.5 * (values[1:] + values[:-1]) @ np.diff(time))
+
+
+def _highest_task_time(cv: float, num_cores: int) -> float:
+    """A time that the largest of ``num_cores`` task times practically never exceeds."""
+    log_variance = float(np.log1p(cv * cv))
+    rare = _NEGLIGIBLE if num_cores == 1 else 1e-5 / num_cores
+    return float(np.exp(np.sqrt(log_variance) * -ndtri(rare) - log_variance / 2.0))

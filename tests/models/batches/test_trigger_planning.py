@@ -1,0 +1,154 @@
+"""Closed forms against published values, the steady state, and the event simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headway.models.batches.microbatch import AffineDuration, steady_state
+from headway.models.batches.trigger_planning import (
+    freerun_moments,
+    highest_rate_noise_free_per_s,
+    longest_trigger_noise_free_s,
+    rate_limited_is_stable,
+    recovery_capped_s,
+    recovery_uncapped,
+    smallest_useful_trigger_s,
+)
+from headway.models.batches.tuple_latency import tuple_latency_quantile
+from headway.models.simulation.microbatch import simulate_microbatch
+
+
+def test_golden_freerun_moments() -> None:
+    mean, sd, latency, latency_sd = freerun_moments(2.0, 0.45, 0.1)
+    assert (float(mean), float(sd) ** 2) == pytest.approx((3.63636, 0.16623), rel=1e-4)
+    assert (float(latency), float(latency_sd) ** 2) == pytest.approx((5.49797, 1.43226), rel=1e-5)
+
+
+def test_freerun_moments_against_simulation() -> None:
+    trace = simulate_microbatch(
+        AffineDuration(1.0, 0.7 / 1000.0, 0.1),
+        1000.0,
+        0.0,
+        num_batches=30_000,
+        seed=2,
+        dispersion=0.0,
+    )
+    moments = freerun_moments(1.0, 0.7, 0.1)
+    assert float(moments.mean_duration_s) == pytest.approx(trace.duration_s.mean(), rel=0.01)
+    assert float(moments.sd_duration_s) == pytest.approx(trace.duration_s.std(), rel=0.03)
+    assert float(moments.mean_latency_s) == pytest.approx(trace.latency_mean_s(), rel=0.01)
+
+
+def test_freerun_moments_exist_in_order() -> None:
+    moments = freerun_moments(1.0, np.array([0.5, 0.85, 0.95, 1.0]), 0.6)
+    finite = np.isfinite(np.array(moments))
+    assert finite.tolist() == [
+        [True, True, True, False],
+        [True, True, False, False],
+        [True, True, False, False],
+        [True, False, False, False],
+    ]
+    assert not np.any(np.isnan(np.array(moments)))
+
+
+def test_freerun_without_noise_is_uniform() -> None:
+    mean, sd, latency, latency_sd = freerun_moments(2.0, 0.5, 0.0)
+    assert (float(mean), float(sd)) == pytest.approx((4.0, 0.0))
+    assert (float(latency), float(latency_sd)) == pytest.approx((6.0, 4.0 / np.sqrt(12.0)))
+
+
+def test_smallest_useful_trigger() -> None:
+    triggers = smallest_useful_trigger_s(2.0, np.array([0.0, 0.45, 1.0]))
+    assert triggers == pytest.approx([2.0, 3.63636, np.inf], rel=1e-5)
+
+
+def test_highest_rate_meets_the_limit_and_no_higher_one_does() -> None:
+    rate = float(highest_rate_noise_free_per_s(10.0, 0.99, 1.0, 1e-3))
+    assert rate == pytest.approx(801.0)
+    rates = rate * np.array([0.999, 1.001])
+    for trigger_s in (0.0, 10.0 / 1.99):
+        state = steady_state(AffineDuration(1.0, 1e-3), rates, trigger_s, 0.0)
+        assert (tuple_latency_quantile(state, 0.99) <= 10.0).tolist() == [True, False]
+    assert float(highest_rate_noise_free_per_s(1.0, 0.99, 1.0, 1e-3)) == 0.0
+
+
+def test_longest_trigger_meets_the_limit_and_no_longer_one_does() -> None:
+    trigger = float(longest_trigger_noise_free_s(10.0, 0.99, 2.0, 0.3))
+    assert trigger == pytest.approx(6.20, abs=0.005)
+    state = steady_state(AffineDuration(2.0, 0.3), 1.0, trigger * np.array([0.999, 1.001]), 0.0)
+    assert (tuple_latency_quantile(state, 0.99) <= 10.0).tolist() == [True, False]
+    out_of_reach = longest_trigger_noise_free_s(10.0, 0.99, 2.0, np.array([0.61, 1.0, 1.5]))
+    assert out_of_reach.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_cap_below_the_input_of_an_interval_is_unstable() -> None:
+    caps = np.array([9_999.0, 10_001.0])
+    assert rate_limited_is_stable(1000.0, caps, 10.0, 1.0, 1e-4).tolist() == [False, True]
+    # Free running, it takes more than lambda a / (1 - r) = 2000 rows.
+    assert rate_limited_is_stable(1000.0, np.array([1990.0, 2010.0]), 0.0, 1.0, 5e-4).tolist() == [
+        False,
+        True,
+    ]
+
+
+def test_golden_recovery() -> None:
+    recovery = recovery_uncapped(2.0, 0.6, 10.0, 300.0)
+    assert recovery == pytest.approx((8.0, 475.068), rel=1e-5)
+    assert recovery_uncapped(2.0, 0.6, 10.0, 9.0) == (0.0, 0.0)
+    assert recovery_uncapped(2.0, 0.0, 10.0, 90.0) == (1.0, 2.0)
+    assert recovery_uncapped(2.0, 0.9, 10.0, 300.0) == (np.inf, np.inf)
+
+
+def test_recovery_against_simulation() -> None:
+    trace = simulate_microbatch(
+        AffineDuration(2.0, 6e-4),
+        1000.0,
+        10.0,
+        num_batches=20,
+        num_warmup_batches=0,
+        seed=1,
+        dispersion=0.0,
+        initial_backlog_s=300.0,
+    )
+    # The first batch with no more than an interval's rows starts when recovery is over.
+    back = int(np.argmax(trace.interval_s <= 10.0 + 1e-9))
+    assert trace.duration_s[0] == pytest.approx(182.0)
+    assert back == 8
+    assert trace.start_s[back] == pytest.approx(475.068, abs=10.0)
+
+
+def test_capped_recovery_against_simulation() -> None:
+    time_s = float(recovery_capped_s(1000.0, 15_000.0, 10.0, 2.0, 6e-4, 300.0))
+    assert time_s == pytest.approx(825.0)
+    trace = simulate_microbatch(
+        AffineDuration(2.0, 6e-4),
+        1000.0,
+        10.0,
+        num_batches=200,
+        num_warmup_batches=0,
+        seed=1,
+        dispersion=0.0,
+        initial_backlog_s=300.0,
+        max_rows_per_trigger=15_000.0,
+    )
+    caught_up = trace.start_s[int(np.argmax(trace.num_backlog_rows <= 0.0))]
+    assert caught_up == pytest.approx(time_s, rel=0.06)
+    assert float(recovery_capped_s(2000.0, 15_000.0, 10.0, 2.0, 6e-4, 300.0)) == np.inf
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="fixed_s"):
+        freerun_moments(0.0, 0.5, 0.1)
+    with pytest.raises(ValueError, match="fixed_s"):
+        smallest_useful_trigger_s(1.0, -0.1)
+    with pytest.raises(ValueError, match="limit_s"):
+        highest_rate_noise_free_per_s(10.0, 1.01, 1.0, 1e-3)
+    with pytest.raises(ValueError, match="per_row_s"):
+        highest_rate_noise_free_per_s(10.0, 0.5, 1.0, 0.0)
+    with pytest.raises(ValueError, match="rate_per_s"):
+        rate_limited_is_stable(-1.0, 1.0, 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="outage_s"):
+        recovery_uncapped(1.0, 0.5, 4.0, -1.0)
+    with pytest.raises(ValueError, match="outage_s"):
+        recovery_capped_s(1.0, 100.0, 4.0, 1.0, 0.0, -1.0)

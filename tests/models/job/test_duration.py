@@ -1,0 +1,165 @@
+"""Durations of batches: hand-computed levels, stacks, laws in slots and rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
+from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
+from headway.models.stages.makespan import makespan_moments
+
+
+def a_stage(**changes: Any) -> StageProfile:
+    """Tasks of 50 ms and 10 us per row behind an exchange, all alike."""
+    return replace(
+        StageProfile(
+            name="reduce",
+            level=1,
+            tasks_rule=TasksRule.SHUFFLE,
+            rows=RowsLaw(scale=1.0, exponent=1.0),
+            task_fixed_s=0.05,
+            task_per_row_s=1e-5,
+            task_noise_ratio=0.0,
+            separation=Separation.BATCHES,
+        ),
+        **changes,
+    )
+
+
+def span_s(*stages: StageProfile, slots: int, partitions: int, rows: float) -> float:
+    return sum(float(level.at(rows)) for level in level_spans(stages, slots, partitions))
+
+
+def test_one_wave_takes_one_task() -> None:
+    # 8 tasks of 1000 rows each on 8 slots.
+    assert span_s(a_stage(), slots=8, partitions=8, rows=8000.0) == pytest.approx(0.06)
+
+
+def test_one_task_more_than_slots_takes_a_second_wave() -> None:
+    assert span_s(a_stage(), slots=8, partitions=9, rows=9000.0) == pytest.approx(2 * 0.06)
+
+
+def test_source_tasks_do_not_follow_the_partitions() -> None:
+    source = a_stage(level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=4)
+    for partitions in (1, 8, 100):
+        assert span_s(source, slots=2, partitions=partitions, rows=400.0) == pytest.approx(0.102)
+
+
+def test_writing_for_an_exchange_costs_per_partition() -> None:
+    writer = a_stage(
+        level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=2, task_per_partition_s=1e-3
+    )
+    assert span_s(writer, slots=2, partitions=30, rows=0.0) == pytest.approx(0.05 + 0.03)
+
+
+def test_rows_of_a_stage_follow_its_law() -> None:
+    stage = a_stage(rows=RowsLaw(scale=20.0, exponent=0.5))
+    # sqrt(10 000) = 100, times 20, over 4 tasks, at 10 us.
+    expected_s = 0.05 + 1e-5 * 2000.0 / 4
+    assert span_s(stage, slots=4, partitions=4, rows=10000.0) == pytest.approx(expected_s)
+
+
+def test_noisy_tasks_take_the_makespan_of_their_spread() -> None:
+    stage = a_stage(task_noise_ratio=0.3)
+    unit = makespan_moments(24, 16, 0.3).mean
+    rows = 24000.0
+    assert span_s(stage, slots=16, partitions=24, rows=rows) == pytest.approx(unit * 0.06)
+
+
+def test_stages_of_a_level_share_the_slots_and_levels_add_up() -> None:
+    first, second = a_stage(name="a"), a_stage(name="b")
+    (level,) = level_spans((first, second), 4, 4)
+    assert level.name == "a+b"
+    # Eight tasks of 60 ms on four slots.
+    assert float(level.at(4000.0)) == pytest.approx(0.12)
+    later = replace(second, level=2)
+    assert [one.name for one in level_spans((first, later), 4, 4)] == ["a", "b"]
+    both_s = span_s(first, later, slots=4, partitions=4, rows=4000.0)
+    assert both_s == pytest.approx(0.12)
+
+
+def test_spreads_of_stages_that_share_a_level_are_pooled_by_tasks() -> None:
+    source = a_stage(
+        name="a", tasks_rule=TasksRule.SOURCE, num_source_tasks=2, task_noise_ratio=0.5
+    )
+    other = a_stage(name="b", task_noise_ratio=0.1)
+    (level,) = level_spans((source, other), 4, 6)
+    pooled = np.sqrt((2 * 0.25 + 6 * 0.01) / 8)
+    unit = makespan_moments(8, 4, float(pooled)).mean
+    assert float(level.at(0.0)) == pytest.approx(unit * 0.05)
+
+
+def test_the_driver_is_added_to_the_levels() -> None:
+    model = DurationModel(0.2, level_spans((a_stage(),), 2, 4))
+    assert float(model.mean_s(0.0)) == pytest.approx(0.2 + 2 * 0.05)
+    assert model.mean_s(np.zeros((2, 3))).shape == (2, 3)
+
+
+def test_a_slope_is_the_derivative() -> None:
+    model = DurationModel(0.2, level_spans((a_stage(rows=RowsLaw(scale=3.0, exponent=0.7)),), 2, 4))
+    rows, step = np.array([10.0, 1e3, 1e6]), 1e-4
+    numeric = (model.mean_s(rows * (1 + step)) - model.mean_s(rows * (1 - step))) / (
+        2 * step * rows
+    )
+    assert model.slope_s(rows) == pytest.approx(numeric, rel=1e-6)
+
+
+def test_the_slope_below_one_row_is_that_at_one() -> None:
+    model = DurationModel(0.0, level_spans((a_stage(rows=RowsLaw(scale=3.0, exponent=0.5)),), 2, 4))
+    assert float(model.slope_s(0.0)) == float(model.slope_s(1.0))
+
+
+def test_a_stack_answers_as_its_models_do() -> None:
+    stages = (
+        a_stage(level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=3),
+        a_stage(name="b", level=1, task_noise_ratio=0.2),
+        a_stage(name="c", level=1, rows=RowsLaw(scale=3.0, exponent=0.6)),
+    )
+    models = [
+        DurationModel(0.3, level_spans(stages, slots, partitions))
+        for slots, partitions in ((1, 4), (4, 4), (5, 17))
+    ]
+    stack = stacked(models)
+    rows = np.array([1.0, 500.0, 1e5])
+    for order in (np.array([0, 1, 2]), np.array([2, 0, 0])):
+        chosen = [models[place] for place in order]
+        together = stack.take(order).model(num_axes=2)
+        for method in ("mean_s", "slope_s"):
+            alone = np.array([getattr(model, method)(rows) for model in chosen])
+            assert getattr(together, method)(np.tile(rows, (3, 1))) == pytest.approx(alone)
+    assert stack.model(num_axes=1).mean_s(rows) == pytest.approx(
+        [float(model.mean_s(n)) for model, n in zip(models, rows.tolist(), strict=True)]
+    )
+
+
+def test_a_model_without_stages_is_the_driver() -> None:
+    assert float(DurationModel(0.2, ()).mean_s(1e9)) == 0.2
+    assert float(LevelSpan("none", 0.1, ()).slope_at(1e9)) == 0.0
+
+
+@given(
+    slots=st.integers(1, 40),
+    more=st.integers(1, 40),
+    partitions=st.integers(1, 60),
+    noise=st.sampled_from([0.0, 0.1, 0.4, 1.0]),
+)
+def test_more_slots_are_never_slower(slots: int, more: int, partitions: int, noise: float) -> None:
+    stage = a_stage(task_noise_ratio=noise)
+    few = span_s(stage, slots=slots, partitions=partitions, rows=1e5)
+    many = span_s(stage, slots=slots + more, partitions=partitions, rows=1e5)
+    # The renewal approximation of the makespan is good to 2.5 %.
+    assert many <= few * (1.0 if noise == 0.0 else 1.03)
+
+
+@given(rows=st.lists(st.floats(0.0, 1e9), min_size=2, max_size=2), exponent=st.floats(0.0, 1.0))
+def test_more_rows_never_take_less(rows: list[float], exponent: float) -> None:
+    stage = a_stage(rows=RowsLaw(scale=2.0, exponent=exponent))
+    fewer, more = sorted(rows)
+    small_s = span_s(stage, slots=3, partitions=5, rows=fewer)
+    assert small_s <= span_s(stage, slots=3, partitions=5, rows=more) * (1 + 1e-12)

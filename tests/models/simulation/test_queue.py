@@ -1,0 +1,113 @@
+"""The played queue keeps its rules, and bears out the formulas for bulks and correlation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headway.models.queues.queue_increments import (
+    bulk_member_wait,
+    clocked_increment,
+    lognormal_third_central_s3,
+)
+from headway.models.queues.random_walk import correlated_service_wait, shifted_gamma_wait
+from headway.models.simulation.queue import (
+    QueueTrace,
+    correlated_lognormal_s,
+    lindley_waits_s,
+    simulate_queue,
+)
+
+
+def test_waits_follow_one_by_one() -> None:
+    generator = np.random.default_rng(3)
+    arrival, service = generator.exponential(1.0, 3000), generator.exponential(0.9, 3000)
+    waits, expected = lindley_waits_s(arrival, service, first_wait_s=4.0), 4.0
+    for number in range(3000):
+        assert waits[number] == pytest.approx(expected, abs=1e-9)
+        expected = max(0.0, expected + service[number] - arrival[number])
+
+
+def test_blocks_of_the_recursion_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(4)
+    arrival, service = generator.exponential(1.0, 1000), generator.exponential(0.95, 1000)
+    whole = lindley_waits_s(arrival, service, first_wait_s=2.0)
+    monkeypatch.setattr("headway.models.simulation.queue._BLOCK", 7)
+    assert lindley_waits_s(arrival, service, first_wait_s=2.0) == pytest.approx(whole, abs=1e-9)
+
+
+def test_no_job_starts_before_the_one_ahead_has_ended() -> None:
+    service = correlated_lognormal_s(0.2, 0.5, 0.6, num_values=40_000, seed=5)
+    trace = simulate_queue(np.array(1.0), service, bulk_size=4)
+    start = np.repeat(np.arange(10_000.0), 4) + trace.wait_s
+    assert np.all(start[1:] >= (start + trace.service_s)[:-1] - 1e-7)
+    idle = trace.wait_s[1:] == 0.0
+    assert np.all((start + trace.service_s)[:-1][idle] <= start[1:][idle] + 1e-7)
+
+
+@pytest.mark.parametrize("phi", [-0.5, 0.0, 0.3, 0.9])
+def test_correlated_times_have_their_moments(phi: float) -> None:
+    times = correlated_lognormal_s(2.0, 0.3, phi, num_values=400_000, seed=6)
+    assert times.mean() == pytest.approx(2.0, rel=0.01)
+    assert times.std() == pytest.approx(0.6, rel=0.02)
+    logarithm = np.log(times)
+    for lag in (1, 3):
+        measured = np.corrcoef(logarithm[:-lag], logarithm[lag:])[0, 1]
+        assert measured == pytest.approx(phi**lag, abs=0.01)
+
+
+def test_the_seed_decides() -> None:
+    first, again, other = (
+        correlated_lognormal_s(1.0, 0.5, 0.4, num_values=50, seed=seed) for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert not np.any(first == other)
+
+
+def test_quantiles_are_observed_waits() -> None:
+    trace = QueueTrace(wait_s=np.array([3.0, 0.0, 1.0, 2.0]), service_s=np.ones(4))
+    assert trace.quantile_s(np.array([0.25, 0.26, 0.75, 1.0])).tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("num_jobs", "rho", "study_ms"),
+    [(4, 0.3, 22.5), (4, 0.9, 75.5), (10, 0.6, 54.0), (20, 0.9, 85.9)],
+)
+def test_periodic_bulks(num_jobs: int, rho: float, study_ms: float) -> None:
+    mean_s = 0.2 * rho / num_jobs
+    service = correlated_lognormal_s(mean_s, 0.3, 0.0, num_values=num_jobs * 100_000, seed=8)
+    trace = simulate_queue(np.array(0.2), service, bulk_size=num_jobs)
+    variance_s2 = (0.3 * mean_s) ** 2
+    third_s3 = float(lognormal_third_central_s3(mean_s, 0.3))
+    leader = shifted_gamma_wait(
+        clocked_increment(0.2, mean_s, variance_s2, third_s3, bulk_size=num_jobs)
+    )
+    wait = bulk_member_wait(leader, mean_s, variance_s2, num_jobs)
+    assert float(wait.mean_s) == pytest.approx(study_ms * 1e-3, rel=2e-3)
+    assert float(wait.mean_s) == pytest.approx(trace.mean_s, rel=5e-3)
+    assert float(wait.variance_s2) == pytest.approx(trace.variance_s2, rel=1e-2)
+    assert float(wait.wait_prob) == pytest.approx(trace.wait_prob, abs=2e-3)
+
+
+@pytest.mark.parametrize("phi", [0.3, 0.6, 0.8])
+def test_correlated_services_stay_within_the_interval(phi: float) -> None:
+    service = correlated_lognormal_s(0.9, 0.2, phi, num_values=1_000_000, seed=9)
+    trace = simulate_queue(np.array(1.0), service)
+    low, high = correlated_service_wait(
+        clocked_increment(1.0, 0.9, 0.0324, float(lognormal_third_central_s3(0.9, 0.2))), phi
+    )
+    assert float(low.mean_s) < trace.mean_s < float(high.mean_s)
+    assert float(low.variance_s2) < trace.variance_s2 < float(high.variance_s2)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        lindley_waits_s(np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="non-negative"):
+        lindley_waits_s(np.ones(2), -np.ones(2))
+    with pytest.raises(ValueError, match="whole bulks"):
+        simulate_queue(np.array(1.0), np.ones(5), bulk_size=2)
+    with pytest.raises(ValueError, match="num_warmup"):
+        simulate_queue(np.array(1.0), np.ones(4), num_warmup=4)
+    with pytest.raises(ValueError, match="need"):
+        correlated_lognormal_s(1.0, 0.1, 1.0, num_values=3, seed=1)
