@@ -210,6 +210,17 @@ def format_rate(rate_per_s: float) -> str:
     return f"{rate_per_s:.3g}/s"
 
 
+def counted(number: int, thing: str, things: str = "") -> str:
+    """A count with its noun, for people; ``things`` where the plural is not just an s.
+
+    Examples
+    --------
+    >>> counted(1, "job"), counted(2, "job"), counted(0, "batch", "batches")
+    ('1 job', '2 jobs', '0 batches')
+    """
+    return f"{number} {thing if number == 1 else things or thing + 's'}"
+
+
 def spark_trigger_text(trigger_s: float) -> str:
     """A trigger interval as ``DataStreamWriter.trigger(processingTime=...)`` reads it.
 

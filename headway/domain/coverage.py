@@ -40,7 +40,7 @@ class Coverage:
     Tasks are expected from their stages, stages from their jobs, batches from the numbers of
     those before and after, executors from the tasks that ran on them. ``damaged_lines`` could not
     be read, ``unknown_events`` are of kinds that Spark itself does not write, ``lost_events`` are
-    those whose loss was recorded.
+    those whose loss was recorded, ``missing_parts`` the files that a rolling log lacks.
     """
 
     tasks: Share
@@ -55,3 +55,4 @@ class Coverage:
     damaged_lines: int = 0
     unknown_events: int = 0
     lost_events: int = 0
+    missing_parts: int = 0

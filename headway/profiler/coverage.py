@@ -10,6 +10,7 @@ from headway.domain import Coverage, Share
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, EventCount
 from headway.profiler.logs.sources import EventLog
+from headway.units import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -63,6 +64,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Row], log: EventLog) 
             if not event.startswith(_SPARK_EVENTS) and event not in schema.RECORDER_EVENTS
         ),
         lost_events=facts.num_lost,
+        missing_parts=log.num_missing_parts,
     )
 
 
@@ -90,6 +92,7 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
         damaged_lines=sum(one.damaged_lines for one in every),
         unknown_events=sum(one.unknown_events for one in every),
         lost_events=sum(one.lost_events for one in every),
+        missing_parts=sum(one.missing_parts for one in every),
     )
 
 
@@ -112,6 +115,11 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
             "spark.scheduler.listenerbus.eventqueue.capacity, set no "
             "spark.eventLog.excludedPatterns, and keep every part of the log"
         )
+    if coverage.missing_parts:
+        yield (
+            f"{counted(coverage.missing_parts, 'part')} of a rolling log not there, by their "
+            "numbers; profile the whole folder as Spark wrote it"
+        )
     if coverage.compacted:
         yield (
             "the log was compacted: finished work is gone; keep more with "
@@ -126,11 +134,11 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
             else "the end of the log is missing; the application runs still, or was killed"
         )
     if coverage.damaged_lines:
-        yield f"{coverage.damaged_lines} damaged line(s) left out"
+        yield f"{counted(coverage.damaged_lines, 'damaged line')} left out"
     if coverage.lost_events:
         yield (
-            f"{coverage.lost_events} events lost while recording: the driver was too busy to hand "
-            "them on"
+            f"{counted(coverage.lost_events, 'event')} lost while recording: the driver was too "
+            "busy to hand them on"
         )
 
 

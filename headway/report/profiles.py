@@ -10,7 +10,7 @@ from headway.profiler.coverage import gaps
 from headway.report.as_json import json_text
 from headway.report.columns import printable
 from headway.spec.yaml_text import plain_data
-from headway.units import format_duration, format_rate
+from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.profiler.logs.sources import LogFailure
@@ -77,17 +77,18 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
 
 def _counted(counts: EventCounts) -> str:
     return (
-        f"{counts.jobs} jobs, {counts.stages} stages, {counts.tasks} tasks "
-        f"({counts.failed_tasks} failed), {counts.sql_executions} SQL executions, "
-        f"{counts.progress} progress events"
+        f"{counted(counts.jobs, 'job')}, {counted(counts.stages, 'stage')}, "
+        f"{counted(counts.tasks, 'task')} ({counts.failed_tasks} failed), "
+        f"{counted(counts.sql_executions, 'SQL execution')}, "
+        f"{counted(counts.progress, 'progress event')}"
     )
 
 
 def _job_lines(profile: JobProfile) -> Iterator[str]:
     num_batches = sum(setting.num_batches for setting in profile.settings)
     yield (
-        f"{len(profile.settings)} run(s), {num_batches} batches, "
-        f"{len(profile.stages)} stage(s) per batch, "
+        f"{counted(len(profile.settings), 'run')}, {counted(num_batches, 'batch', 'batches')}, "
+        f"{counted(len(profile.stages), 'stage')} per batch, "
         f"last at {format_rate(profile.arrivals.rate_per_s)}"
     )
     for phase in profile.driver_phases:
@@ -102,6 +103,6 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
     yield (
-        f"{profile.kind.value} application: {profile.num_jobs} jobs in "
-        f"{format_duration(profile.duration_s)}, {len(profile.stages)} stages listed"
+        f"{profile.kind.value} application: {counted(profile.num_jobs, 'job')} in "
+        f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
     )

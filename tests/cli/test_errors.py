@@ -206,7 +206,7 @@ def test_a_log_becomes_a_profile_file(capsys: pytest.CaptureFixture[str], tmp_pa
     assert run(["profile", str(log), "-o", str(output)]) == 0
     out, err = capsys.readouterr()
     assert out == f"{output}\n"
-    assert "1 run(s), " in err
+    assert "1 run, " in err
     assert load_profile(output).settings[0].query_name == "orders"
 
 

@@ -39,6 +39,7 @@ from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.redaction import allowed_properties
 from headway.profiler.streaming.summarize import application_of
+from headway.units import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -101,7 +102,7 @@ def profile_application(
     busy_s = covered_s(stage for stage in stages if stage not in endless)
     cluster, notes = _cluster(facts, lifetime)
     if (damaged := num_damaged(stage_runs)) > 0:
-        notes.append(f"{damaged} stage(s) left out of all sums: their times make no sense")
+        notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
     return ApplicationProfile(
         headway_version=version,
         kind=ApplicationKind.DSTREAMS if is_dstreams else ApplicationKind.BATCH,

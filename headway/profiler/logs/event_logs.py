@@ -50,12 +50,15 @@ class EventLog:
         Whether it is still being written, as far as names and servers tell.
     compacted : bool
         Whether Spark compacted its earlier parts away.
+    num_missing_parts : int
+        Parts that are not there, though parts with higher numbers are.
     """
 
     name: str
     files: tuple[LogFile, ...]
     in_progress: bool = False
     compacted: bool = False
+    num_missing_parts: int = 0
 
 
 class LogFailure(NamedTuple):

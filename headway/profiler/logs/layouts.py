@@ -171,6 +171,7 @@ def _log_of(
                 files=tuple(part.file for part in parts),
                 in_progress=growing,
                 compacted=compacted,
+                num_missing_parts=_num_missing(parts),
             )
         case _Layout.DATABRICKS:
             members = sorted(members, key=_databricks_place)
@@ -198,6 +199,14 @@ def _rolling_parts(members: Iterable[FoundFile]) -> tuple[list[FoundFile], bool]
     compacted = [at for at, ((_, is_compact), _) in enumerate(numbered) if is_compact]
     first = compacted[-1] if compacted else 0
     return [file for _, file in numbered[first:]], bool(compacted)
+
+
+def _num_missing(parts: Sequence[FoundFile]) -> int:
+    """Numbers without a part: Spark counts from 1, and a compacted part from its own number."""
+    places = [_rolling_place(part) for part in parts]
+    (_, begins_compacted), numbers = places[0], {number for number, _ in places}
+    first = min(numbers) if begins_compacted else 1
+    return max(numbers) - first + 1 - len(numbers)
 
 
 def _rolling_place(file: FoundFile) -> tuple[int, bool]:

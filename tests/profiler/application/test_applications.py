@@ -480,7 +480,7 @@ def test_numbers_that_cannot_be_harm_nothing_else(profiled: Profiled) -> None:
     profile, whole = profiled("garbled"), profiled("joined")
     damaged = {stage.id for stage in whole.stages} - {stage.id for stage in profile.stages}
     assert damaged == {0}
-    assert "1 stage(s) left out of all sums: their times make no sense" in profile.notes
+    assert "1 stage left out of all sums: their times make no sense" in profile.notes
     assert profile.stages[0].tasks.num_tasks == 2
     assert profile.stages[1].parents == ()
     # What Spark said of its end lies in a far future, what it said of its stages does not.

@@ -73,6 +73,21 @@ def test_parts_that_were_compacted_are_read_once(tmp_path: Path) -> None:
     assert log.compacted
 
 
+@pytest.mark.parametrize(
+    ("numbers", "compact", "missing"),
+    [((1, 2, 3), None, 0), ((1, 3, 6), None, 3), ((3, 4), None, 2), ((3, 5), 3, 1), ((4,), 4, 0)],
+)
+def test_parts_that_are_not_there_are_counted(
+    tmp_path: Path, numbers: tuple[int, ...], compact: int | None, missing: int
+) -> None:
+    folder = write_rolling(LINES, tmp_path / "eventlog_v2_a", numbers=numbers)
+    if compact is not None:
+        part = folder / f"events_{compact}_eventlog_v2_a.zstd"
+        part.rename(f"{part}.compact")
+    (log,) = found(folder)
+    assert log.num_missing_parts == missing
+
+
 def test_parts_named_one_by_one_or_by_a_pattern_are_one_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,32 @@
+"""What a log lacks is said in words, with what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway.domain import Coverage, Share
+from headway.profiler.coverage import gaps, together
+
+_ALL = Share(seen=4, expected=4)
+WHOLE = Coverage(
+    tasks=_ALL,
+    stages=_ALL,
+    jobs=_ALL,
+    batches=_ALL,
+    executors=_ALL,
+    has_start=True,
+    has_end=True,
+)
+
+
+def test_a_whole_log_lacks_nothing() -> None:
+    assert gaps(WHOLE) == ()
+
+
+@pytest.mark.parametrize(("missing", "said"), [(1, "1 part of a"), (3, "3 parts of a")])
+def test_parts_that_are_not_there_are_told(missing: int, said: str) -> None:
+    (gap,) = gaps(together([WHOLE, replace(WHOLE, missing_parts=missing)]))
+    assert gap.startswith(said)
+    assert "profile the whole folder" in gap
