@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
-        accuracy scalla speed speed-profiling java clean
+        accuracy model-accuracy scalla speed speed-profiling speed-models java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -38,6 +38,9 @@ test-versions: java  ## the profiler's tests on each supported PySpark, in envir
 accuracy: $(READY) java  ## predicted against measured on recorded real runs -> docs/accuracy.md
 	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/accuracy.md
 
+model-accuracy: $(READY)  ## every formula against simulation -> docs/model-accuracy.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy/model_accuracy.py --output docs/model-accuracy.md
+
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md
 
@@ -46,6 +49,10 @@ speed-profiling: $(READY) java  ## log to profile against plain decode -> docs/p
 
 speed: $(READY)  ## whole-process times -> docs/speed.md
 	$(BIN)/python benchmarks/speed/commands.py --output docs/speed.md
+
+speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy and Ciw -> docs/models-speed.md
+	$(BIN)/python -m pip install --quiet '.[benchmarks]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/models.py --output docs/models-speed.md
 
 java:
 	@sh scripts/require-jdk.sh

@@ -8,6 +8,7 @@ exceed the loading, through scipy. Both are right to the last digits.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -18,6 +19,22 @@ _LARGE = 50_000
 _HALF_ROOT = math.sqrt(0.5)
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 _inverse_inside = NormalDist().inv_cdf
+
+
+def ndtr_for(num_values: int) -> Callable[[Array], Array]:
+    """The `ndtr` that is done soonest if it will be asked for that many values, in pieces.
+
+    Examples
+    --------
+    >>> few, many = ndtr_for(10), ndtr_for(10_000_000)
+    >>> float(few(np.array(0.0))) == float(many(np.array(0.0))) == 0.5
+    True
+    """
+    if num_values > _LARGE:
+        from scipy.special import ndtr as of_many
+
+        return of_many
+    return ndtr
 
 
 def ndtr(score: Numeric) -> Array:

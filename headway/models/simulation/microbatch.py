@@ -77,6 +77,7 @@ def simulate_microbatch(
     max_rows_per_trigger: float = math.inf,
     polling_delay_s: float = 0.01,
     initial_backlog_s: float = 0.0,
+    autocorrelation: float = 0.0,
 ) -> MicrobatchTrace:
     r"""Play a query: triggers on the epoch grid, rows of the past interval, lognormal durations.
 
@@ -102,6 +103,8 @@ def simulate_microbatch(
         Sleep of a query without trigger interval that finds no rows. [s]
     initial_backlog_s : float, >= 0
         For how long rows have piled up before the first batch. [s]
+    autocorrelation : float, -1 < phi < 1
+        Correlation of the normal scores of successive durations. [-]
 
     Returns
     -------
@@ -131,8 +134,10 @@ def simulate_microbatch(
         raise ValueError("need a positive cap and polling delay, and no negative backlog")
     if num_batches < 1 or num_warmup_batches < 0:
         raise ValueError("need num_batches >= 1 and num_warmup_batches >= 0")
+    if not abs(autocorrelation) < 1.0:
+        raise ValueError("autocorrelation must lie between -1 and 1")
     random = np.random.default_rng(seed)
-    law = _DurationSampler(duration, random)
+    law = _DurationSampler(duration, random, autocorrelation)
     commit_lead_s = float(duration.after_commit_s)
     backlog: deque[_Stretch] = deque()
     num_waiting = 0.0
@@ -167,13 +172,18 @@ def simulate_microbatch(
 class _DurationSampler:
     """Lognormal durations with the mean and variance that the law gives for a row count."""
 
-    def __init__(self, duration: AffineDuration, random: np.random.Generator) -> None:
+    def __init__(
+        self, duration: AffineDuration, random: np.random.Generator, autocorrelation: float
+    ) -> None:
         self._fixed_s = float(duration.fixed_s)
         self._per_row_s = float(duration.per_row_s)
         self._relative = float(duration.relative_noise)
         self._additive_s = float(duration.additive_sd_s)
         self._row_noise = float(duration.per_row_noise)
         self._random = random
+        self._memory = autocorrelation
+        self._renewal = math.sqrt(1.0 - autocorrelation**2)
+        self._score = random.standard_normal() if autocorrelation else 0.0
 
     def draw(self, num_rows: float) -> float:
         work = self._per_row_s * num_rows
@@ -182,8 +192,8 @@ class _DurationSampler:
             (self._relative * mean) ** 2 + self._additive_s**2 + (self._row_noise * work) ** 2
         )
         log_variance = math.log1p(variance / (mean * mean))
-        normal = self._random.standard_normal()
-        return mean * math.exp(math.sqrt(log_variance) * normal - 0.5 * log_variance)
+        self._score = self._memory * self._score + self._renewal * self._random.standard_normal()
+        return mean * math.exp(math.sqrt(log_variance) * self._score - 0.5 * log_variance)
 
 
 def _arrivals(expected: float, dispersion: float, random: np.random.Generator) -> float:

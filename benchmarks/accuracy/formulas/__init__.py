@@ -1,0 +1,1 @@
+"""Formulas against the event simulations that judge them, family by family."""

@@ -1,0 +1,85 @@
+"""What a family of formulas is: cells over its stated range, each judged by a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One quantity in one cell; chance is the relative standard error of the simulated value."""
+
+    formula: float
+    simulated: float
+    chance_ratio: float = 0.0
+
+    @property
+    def error_ratio(self) -> float:
+        """Formula over simulation, less one; infinite where only one of them is."""
+        if self.formula == self.simulated:
+            return 0.0
+        return self.formula / self.simulated - 1.0
+
+
+Cell = Mapping[str, Judged]
+"""Quantity, in words, to how it was judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Formulas of one kind.
+
+    Parameters
+    ----------
+    title, equations, over, judge : str
+        Heading, numbers in theory.md, the range, and what plays the rules.
+    cells : mapping of str to tuple
+        Name of each cell to the arguments that `play` takes.
+    play : callable
+        Judges one cell; a function of a module, since other processes run it.
+    """
+
+    title: str
+    equations: str
+    over: str
+    judge: str
+    cells: Mapping[str, tuple[object, ...]]
+    play: Callable[..., Cell]
+
+
+def simulated(values: Sequence[float]) -> tuple[float, float]:
+    """Mean of independent replications, and its relative standard error."""
+    array = np.asarray(values, dtype=np.float64)
+    mean = float(array.mean())
+    return mean, float(array.std(ddof=1)) / np.sqrt(len(array)) / abs(mean)
+
+
+def judged(formula: float, values: Sequence[float]) -> Judged:
+    """A formula beside replications of the simulation."""
+    mean, chance_ratio = simulated(values)
+    return Judged(formula=formula, simulated=mean, chance_ratio=chance_ratio)
+
+
+def section(family: Family, found: Mapping[str, Cell]) -> Iterator[str]:
+    """The family's part of the page."""
+    yield f"## {family.title}"
+    yield ""
+    yield (f"{family.equations}. {len(found)} cells: {family.over}. Judge: {family.judge}.")
+    yield ""
+    yield "| quantity | median error | 90 % of cells within | largest | its cell | chance there |"
+    yield "|---|---|---|---|---|---|"
+    for quantity in dict.fromkeys(name for cell in found.values() for name in cell):
+        errors = {
+            name: cell[quantity].error_ratio for name, cell in found.items() if quantity in cell
+        }
+        sizes = np.abs(list(errors.values()))
+        worst = max(errors, key=lambda name: abs(errors[name]))
+        yield (
+            f"| {quantity} | {np.median(sizes):.2%} | {np.quantile(sizes, 0.9):.1%} "
+            f"| {errors[worst]:+.1%} | {worst} "
+            f"| {found[worst][quantity].chance_ratio:.1%} |"
+        )
+    yield ""

@@ -1,0 +1,108 @@
+"""The wait in a queue: each closed form, and the method that `queue_wait` picks."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from formulas.cells import Cell, Family, judged
+from headway.models.arrays import Array
+from headway.models.queues.queueing import (
+    kingman_bound_s,
+    kraemer_langenbach_belz_wait_s,
+    marchal_wait_s,
+    qna_wait,
+)
+from headway.models.queues.wait import (
+    QueueTime,
+    constant_time,
+    gamma_time,
+    lognormal_time,
+    queue_wait,
+)
+from headway.models.simulation.queue import simulate_queue
+
+_NUM_JOBS = 2_000_000
+_NUM_REPLICATIONS = 4
+_ARRIVALS = {"clock": 0.0, "Erlang-4": 0.5, "Poisson": 1.0, "bursty": 2.0}
+
+
+def _interarrivals_s(cv: float, random: np.random.Generator) -> Array:
+    if cv == 0.0:
+        return np.array(1.0)
+    return random.gamma(cv**-2, cv**2, _NUM_JOBS)
+
+
+def _services_s(mean_s: float, cv: float, random: np.random.Generator) -> Array:
+    log_variance = np.log1p(cv * cv)
+    normal = random.standard_normal(_NUM_JOBS)
+    times: Array = mean_s * np.exp(np.sqrt(log_variance) * normal - log_variance / 2.0)
+    return times
+
+
+def _moments_only(time: QueueTime) -> QueueTime:
+    return QueueTime(mean_s=time.mean_s, scv=time.scv, third_central_s3=time.third_central_s3)
+
+
+def play(arrivals: str, service_cv: float, rho: float) -> Cell:
+    """One queue: gamma times between arrivals, lognormal services, one of them a second."""
+    cv = _ARRIVALS[arrivals]
+    traces = []
+    for seed in range(_NUM_REPLICATIONS):
+        random = np.random.default_rng(seed)
+        traces.append(
+            simulate_queue(
+                _interarrivals_s(cv, random),
+                _services_s(rho, service_cv, random),
+                num_warmup=_NUM_JOBS // 20,
+            )
+        )
+    mean_s = [trace.mean_s for trace in traces]
+    if min(mean_s) < 1e-3:
+        return {}
+    between = constant_time(1.0) if cv == 0.0 else gamma_time(1.0, cv)
+    service = lognormal_time(rho, service_cv)
+    whole = queue_wait(between, service)
+    three = queue_wait(_moments_only(between), _moments_only(service))
+    scvs = cv * cv, service_cv * service_cv
+    third_ratio = (1.0 + scvs[1]) ** 3
+    closed = {
+        "three moments": three.mean_s,
+        "QNA": float(qna_wait(1.0, scvs[0], rho, scvs[1], third_ratio).mean_s),
+        "Kraemer and Langenbach-Belz": float(
+            kraemer_langenbach_belz_wait_s(1.0, scvs[0], rho, scvs[1])
+        ),
+        "Marchal": float(marchal_wait_s(1.0, scvs[0], rho, scvs[1])),
+        "Kingman's bound": float(kingman_bound_s(1.0, scvs[0], rho, scvs[1])),
+    }
+    cell = {
+        "mean, laws known": judged(whole.mean_s, mean_s),
+        "standard deviation, laws known": judged(
+            whole.sd_s, [trace.variance_s2**0.5 for trace in traces]
+        ),
+    }
+    p99_s = [float(trace.quantile_s(0.99)) for trace in traces]
+    if min(p99_s) > 0.0:
+        cell["p99, laws known"] = judged(float(whole.quantile_s(0.99)), p99_s)
+        cell["p99, three moments"] = judged(float(three.quantile_s(0.99)), p99_s)
+    return cell | {f"mean, {name}": judged(value, mean_s) for name, value in closed.items()}
+
+
+QUEUES = Family(
+    title="The wait in a queue",
+    equations="theory.md (Q1)-(Q17)",
+    over=(
+        "arrivals by the clock, Erlang-4, Poisson and bursty (cv 2); lognormal services with cv "
+        "0.1-1; utilization 0.5-0.95; mean waits below a thousandth of the time between arrivals "
+        "left out"
+    ),
+    judge=f"{_NUM_REPLICATIONS} runs of {_NUM_JOBS:,} jobs each (Q18)",
+    cells={
+        f"{arrivals}, cv {cv:g}, utilization {rho:g}": (arrivals, cv, rho)
+        for arrivals, cv, rho in product(
+            _ARRIVALS, (0.1, 0.3, 0.6, 1.0), (0.5, 0.7, 0.8, 0.9, 0.95)
+        )
+    },
+    play=play,
+)

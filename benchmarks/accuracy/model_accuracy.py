@@ -1,0 +1,85 @@
+"""Every formula against the simulation of the rules it stands for, as a Markdown page.
+
+python benchmarks/accuracy/model_accuracy.py --output docs/model-accuracy.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from formulas.batches import ROWS_HEAVY, ROWS_LASTING, ROWS_LIGHT, ROWS_NOISY, WINDOWS
+from formulas.cells import Cell, Family, section
+from formulas.queues import QUEUES
+from formulas.stages import STAGES
+
+from headway.version import __version__
+
+FAMILIES = (QUEUES, STAGES, ROWS_LIGHT, ROWS_NOISY, ROWS_HEAVY, ROWS_LASTING, WINDOWS)
+
+PREFACE = """\
+A formula is held against an event simulation that plays the rules, not the formula; how the rules
+compare with a running Spark is told in [accuracy.md](accuracy.md). Errors are formula over
+simulation, less one. *Chance* is the standard error of the simulated value: an error of that size
+says nothing. Seeds are fixed, so the page repeats.
+"""
+
+
+def played(family: Family, workers: ProcessPoolExecutor) -> Mapping[str, Cell]:
+    """All cells of a family that had something to judge, in their order."""
+    pending = {
+        name: workers.submit(family.play, *arguments) for name, arguments in family.cells.items()
+    }
+    found: dict[str, Cell] = {}
+    for number, (name, cell) in enumerate(pending.items()):
+        if cell.result():
+            found[name] = cell.result()
+        print(f"\r{family.title}: {number + 1} of {len(pending)}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return found
+
+
+def lines(families: tuple[Family, ...]) -> Iterator[str]:
+    """The page."""
+    yield "# How right the formulas are"
+    yield ""
+    yield PREFACE
+    started_s = time.perf_counter()
+    body: list[str] = []
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as workers:
+        for family in families:
+            body += section(family, played(family, workers))
+    yield (
+        f"Made {datetime.now(UTC):%Y-%m-%d} by `make model-accuracy` in "
+        f"{(time.perf_counter() - started_s) / 60.0:.0f} min, headway {__version__}, Python "
+        f"{platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}, "
+        f"{platform.system()}."
+    )
+    yield ""
+    yield from body
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+    parser.add_argument("--only", help="part of the title of the families wanted")
+    arguments = parser.parse_args()
+    chosen = tuple(family for family in FAMILIES if (arguments.only or "") in family.title)
+    text = "\n".join(lines(chosen)).rstrip() + "\n"
+    if arguments.output is None:
+        print(text)
+    else:
+        arguments.output.write_text(text)
+        print(arguments.output)
+
+
+if __name__ == "__main__":
+    main()

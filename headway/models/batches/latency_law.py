@@ -1,0 +1,221 @@
+"""The law of a row's latency at an array of settings, prepared for repeated evaluation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array
+from headway.models.batches.microbatch import SteadyState
+from headway.models.laws.normal import ndtr, ndtr_for
+
+_NUM_NODES = 24
+_NODE, _WEIGHT = leggauss(_NUM_NODES)
+_FARTHEST_SCORE = 5.5
+_NEGLIGIBLE = 1e-10
+_NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
+_TOLERANCE = 1e-9
+_MOST_STEPS = 200
+_LEAST_BEYOND = 1e-14
+# Pairs of moment and setting that are worked on together: their nodes fit the processor's cache.
+_BLOCK = 2048
+
+
+class _Reached(NamedTuple):
+    """Share of rows that are committed by some moment after their arrival, and its density."""
+
+    probability: Array
+    density_per_s: Array
+
+
+class _Next(NamedTuple):
+    """Mean and logarithmic width, as a row sees it, of the batch that an interval collects."""
+
+    mean_s: Array
+    log_sd: Array
+
+
+class LatencyLaw:
+    """Latency of a row: theory.md (B6). An interval lasts the trigger, or what its batch took.
+
+    Parameters
+    ----------
+    state : SteadyState
+        Of one or many settings.
+    num_evaluations : int
+        Moments at which the law will be evaluated at each, about: loading scipy pays for many.
+
+    Examples
+    --------
+    >>> from headway.models.batches.microbatch import AffineDuration, steady_state
+    >>> law = LatencyLaw(steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0]))
+    >>> law.cdf(np.array([4.0, 6.0]))  # 2 s after the trigger, which comes in 0 to 4 or 8 s
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, state: SteadyState, num_evaluations: int = 1) -> None:
+        self._shape = state.is_stable.shape
+        self.stable = state.is_stable.ravel()
+        self._after_commit_s = state.after_commit_s.ravel()
+        self._trigger_s = state.trigger_s.ravel()
+        self._mean_s = np.where(self.stable, state.mean_duration_s.ravel(), 1.0)
+        self._sd_s = np.where(self.stable, state.sd_duration_s.ravel(), 0.0)
+        over = np.where(self.stable, state.overrun_probability.ravel(), 0.0)
+        self._state = _Noise(state)
+        self._on_time = np.where(self._trigger_s > 0.0, 1.0 - over, 0.0)
+        self._next = self._state.next_duration(self._trigger_s, slice(None))
+        overrunning = np.flatnonzero(over > _NEGLIGIBLE)
+        work = self.stable.size + overrunning.size * _NUM_NODES
+        self._ndtr = ndtr_for(4 * work * num_evaluations)
+        self._row_of_nodes = np.full(self.stable.size, -1)
+        self._row_of_nodes[overrunning] = np.arange(overrunning.size)
+        self._add_nodes(overrunning)
+        seconds = self._on_time * self._trigger_s
+        seconds[overrunning] += (self._node_weight * self._node_interval_s).sum(axis=-1)
+        self._seconds = np.where(seconds > 0.0, seconds, 1.0)
+
+    def cdf(self, x_s: Array) -> Array:
+        """Probability that the latency is at most ``x_s``; 0 where unstable."""
+        points, at = self._pairs(x_s)
+        probability = np.empty(points.size)
+        for block in _blocks(points.size):
+            probability[block] = self._reached(points.flat[block], at.flat[block]).probability
+        return np.where(self.stable[at], probability.reshape(points.shape), 0.0)
+
+    def quantile(self, q: Array) -> Array:
+        """Smallest latency that a share ``q`` of rows does not exceed; ``inf`` where unstable."""
+        wanted, at = self._pairs(q)
+        quantile = np.full(wanted.size, np.inf)
+        chosen = np.flatnonzero(self.stable[at.ravel()])
+        for block in _blocks(chosen.size):
+            pairs = chosen[block]
+            quantile[pairs] = self._quantile(wanted.flat[pairs], at.flat[pairs])
+        return quantile.reshape(wanted.shape)
+
+    def _pairs(self, values: Array) -> tuple[Array, NDArray[np.intp]]:
+        """Values broadcast against the settings, and the number of the setting of each."""
+        numbers = np.arange(self.stable.size).reshape(self._shape)
+        points, at = np.broadcast_arrays(values, numbers)
+        return points, at
+
+    def _quantile(self, q: Array, at: NDArray[np.intp]) -> Array:
+        """Newton's rule on the logarithm of what lies beyond, which is nearly straight.
+
+        A step that leaves the bracket is halved instead; what has settled is not evaluated again.
+        """
+        low, high = np.zeros(q.size), np.full(q.size, np.inf)
+        point = self._trigger_s[at] + self._mean_s[at] + 2.0 * self._sd_s[at]
+        goal = np.log1p(-q)
+        open_ = np.arange(q.size)
+        for _ in range(_MOST_STEPS):
+            here = point[open_]
+            reached = self._reached(here, at[open_])
+            beyond = 1.0 - reached.probability
+            # So little beyond is rounding; there is nothing to follow.
+            resolved = beyond > _LEAST_BEYOND
+            excess = np.log(np.where(resolved, beyond, _LEAST_BEYOND)) - goal[open_]
+            low[open_] = np.where(excess > 0.0, here, low[open_])
+            high[open_] = np.where(excess > 0.0, high[open_], here)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                newton = here + excess * beyond / reached.density_per_s
+            bottom, top = low[open_], np.minimum(high[open_], 4.0 * here)
+            inside = resolved & (newton > bottom) & (newton < top)
+            settled = (np.abs(excess) <= _TOLERANCE) | (top - bottom <= _TOLERANCE * top)
+            following = np.where(inside, newton, 0.5 * (bottom + top))
+            point[open_] = np.where(settled, here, following)
+            open_ = open_[~settled]
+            if open_.size == 0:
+                break
+        return point
+
+    def _reached(self, x_s: Array, at: NDArray[np.intp]) -> _Reached:
+        """For pairs of a moment after arrival and the number of a setting."""
+        # The latency to the commit is the latency to the batch's end, less what comes after.
+        end = x_s + self._after_commit_s[at]
+        share = self._on_time[at]
+        seconds, passing = self._seconds_reached(
+            end, self._trigger_s[at], _Next(self._next.mean_s[at], self._next.log_sd[at])
+        )
+        seconds, passing = share * seconds, share * passing
+        stretched = np.flatnonzero(self._row_of_nodes[at] >= 0)
+        if stretched.size:
+            rows = self._row_of_nodes[at[stretched]]
+            weight = self._node_weight[rows]
+            following = _Next(self._node_next.mean_s[rows], self._node_next.log_sd[rows])
+            of_nodes = self._seconds_reached(
+                end[stretched, np.newaxis], self._node_interval_s[rows], following
+            )
+            seconds[stretched] += np.einsum("ij,ij->i", weight, of_nodes[0])
+            passing[stretched] += np.einsum("ij,ij->i", weight, of_nodes[1])
+        total = self._seconds[at]
+        return _Reached(np.clip(seconds / total, 0.0, 1.0), passing / total)
+
+    def _seconds_reached(self, x: Array, interval: Array, following: _Next) -> tuple[Array, Array]:
+        """Seconds of an interval whose rows are committed within ``x``, and how fast they grow."""
+        late_area, late = self._area(x, following)
+        early_area, early = self._area(x - interval, following)
+        return late_area - early_area, late - early
+
+    def _area(self, x: Array, following: _Next) -> tuple[Array, Array]:
+        """Integral of the duration's distribution function up to ``x`` (D3), and its value."""
+        mean, log_sd = following
+        with np.errstate(divide="ignore"):
+            score = np.log(np.maximum(x, 0.0) / mean) / log_sd + 0.5 * log_sd
+        value = self._ndtr(score)
+        # Far in the lower tail the difference of two tiny terms may come out below zero.
+        area = np.maximum(x * value - mean * self._ndtr(score - log_sd), 0.0)
+        return area, value
+
+    def _add_nodes(self, chosen: NDArray[np.intp]) -> None:
+        """Gauss-Legendre nodes over the normal score of a duration beyond the trigger."""
+        mean, trigger = self._mean_s[chosen], self._trigger_s[chosen]
+        log_sd = np.maximum(np.sqrt(np.log1p((self._sd_s[chosen] / mean) ** 2)), _NARROWEST_LOG_SD)
+        with np.errstate(divide="ignore"):
+            first = np.log(trigger / mean) / log_sd + 0.5 * log_sd
+        lowest = np.clip(first, -_FARTHEST_SCORE, _FARTHEST_SCORE)
+        # Rows see long intervals more often, which shifts their scores by the width.
+        highest = np.maximum(lowest, 0.0) + _FARTHEST_SCORE + log_sd
+        half = (0.5 * (highest - lowest))[:, np.newaxis]
+        score = lowest[:, np.newaxis] + half * (_NODE + 1.0)
+        width = log_sd[:, np.newaxis]
+        raw = half * _WEIGHT * np.exp(-0.5 * score * score)
+        raw_total = raw.sum(axis=-1)
+        scale = ndtr(-lowest) / np.where(raw_total > 0.0, raw_total, 1.0)
+        self._node_weight = raw * scale[:, np.newaxis]
+        self._node_interval_s = mean[:, np.newaxis] * np.exp(width * score - 0.5 * width * width)
+        self._node_next = self._state.next_duration(self._node_interval_s, chosen)
+
+
+class _Noise:
+    """How long a batch takes, by the interval that collected it."""
+
+    def __init__(self, state: SteadyState) -> None:
+        self._fixed_s = (state.fixed_s + state.burst_s).ravel()
+        self._inflation_ratio = state.inflation_ratio.ravel()
+        self._relative_noise = state.relative_noise.ravel()
+        self._additive_sd_s = state.additive_sd_s.ravel()
+        self._per_row_noise = state.per_row_noise.ravel()
+        self._count_noise_s = state.count_noise_s.ravel()
+
+    def next_duration(self, interval_s: Array, chosen: NDArray[np.intp] | slice) -> _Next:
+        def of(values: Array) -> Array:
+            picked = values[chosen]
+            return picked[:, np.newaxis] if interval_s.ndim == 2 else picked
+
+        work = of(self._inflation_ratio) * interval_s
+        mean = of(self._fixed_s) + work
+        variance = (
+            (of(self._relative_noise) * mean) ** 2
+            + of(self._additive_sd_s) ** 2
+            + (of(self._per_row_noise) * work) ** 2
+            + of(self._count_noise_s) * interval_s
+        )
+        log_sd = np.sqrt(np.log1p(variance / (mean * mean)))
+        return _Next(mean, np.maximum(log_sd, _NARROWEST_LOG_SD))
+
+
+def _blocks(size: int) -> list[slice]:
+    return [slice(begin, min(begin + _BLOCK, size)) for begin in range(0, size, _BLOCK)]
