@@ -10,9 +10,6 @@ from headway.models.batches.trigger_planning import (
     freerun_moments,
     highest_rate_noise_free_per_s,
     longest_trigger_noise_free_s,
-    rate_limited_is_stable,
-    recovery_capped_s,
-    recovery_uncapped,
     smallest_useful_trigger_s,
 )
 from headway.models.batches.tuple_latency import tuple_latency_quantile
@@ -82,61 +79,6 @@ def test_longest_trigger_meets_the_limit_and_no_longer_one_does() -> None:
     assert out_of_reach.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_a_cap_below_the_input_of_an_interval_is_unstable() -> None:
-    caps = np.array([9_999.0, 10_001.0])
-    assert rate_limited_is_stable(1000.0, caps, 10.0, 1.0, 1e-4).tolist() == [False, True]
-    # Free running, it takes more than lambda a / (1 - r) = 2000 rows.
-    assert rate_limited_is_stable(1000.0, np.array([1990.0, 2010.0]), 0.0, 1.0, 5e-4).tolist() == [
-        False,
-        True,
-    ]
-
-
-def test_golden_recovery() -> None:
-    recovery = recovery_uncapped(2.0, 0.6, 10.0, 300.0)
-    assert recovery == pytest.approx((8.0, 475.068), rel=1e-5)
-    assert recovery_uncapped(2.0, 0.6, 10.0, 9.0) == (0.0, 0.0)
-    assert recovery_uncapped(2.0, 0.0, 10.0, 90.0) == (1.0, 2.0)
-    assert recovery_uncapped(2.0, 0.9, 10.0, 300.0) == (np.inf, np.inf)
-
-
-def test_recovery_against_simulation() -> None:
-    trace = simulate_microbatch(
-        AffineDuration(2.0, 6e-4),
-        1000.0,
-        10.0,
-        num_batches=20,
-        num_warmup_batches=0,
-        seed=1,
-        dispersion=0.0,
-        initial_backlog_s=300.0,
-    )
-    # The first batch with no more than an interval's rows starts when recovery is over.
-    back = int(np.argmax(trace.interval_s <= 10.0 + 1e-9))
-    assert trace.duration_s[0] == pytest.approx(182.0)
-    assert back == 8
-    assert trace.start_s[back] == pytest.approx(475.068, abs=10.0)
-
-
-def test_capped_recovery_against_simulation() -> None:
-    time_s = float(recovery_capped_s(1000.0, 15_000.0, 10.0, 2.0, 6e-4, 300.0))
-    assert time_s == pytest.approx(825.0)
-    trace = simulate_microbatch(
-        AffineDuration(2.0, 6e-4),
-        1000.0,
-        10.0,
-        num_batches=200,
-        num_warmup_batches=0,
-        seed=1,
-        dispersion=0.0,
-        initial_backlog_s=300.0,
-        max_rows_per_trigger=15_000.0,
-    )
-    caught_up = trace.start_s[int(np.argmax(trace.num_backlog_rows <= 0.0))]
-    assert caught_up == pytest.approx(time_s, rel=0.06)
-    assert float(recovery_capped_s(2000.0, 15_000.0, 10.0, 2.0, 6e-4, 300.0)) == np.inf
-
-
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="fixed_s"):
         freerun_moments(0.0, 0.5, 0.1)
@@ -146,9 +88,3 @@ def test_refusals() -> None:
         highest_rate_noise_free_per_s(10.0, 1.01, 1.0, 1e-3)
     with pytest.raises(ValueError, match="per_row_s"):
         highest_rate_noise_free_per_s(10.0, 0.5, 1.0, 0.0)
-    with pytest.raises(ValueError, match="rate_per_s"):
-        rate_limited_is_stable(-1.0, 1.0, 1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="outage_s"):
-        recovery_uncapped(1.0, 0.5, 4.0, -1.0)
-    with pytest.raises(ValueError, match="outage_s"):
-        recovery_capped_s(1.0, 100.0, 4.0, 1.0, 0.0, -1.0)
