@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from headway.api import load_profile, plan, predict, profile, save_profile, survey
+    from headway.api import backtest, load_profile, plan, predict, profile, save_profile, survey
     from headway.domain import (
         Arrivals,
         Configuration,
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from headway.profiler.recording.recorder import record
 
 _HOMES = {
-    "headway.api": ("load_profile", "plan", "predict", "profile", "save_profile", "survey"),
+    "headway.api": (
+        "backtest",
+        "load_profile",
+        "plan",
+        "predict",
+        "profile",
+        "save_profile",
+        "survey",
+    ),
     "headway.domain": (
         "Arrivals",
         "Configuration",
@@ -47,6 +55,7 @@ __all__ = [
     "Prediction",
     "Target",
     "__version__",
+    "backtest",
     "load_profile",
     "plan",
     "predict",

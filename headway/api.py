@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from headway.domain import (
     ApplicationProfile,
     Arrivals,
+    Backtest,
     Configuration,
     JobProfile,
     Plan,
@@ -166,6 +167,40 @@ def survey(
             read.tell("writing tables")
             written = write_tables(read.events, tables)
         return Survey(logs=found, failures=read.failures, tables=written)
+
+
+def backtest(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> Backtest:
+    """How right the models are about a job: fitted on part of its logs, judged on the rest.
+
+    Parameters are those of :func:`profile`. Where the logs hold runs at several settings, each
+    setting is predicted from the runs at the others, else the later half of each run from the
+    earlier half.
+
+    Raises
+    ------
+    EventLogError
+        If no log can be read, or holds too little to leave a part of it out.
+    InputError
+        If the logs hold several different jobs.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    from headway.profiler.collect import collect
+    from headway.profiler.streaming.backtest import backtest as judged
+
+    with _read(sources, master, session, progress) as read:
+        collected = collect(read.events, read.tell)
+        read.tell("fitting and predicting")
+        found = judged(collected, read.logs, queries, __version__)
+        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+        return replace(found, notes=(*found.notes, *not_read))
 
 
 def _read(

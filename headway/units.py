@@ -215,10 +215,10 @@ def counted(number: int, thing: str, things: str = "") -> str:
 
     Examples
     --------
-    >>> counted(1, "job"), counted(2, "job"), counted(0, "batch", "batches")
-    ('1 job', '2 jobs', '0 batches')
+    >>> counted(1, "job"), counted(12000, "job"), counted(0, "batch", "batches")
+    ('1 job', '12,000 jobs', '0 batches')
     """
-    return f"{number} {thing if number == 1 else things or thing + 's'}"
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def spark_trigger_text(trigger_s: float) -> str:

@@ -17,6 +17,7 @@ _COMMANDS = {
     "demo": ("headway.cli.demo", "Run a real streaming query, plan it, and check the promise."),
     "profile": ("headway.cli.profile", "Event logs -> a job profile."),
     "predict": ("headway.cli.predict", "Latency of a profiled job at a setting."),
+    "backtest": ("headway.cli.backtest", "How right the models are about a job, by its logs."),
     "plan": ("headway.cli.plan", "Fewest nodes that keep a latency target, and the Spark conf."),
 }
 _INTERRUPTED = 130

@@ -36,6 +36,17 @@ def _duration_s(text: str) -> float:
     return 0.0 if text.strip() == "0" else parse_duration_s(text)
 
 
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        ratio = -1.0
+    if not 0.0 < ratio < float("inf"):
+        raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
+    return ratio
+
+
+PERCENT = _Parsed("share", _ratio)
 RATE = _Parsed("rate", parse_rate_per_s)
 DURATION = _Parsed("duration", _duration_s)
 TARGET = _Parsed("target", Target.parse)

@@ -17,6 +17,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
+from headway.domain.backtest import Backtest, HeldOut
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
 from headway.domain.plan import Applies, Change, FrontierPoint, Plan, Rejection
@@ -46,6 +47,7 @@ __all__ = [
     "ApplicationProfile",
     "Applies",
     "Arrivals",
+    "Backtest",
     "Change",
     "Cluster",
     "Configuration",
@@ -56,6 +58,7 @@ __all__ = [
     "DurationNoise",
     "EventTimeWindow",
     "FrontierPoint",
+    "HeldOut",
     "Interval",
     "JobProfile",
     "LatencyDistribution",

@@ -12,7 +12,8 @@ from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.streaming.summarize import NO_EVENT, application_of, listed, summarize
+from headway.profiler.streaming.job_runs import NO_EVENT, listed
+from headway.profiler.streaming.summarize import application_of, summarize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

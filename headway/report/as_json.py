@@ -121,15 +121,21 @@ def _latency(
 ) -> dict[str, object] | None:
     if distribution is None or not prediction.stable:
         return None
+    return measured_json(distribution) | {
+        "interval90": {
+            "mean": _interval(distribution.interval90_mean_s),
+            "p99": _interval(distribution.interval90_p99_s),
+        },
+    }
+
+
+def measured_json(distribution: LatencyDistribution) -> dict[str, object]:
+    """Something measured, as data for :func:`json_text`; numbers as in a prediction."""
     return {
         "mean": _number(distribution.mean_s),
         "p50": _number(distribution.p50_s),
         "p95": _number(distribution.p95_s),
         "p99": _number(distribution.p99_s),
-        "interval90": {
-            "mean": _interval(distribution.interval90_mean_s),
-            "p99": _interval(distribution.interval90_p99_s),
-        },
     }
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from headway.domain import Plan
 from headway.report.comparison import ComparedFigure, ComparisonRow
-from headway.report.wording import brief_setting_text, counted, interval_text, percent
-from headway.units import format_duration, format_rate
+from headway.report.wording import brief_setting_text, interval_text, percent
+from headway.units import counted, format_duration, format_rate
 
 _MOST_COLOURS = 8
 _MOST_TICKS = 6

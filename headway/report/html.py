@@ -15,7 +15,6 @@ from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
     caution_text,
-    counted,
     facts,
     headline,
     interval_text,
@@ -29,7 +28,7 @@ from headway.report.wording import (
     statistics_s,
     trigger_words,
 )
-from headway.units import format_duration, format_rate
+from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -15,7 +15,7 @@ from headway.domain import (
     Prediction,
     Rejection,
 )
-from headway.units import format_duration, format_rate, spark_trigger_text
+from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
 APPLIES = {
     Applies.RESTART: "when the query restarts",
@@ -27,17 +27,6 @@ METRIC_NAMES = {
     Metric.BATCH: "batch duration",
     Metric.WINDOW: "window latency",
 }
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and its noun.
-
-    Examples
-    --------
-    >>> counted(1, "node"), counted(12000, "node")
-    ('1 node', '12,000 nodes')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(ratio: float) -> str:

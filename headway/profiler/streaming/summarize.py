@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,43 +14,26 @@ from headway.domain import (
     DurationNoise,
     JobProfile,
     ObservedSetting,
-    QueryShape,
     Share,
 )
-from headway.errors import EventLogError, InputError
-from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.plan_text import read_plan
 from headway.profiler.redaction import allowed_properties, redact
 from headway.profiler.streaming.arrivals import observed_arrivals
-from headway.profiler.streaming.fit import DurationFit, common_signature, fit_duration
+from headway.profiler.streaming.fit import DurationFit, fit_duration
+from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
 from headway.profiler.streaming.observations import (
     observe_memory,
     observe_stage,
     observe_state,
     pins_of,
 )
-from headway.profiler.streaming.runs import LEAST_BATCHES, query_label, steady_part
+from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.samples import QueryRun
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
-
-_LEAST_ID_PREFIX = 8
-_MOST_LISTED = 8
-NO_EVENT = 'no Spark event in it; expected JSON lines with an "Event" field'
-# A number that stands alone, as in "rowsPerSecond=5000": a setting, not part of a name.
-_SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
-
-
-class RunKey(NamedTuple):
-    """One run of a query; a restart from the checkpoint keeps the query's id, not the run's."""
-
-    app: int
-    query_id: str
-    run_id: str
+    pass
 
 
 def summarize(
@@ -82,35 +63,24 @@ def summarize(
     InputError
         If ``queries`` names none, or the queries found are different jobs.
     """
-    names = {number: log.name for number, log in event_logs.items()}
-    notes = list(_require_streaming(logs, names))
-    chosen = _choose_queries(
-        _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
-    )
-    stage_runs = _stages_by_run(logs.stage_runs, chosen)
-    runs = []
-    for key, reports in chosen.items():
-        facts = logs.applications[key.app]
-        plan = read_plan(facts.plans.get(key.run_id, ""))
-        part = steady_part(reports, stage_runs[key], facts, plan, names[key.app])
-        notes += part.notes
-        if part.run is not None:
-            runs.append(part.run)
-    _require_runs(runs, list(names.values()), notes)
-    runs.sort(key=lambda run: run.batches[0].started_s)
-    _require_one_job(runs, notes, chosen_by_name=bool(queries))
-    runs = _same_stages(runs, notes)
-    _require_runs(runs, list(names.values()), notes)
+    return profile_of(runs_of_job(logs, event_logs, queries), logs, event_logs, version)
+
+
+def profile_of(
+    job: JobRuns, logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
+) -> JobProfile:
+    """Fit one profile to runs of one job, from the same logs; parameters as of `summarize`."""
+    runs, notes = job.runs, list(job.notes)
     fit = fit_duration(runs)
     last = runs[-1]
     of_each = each_application(logs)
-    apps = sorted({key.app for key in chosen})
     coverage = together(
-        coverage_of(logs.applications[app], of_each[app].batches, event_logs[app]) for app in apps
+        coverage_of(logs.applications[app], of_each[app].batches, event_logs[app])
+        for app in job.apps
     )
     return JobProfile(
         headway_version=version,
-        applications=tuple(application_of(logs.applications[app]) for app in apps),
+        applications=tuple(application_of(logs.applications[app]) for app in job.apps),
         shape=last.shape,
         arrivals=Arrivals(rate_per_s=last.rate_per_s, dispersion_ratio=_dispersion_ratio(runs)),
         driver_phases=fit.driver_phases,
@@ -175,177 +145,6 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
     )
 
 
-def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterator[str]:
-    """Notes on the logs without a streaming query, if others have one."""
-    streaming = {row["app"] for row in logs.batches}
-    without = []
-    for app, name in names.items():
-        facts = logs.applications.get(app)
-        if facts is None or not facts.has_events:
-            without.append(f"{name}: {NO_EVENT}")
-        elif app not in streaming:
-            without.append(
-                f"{name}: a Spark log with {facts.count(schema.TASK_END).num_lines} tasks but no "
-                "streaming query; expected progress events of a Structured Streaming query"
-            )
-    if not streaming:
-        raise EventLogError("; ".join(without[:_MOST_LISTED]))
-    yield from (f"left out: {why}" for why in without)
-
-
-def _by_run(batches: Sequence[Row]) -> dict[RunKey, list[Row]]:
-    by_run: dict[RunKey, list[Row]] = defaultdict(list)
-    for row in batches:
-        by_run[RunKey(row["app"], row["query_id"], row["run_id"] or "")].append(row)
-    # In order of log and time, so that messages and choices do not hang on Spark's order.
-    return {
-        key: by_run[key]
-        for key in sorted(
-            by_run,
-            key=lambda key: (
-                key.app,
-                min(row["started_s"] or 0.0 for row in by_run[key]),
-                key.query_id,
-                key.run_id,
-            ),
-        )
-    }
-
-
-def _without_copies(by_run: dict[RunKey, list[Row]], notes: list[str]) -> dict[RunKey, list[Row]]:
-    """Runs that stand in several logs, which are then copies, once: the longest of them."""
-    longest: dict[tuple[str, str], RunKey] = {}
-    for key, reports in by_run.items():
-        # Without a run id each log has runs of its own.
-        name = (key.query_id, key.run_id or f"log {key.app}")
-        known = longest.setdefault(name, key)
-        if known != key:
-            notes.append(
-                f"query {query_label(key.query_id, reports[0]['query_name'])}: the same run stands "
-                "in two logs; one of them is used"
-            )
-            if len(reports) > len(by_run[known]):
-                longest[name] = key
-    kept = set(longest.values())
-    return {key: reports for key, reports in by_run.items() if key in kept}
-
-
-def _choose_queries(
-    by_run: dict[RunKey, list[Row]], queries: Sequence[str], log_names: Sequence[str]
-) -> dict[RunKey, list[Row]]:
-    if not queries:
-        return by_run
-    chosen: dict[RunKey, list[Row]] = {}
-    for wanted in queries:
-        matches = {
-            key: reports
-            for key, reports in by_run.items()
-            if wanted in (key.query_id, reports[0]["query_name"])
-            or (len(wanted) >= _LEAST_ID_PREFIX and key.query_id.startswith(wanted))
-        }
-        if not matches:
-            known = dict.fromkeys(
-                query_label(key.query_id, reports[0]["query_name"])
-                for key, reports in by_run.items()
-            )
-            raise InputError(
-                f"--query {wanted!r}: no such query in {listed(log_names)}; "
-                f"it holds {listed(known)}"
-            )
-        chosen |= matches
-    return chosen
-
-
-def _stages_by_run(stage_runs: Sequence[Row], runs: Iterable[RunKey]) -> dict[RunKey, list[Row]]:
-    """Stages by the run whose batch they belong to."""
-    runs_of: dict[tuple[int, str], list[RunKey]] = defaultdict(list)
-    for key in runs:
-        runs_of[key.app, key.query_id].append(key)
-    by_run: dict[RunKey, list[Row]] = defaultdict(list)
-    for row in stage_runs:
-        candidates = runs_of.get((row["app"], row["query_id"]), [])
-        # A query gives its jobs its run's id as group; only the job's own code can change that.
-        owners = [key for key in candidates if key.run_id == row["run_id"]]
-        for key in owners or candidates[:1]:
-            by_run[key].append(row)
-    return by_run
-
-
-def _require_runs(runs: Sequence[QueryRun], log_names: Sequence[str], notes: Sequence[str]) -> None:
-    if not runs:
-        raise EventLogError(
-            f"{listed(log_names)}: no query left to profile: {'; '.join(notes[:_MOST_LISTED])}; "
-            "let the query run for some minutes and profile that log"
-        )
-
-
-def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_name: bool) -> None:
-    """Queries that read, keep or write other things are other jobs, however alike their stages."""
-    jobs: dict[QueryShape, list[str]] = defaultdict(list)
-    for run in runs:
-        jobs[_what_it_does(run.shape)].append(query_label(run.query_id, run.query_name))
-    if len(jobs) > 1:
-        described = [
-            f"{listed(dict.fromkeys(labels))} ({listed(shape.sources)} to {shape.sink})"
-            for shape, labels in jobs.items()
-        ]
-        if not chosen_by_name:
-            raise InputError(
-                f"the queries are different jobs: {listed(described)}; "
-                "choose the runs of one job with --query"
-            )
-        notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
-    names = dict.fromkeys(run.query_name for run in runs)
-    if len(names) > 1 and not chosen_by_name:
-        labels = dict.fromkeys(query_label(run.query_id, run.query_name) for run in runs)
-        notes.append(
-            f"taken as runs of one job, since they look alike: {listed(labels)}; "
-            "--query would choose"
-        )
-
-
-def _what_it_does(shape: QueryShape) -> QueryShape:
-    """The shape without what differs between runs of a job: settings and state size."""
-    return replace(
-        shape,
-        sources=tuple(_SETTING.sub("#", source) for source in shape.sources),
-        sink=_SETTING.sub("#", shape.sink),
-        state_rows=0,
-        # A watermark shows from the first batch that advanced it.
-        watermarked=False,
-    )
-
-
-def _same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
-    """Runs reduced to batches of one signature; runs of mostly others are another job."""
-    signature = common_signature(runs)
-    kept, others = [], []
-    for run in runs:
-        label = query_label(run.query_id, run.query_name)
-        batches = tuple(batch for batch in run.batches if batch.signature == signature)
-        num_others = len(run.batches) - len(batches)
-        if len(runs) > 1 and len(batches) < num_others:
-            others.append(label)
-            continue
-        if len(batches) < LEAST_BATCHES:
-            notes.append(
-                f"query {label}: left out, its batches run different stages and only "
-                f"{len(batches)} of {len(run.batches)} the most frequent ones"
-            )
-            continue
-        if num_others:
-            notes.append(f"query {label}: {num_others} batches with other stages left out")
-        kept.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
-    if others:
-        usual = [query_label(run.query_id, run.query_name) for run in kept]
-        raise InputError(
-            f"the queries are different jobs: {listed(dict.fromkeys(others))} run other stages "
-            f"than {listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
-            "choose the runs of one job with --query"
-        )
-    return kept
-
-
 def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
     rows = [batch.num_rows for batch in run.batches]
     durations_s = np.array([batch.duration_s for batch in run.batches])
@@ -377,10 +176,3 @@ def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> tuple[str, ...]:
                 "(drift, or load of others)"
             )
     return tuple(notes)
-
-
-def listed(names: Iterable[str]) -> str:
-    """The first names in words, and how many more there are."""
-    every = list(names)
-    more = f" and {len(every) - _MOST_LISTED} more" if len(every) > _MOST_LISTED else ""
-    return ", ".join(every[:_MOST_LISTED]) + more

@@ -1,0 +1,82 @@
+"""How right predictions were about runs they were not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from headway.domain.prediction import LatencyDistribution, Prediction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """One run that was left out of the fit: as predicted, and as its batches were.
+
+    The observed latency is that of its rows, had they arrived evenly between batches.
+    """
+
+    label: str
+    num_batches: int
+    prediction: Prediction
+    observed_latency: LatencyDistribution
+    observed_duration: LatencyDistribution
+
+    @property
+    def mean_error_ratio(self) -> float | None:
+        """Predicted over observed mean latency, less one; None where called unstable."""
+        predicted = self.prediction.tuple_latency
+        return None if predicted is None else predicted.mean_s / self.observed_latency.mean_s - 1
+
+    @property
+    def p99_error_ratio(self) -> float | None:
+        """Predicted over observed p99 of the latency, less one; None where called unstable."""
+        predicted = self.prediction.tuple_latency
+        return None if predicted is None else predicted.p99_s / self.observed_latency.p99_s - 1
+
+    @property
+    def intervals_held(self) -> tuple[bool, bool] | None:
+        """Whether the 90 % intervals of mean and p99 held what was observed."""
+        predicted = self.prediction.tuple_latency
+        if predicted is None or not (predicted.interval90_mean_s and predicted.interval90_p99_s):
+            return None
+        mean, p99 = predicted.interval90_mean_s, predicted.interval90_p99_s
+        return (
+            mean.low <= self.observed_latency.mean_s <= mean.high,
+            p99.low <= self.observed_latency.p99_s <= p99.high,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backtest:
+    """Held-out runs in the order of time; ``rule`` says what was fitted and what was left out."""
+
+    rule: str
+    runs: tuple[HeldOut, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_called_unstable(self) -> int:
+        """Runs that ended, though the prediction says their backlog grows."""
+        return sum(run.prediction.tuple_latency is None for run in self.runs)
+
+    @property
+    def median_mean_error_ratio(self) -> float | None:
+        """Median size of the errors of the mean; None where no run was called stable."""
+        return _median_size([run.mean_error_ratio for run in self.runs])
+
+    @property
+    def median_p99_error_ratio(self) -> float | None:
+        """Median size of the errors of the p99; None where no run was called stable."""
+        return _median_size([run.p99_error_ratio for run in self.runs])
+
+    @property
+    def intervals_held(self) -> tuple[int, int]:
+        """How many of the 90 % intervals held, and how many there were."""
+        held = [one for run in self.runs for one in run.intervals_held or ()]
+        return sum(held), len(held)
+
+
+def _median_size(errors: Sequence[float | None]) -> float | None:
+    sizes = [abs(error) for error in errors if error is not None]
+    return median(sizes) if sizes else None

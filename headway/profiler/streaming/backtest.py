@@ -1,0 +1,169 @@
+"""Runs of a job -> how right the models are about those left out of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import Arrivals, Backtest, HeldOut, JobProfile, LatencyDistribution
+from headway.errors import EventLogError
+from headway.models.arrays import Array
+from headway.models.batches.tuple_latency import (
+    empirical_latency_mean,
+    empirical_latency_quantile,
+)
+from headway.models.job.predict import predict
+from headway.models.job.setting import AFTER_COMMIT_PHASES
+from headway.profiler.collect import CollectedLogs
+from headway.profiler.logs.sources import EventLog
+from headway.profiler.streaming.job_runs import runs_of_job
+from headway.profiler.streaming.runs import LEAST_BATCHES, query_label
+from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.summarize import profile_of
+
+_SAME_RATE_RATIO = 1.1
+_QUANTILES = (0.5, 0.95, 0.99)
+BY_SETTING = "each setting predicted from the runs at all other settings"
+BY_TIME = "the later half of each run predicted from the earlier half: one setting only"
+
+
+class _Fold(NamedTuple):
+    """Runs that are fitted, and runs that are then predicted."""
+
+    fitted: tuple[QueryRun, ...]
+    held_out: tuple[QueryRun, ...]
+
+
+def backtest(
+    logs: CollectedLogs,
+    event_logs: Mapping[int, EventLog],
+    queries: Sequence[str],
+    version: str,
+) -> Backtest:
+    """Predict runs of a job from other runs of it.
+
+    Parameters
+    ----------
+    logs : CollectedLogs
+        From :func:`headway.profiler.collect.collect`.
+    event_logs : mapping of int to EventLog
+        The logs by number.
+    queries : sequence of str
+        As of :func:`headway.profiler.streaming.summarize.summarize`.
+    version : str
+        The Headway version that fits.
+
+    Raises
+    ------
+    EventLogError
+        If there is nothing to profile, or too little to leave a part of it out.
+    InputError
+        If the queries are different jobs.
+    """
+    job = runs_of_job(logs, event_logs, queries)
+    by_setting = _settings(job.runs)
+    rule = BY_SETTING if len(by_setting) > 1 else BY_TIME
+    folds = list(_without_each(by_setting) if len(by_setting) > 1 else _halves(job.runs))
+    judged = []
+    for fold in folds:
+        profile = profile_of(replace(job, runs=fold.fitted, notes=()), logs, event_logs, version)
+        judged += [(run.batches[0].started_s, _judged(run, profile)) for run in fold.held_out]
+    judged.sort(key=lambda placed: placed[0])
+    return Backtest(rule=rule, runs=tuple(run for _, run in judged), notes=job.notes)
+
+
+def _settings(runs: Sequence[QueryRun]) -> list[list[QueryRun]]:
+    """Runs by what they ran at: the same configuration, and rates a tenth apart at most."""
+    settings: list[list[QueryRun]] = []
+    for run in runs:
+        for setting in settings:
+            ratio = run.rate_per_s / setting[0].rate_per_s
+            if (
+                run.configuration == setting[0].configuration
+                and max(ratio, 1.0 / ratio) <= _SAME_RATE_RATIO
+            ):
+                setting.append(run)
+                break
+        else:
+            settings.append([run])
+    return settings
+
+
+def _without_each(settings: Sequence[Sequence[QueryRun]]) -> Iterator[_Fold]:
+    for place, left_out in enumerate(settings):
+        others = [run for setting in (*settings[:place], *settings[place + 1 :]) for run in setting]
+        others.sort(key=lambda run: run.batches[0].started_s)
+        yield _Fold(tuple(others), tuple(left_out))
+
+
+def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
+    """All earlier halves against all later ones."""
+    if any(len(run.batches) < 2 * LEAST_BATCHES for run in runs):
+        raise EventLogError(
+            f"{len(runs)} run(s) at one setting, with {min(len(run.batches) for run in runs)} "
+            f"steady batches: expected {2 * LEAST_BATCHES} to fit on half of them, or runs at "
+            "several settings; name more logs"
+        )
+    halves = [(run, len(run.batches) // 2) for run in runs]
+    yield _Fold(
+        tuple(_part(run, run.batches[:middle]) for run, middle in halves),
+        tuple(_part(run, run.batches[middle:]) for run, middle in halves),
+    )
+
+
+def _part(run: QueryRun, batches: Sequence[BatchSample]) -> QueryRun:
+    """Some of a run's batches, at the rate at which their own rows arrived."""
+    timed = [batch for batch in batches if batch.interval_s is not None]
+    seconds = sum(batch.interval_s or 0.0 for batch in timed)
+    rows = sum(batch.num_rows for batch in timed)
+    rate_per_s = rows / seconds if rows > 0 and seconds > 0 else run.rate_per_s
+    return replace(run, batches=tuple(batches), rate_per_s=rate_per_s)
+
+
+def _judged(run: QueryRun, profile: JobProfile) -> HeldOut:
+    prediction = predict(
+        profile,
+        run.configuration,
+        Arrivals(rate_per_s=run.rate_per_s, dispersion_ratio=profile.arrivals.dispersion_ratio),
+        jvm_age_s=float(np.mean([batch.jvm_age_s for batch in run.batches])),
+    )
+    durations_s = np.array([batch.duration_s for batch in run.batches])
+    return HeldOut(
+        label=query_label(run.query_id, run.query_name),
+        num_batches=len(run.batches),
+        prediction=prediction,
+        observed_latency=_observed_latency(run),
+        observed_duration=_distribution(
+            float(durations_s.mean()), np.quantile(durations_s, _QUANTILES)
+        ),
+    )
+
+
+def _observed_latency(run: QueryRun) -> LatencyDistribution:
+    """Of the rows, from the batches: theory.md (B7). No row waits for what follows the commit."""
+    timed = [batch for batch in run.batches if batch.interval_s is not None]
+    if not timed:
+        raise EventLogError(
+            f"query {query_label(run.query_id, run.query_name)}: no two batches in a row on "
+            "record, so what its rows waited for is unknown; profile a log without gaps"
+        )
+    intervals_s = np.array([batch.interval_s for batch in timed], dtype=np.float64)
+    to_commit_s = np.array(
+        [
+            batch.duration_s - sum(batch.phases_s.get(name, 0.0) for name in AFTER_COMMIT_PHASES)
+            for batch in timed
+        ]
+    )
+    to_commit_s = np.maximum(to_commit_s, 0.0)
+    return _distribution(
+        empirical_latency_mean(intervals_s, to_commit_s),
+        empirical_latency_quantile(np.array(_QUANTILES), intervals_s, to_commit_s),
+    )
+
+
+def _distribution(mean_s: float, quantiles_s: Array) -> LatencyDistribution:
+    p50_s, p95_s, p99_s = (float(value) for value in quantiles_s)
+    return LatencyDistribution(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)

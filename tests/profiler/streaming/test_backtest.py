@@ -1,0 +1,111 @@
+"""Runs left out of the fit are predicted, and what is said of it is what was observed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import headway
+from headway.cli.main import run
+from headway.domain import Backtest
+from headway.errors import EventLogError
+from headway.profiler.streaming.backtest import BY_SETTING, BY_TIME
+from headway.report.as_json import json_text
+from headway.report.backtest import backtest_json, backtest_text
+from tests.profiler.event_log import EPOCH_S, AppLog, Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SLOW = Query(name="orders", rate_per_s=5_000.0, trigger_s=2.0, seed=1)
+SETTINGS = (
+    SLOW,
+    replace(SLOW, rate_per_s=20_000.0, trigger_s=1.0, started_s=EPOCH_S + 200, seed=2),
+    replace(SLOW, rate_per_s=15_000.0, trigger_s=2.0, started_s=EPOCH_S + 400, seed=3),
+    replace(SLOW, rate_per_s=15_300.0, trigger_s=2.0, started_s=EPOCH_S + 600, seed=4),
+    replace(SLOW, rate_per_s=9_000.0, trigger_s=1.0, started_s=EPOCH_S + 800, seed=5),
+)
+
+
+def written(folder: Path, *queries: Query) -> Path:
+    log = AppLog(app_id="app-1", executors=(4,))
+    for query in queries:
+        log.add(query)
+    path = folder / "app-1"
+    path.write_text("\n".join(log.lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def by_setting(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backtest:
+    path = written(tmp_path_factory.mktemp("logs"), *SETTINGS)
+    return headway.backtest(path, session=spark)
+
+
+def test_each_setting_is_predicted_from_the_others(by_setting: Backtest) -> None:
+    assert by_setting.rule == BY_SETTING
+    assert len(by_setting.runs) == len(SETTINGS)
+    rates = [run.prediction.arrivals.rate_per_s for run in by_setting.runs]
+    assert rates == pytest.approx([query.rate_per_s for query in SETTINGS], rel=0.02)
+    mean, p99 = by_setting.median_mean_error_ratio, by_setting.median_p99_error_ratio
+    assert mean is not None
+    assert p99 is not None
+    # The costs are linear and the noise is 2 %: what is left is chance.
+    assert mean < 0.03
+    assert p99 < 0.05
+    held, num_intervals = by_setting.intervals_held
+    assert num_intervals == 2 * len(SETTINGS)
+    assert held == num_intervals
+
+
+def test_repeats_of_a_setting_are_left_out_together(spark: SparkSession, tmp_path: Path) -> None:
+    # With its repeat in the fit the slow machine of the last two runs would be known.
+    slow = [replace(query, slowness=1.5) for query in SETTINGS[2:4]]
+    found = headway.backtest(written(tmp_path, *SETTINGS[:2], *slow), session=spark)
+    errors = [one.mean_error_ratio for one in found.runs[2:]]
+    assert all(error is not None and error < -0.1 for error in errors)
+
+
+def test_one_setting_is_split_in_time(spark: SparkSession, tmp_path: Path) -> None:
+    found = headway.backtest(written(tmp_path, SETTINGS[1]), session=spark)
+    assert found.rule == BY_TIME
+    (only,) = found.runs
+    assert only.num_batches < SETTINGS[1].num_batches / 2 + 1
+    assert only.mean_error_ratio == pytest.approx(0.0, abs=0.03)
+
+
+def test_too_little_to_leave_a_part_out_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = written(tmp_path, replace(SLOW, num_batches=9))
+    with pytest.raises(EventLogError, match="expected 10 to fit on half of them"):
+        headway.backtest(path, session=spark)
+
+
+def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
+    text = backtest_text(by_setting)
+    assert text.startswith(BY_SETTING)
+    assert "5 runs left out; median error of the mean" in text
+    assert "10 of 10 90 % intervals held" in " ".join(text.split())
+    found = json.loads(json_text(backtest_json(by_setting)))
+    assert found["schema"] == "headway.backtest/v1"
+    assert found["intervals90_held"] == 10
+    assert len(found["runs"]) == 5
+    first = found["runs"][0]
+    predicted = first["predicted"]["tuple_latency_s"]["mean"]
+    observed = first["observed_tuple_latency_s"]["mean"]
+    assert predicted / observed - 1 == pytest.approx(first["error_mean"], abs=1e-4)
+
+
+def test_the_gate(
+    by_setting: Backtest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("headway.api.backtest", lambda *_, **__: by_setting)
+    assert run(["backtest", "log"]) == 0
+    assert run(["backtest", "log", "--max-error", "20%"]) == 0
+    assert run(["backtest", "log", "--max-error", "0.00001"]) == 4
+    capsys.readouterr()
+    assert run(["backtest", "log", "--max-error", "a lot"]) == 2
+    assert "expected e.g. 15%" in capsys.readouterr().err
