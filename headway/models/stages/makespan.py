@@ -104,6 +104,55 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
     return np.maximum(1.0, tasks / cores)
 
 
+def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
+    r"""Mean time from which on a core is free for whatever comes after the stage.
+
+    Parameters
+    ----------
+    num_tasks : int, >= 1
+        Tasks of the stage. [-]
+    num_cores : int, >= 1
+        Cores, all free at the start. [-]
+    cv : float, 0 to 10
+        Coefficient of variation of one task time, as in `makespan_moments`. [-]
+
+    Returns
+    -------
+    float
+        In units of the mean task time; 0 if there are more cores than tasks. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (M3), (M5): the start of a further task, which does not depend on how long that takes.
+
+    Examples
+    --------
+    >>> mean_first_idle(25, 8, 0.0), mean_first_idle(7, 8, 0.3)
+    (3.0, 0.0)
+    """
+    mean = makespan_moments(num_tasks, num_cores, cv).mean  # also checks the arguments
+    return min(_cached_first_idle(int(num_tasks), int(num_cores), float(f"{cv:.2e}")), mean)
+
+
+@lru_cache(maxsize=65536)
+def _cached_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
+    if num_tasks < num_cores or num_cores == 1 or cv == 0.0:
+        return float(num_tasks // num_cores)
+    if cv < _SMALLEST_CV:
+        waves = num_tasks // num_cores
+        at_smallest = _cached_first_idle(num_tasks, num_cores, _SMALLEST_CV)
+        return waves + cv / _SMALLEST_CV * (at_smallest - waves)
+    if _cores_are_desynchronised(num_tasks + 1, num_cores, cv):
+        return (num_tasks - (num_cores - 1) * (1.0 + cv * cv) / 2.0) / num_cores
+    completions = _Completions.of_one_core(num_tasks + 1, num_cores, cv)
+    return _last_start(completions, num_tasks + 1, num_cores)[0]
+
+
 @lru_cache(maxsize=65536)
 def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
     if cv == 0.0:

@@ -1,0 +1,226 @@
+"""Parts of a latency on one lattice: uniform waits, waits known by moments, coarser steps."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammainc, gammaincinv
+
+from headway.models.arrays import Array, Numeric
+from headway.models.queues.lattice import LatticeLaw, lattice_law
+from headway.models.queues.queueing import WaitMoments
+
+_NEGLIGIBLE = 1e-9
+_SMALLEST_SCV = 1e-8  # of a positive wait: below, it is a constant to any step
+
+
+def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
+    r"""A time that is uniform from 0 to a width.
+
+    Parameters
+    ----------
+    width_s : float, >= 0
+        Longest time; 0 is no time at all. [s]
+    step_s : float, > 0
+        Step of the lattice. [s]
+
+    Returns
+    -------
+    LatticeLaw
+        On multiples of ``step_s``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range; as `LatticeTooLongError`, if a million steps do not
+        hold the width.
+
+    Notes
+    -----
+    theory.md (V5).
+
+    Examples
+    --------
+    >>> uniform_law(1.0, 0.5).probability
+    array([0.25, 0.5 , 0.25])
+    """
+    if not (np.isfinite(width_s) and width_s >= 0.0):
+        raise ValueError(f"width_s must be finite and not negative, got {width_s}")
+    if width_s == 0.0:
+        return LatticeLaw(step_s=step_s, lowest_index=0, probability=np.ones(1))
+    return lattice_law(lambda time: np.clip(time / width_s, 0.0, 1.0), step_s, 0.0, width_s)
+
+
+def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
+    r"""A wait of which moments are known: zero, or a gamma.
+
+    Parameters
+    ----------
+    wait : WaitMoments
+        Of one queue, finite.
+    step_s : float, > 0
+        Step of the lattice. [s]
+
+    Returns
+    -------
+    LatticeLaw
+        On multiples of ``step_s``.
+
+    Raises
+    ------
+    ValueError
+        If the moments are not finite or negative; as `LatticeTooLongError`, if a million steps do
+        not hold the wait.
+
+    Notes
+    -----
+    theory.md (Q15).
+
+    Examples
+    --------
+    >>> law = zero_or_gamma_law(WaitMoments(np.array(1.0), np.array(3.0), np.array(0.5)), 0.01)
+    >>> law.mean_s, law.variance_s2, float(law.probability[0])
+    (1.0, 3.0, 0.50)
+    """
+    mean, variance, prob = (float(value) for value in wait)
+    if not (0.0 <= mean < np.inf and 0.0 <= variance < np.inf and 0.0 <= prob <= 1.0):
+        raise ValueError("the moments of the wait must be finite and not negative")
+    if mean <= _NEGLIGIBLE * step_s or prob == 0.0:
+        return LatticeLaw(step_s=step_s, lowest_index=0, probability=np.ones(1))
+    centre = mean / prob
+    scv = max(variance / (prob * centre * centre) - (1.0 - prob), _SMALLEST_SCV)
+
+    shape = 1.0 / scv
+
+    def positive(time: Array) -> Array:
+        return np.asarray(gammainc(shape, np.maximum(time, 0.0) / (centre * scv)))
+
+    highest_s = centre * scv * float(gammaincinv(shape, 1.0 - _NEGLIGIBLE))
+    law = lattice_law(positive, step_s, 0.0, max(highest_s, step_s))
+    probability = prob * law.probability
+    probability[-law.lowest_index] += 1.0 - prob
+    return LatticeLaw(step_s=step_s, lowest_index=law.lowest_index, probability=probability)
+
+
+def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
+    r"""A law on another step: each time is shared by its two neighbours, so the mean is kept.
+
+    Parameters
+    ----------
+    law : LatticeLaw
+        On any step.
+    step_s : float, > 0
+        Step to bring it to, best a longer one. [s]
+
+    Returns
+    -------
+    LatticeLaw
+        On multiples of ``step_s``; its variance is larger by at most ``step_s**2 / 4``.
+
+    Raises
+    ------
+    ValueError
+        If ``step_s`` is not positive.
+
+    Notes
+    -----
+    theory.md (Q16).
+
+    Examples
+    --------
+    >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))
+    >>> on_step(fine, 2.0).probability
+    array([0.375, 0.5  , 0.125])
+    """
+    if not (np.isfinite(step_s) and step_s > 0.0):
+        raise ValueError(f"step_s must be positive, got {step_s}")
+    if step_s == law.step_s:
+        return law
+    position = law.time_s / step_s
+    lowest = int(np.floor(position[0] + _NEGLIGIBLE))
+    position = np.maximum(position - lowest, 0.0)
+    below = np.floor(position)
+    share = position - below
+    index = below.astype(np.int64)
+    mass = np.zeros(int(index[-1]) + 2)
+    mass += np.bincount(index, law.probability * (1.0 - share), int(index[-1]) + 2)
+    mass += np.bincount(index + 1, law.probability * share, int(index[-1]) + 2)
+    return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=np.trim_zeros(mass, "b"))
+
+
+def largest_of(law: LatticeLaw, num_values: int) -> LatticeLaw:
+    r"""Law of the largest of several independent times of one law.
+
+    Parameters
+    ----------
+    law : LatticeLaw
+        Of each.
+    num_values : int, >= 1
+        How many. [-]
+
+    Returns
+    -------
+    LatticeLaw
+        On the same lattice.
+
+    Raises
+    ------
+    ValueError
+        If ``num_values`` is below 1.
+
+    Notes
+    -----
+    theory.md (V4). The distribution function to the power of ``num_values``.
+
+    Examples
+    --------
+    >>> coin = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.array([0.5, 0.5]))
+    >>> largest_of(coin, 2).probability
+    array([0.25, 0.75])
+    """
+    if num_values < 1:
+        raise ValueError(f"num_values must be at least 1, got {num_values}")
+    if num_values == 1:
+        return law
+    below = np.minimum(np.cumsum(law.probability), 1.0) ** num_values
+    return LatticeLaw(
+        step_s=law.step_s,
+        lowest_index=law.lowest_index,
+        probability=np.maximum(np.diff(below, prepend=0.0), 0.0),
+    )
+
+
+def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
+    r"""Quantile of a law without atoms: the mass of a time is spread over its step.
+
+    Parameters
+    ----------
+    law : LatticeLaw
+        On a lattice, of a time that has a density.
+    q : float or (n,) array, 0 < q < 1
+        Probability. [-]
+
+    Returns
+    -------
+    array
+        Shape of ``q``. [s]
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is outside its range.
+
+    Notes
+    -----
+    theory.md (V5). `LatticeLaw.quantile_s` answers in whole steps, as suits laws with atoms.
+
+    Examples
+    --------
+    >>> float(smooth_quantile_s(uniform_law(1.0, 0.01), 0.9))
+    0.90
+    """
+    level = np.asarray(q, dtype=np.float64)
+    if not (np.all(level > 0.0) and np.all(level < 1.0)):
+        raise ValueError("q must lie strictly between 0 and 1")
+    edge = law.step_s * (law.lowest_index - 0.5 + np.arange(len(law.probability) + 1.0))
+    below = np.concatenate([[0.0], np.cumsum(law.probability)])
+    return np.asarray(np.maximum(np.interp(level * below[-1], below, edge), 0.0))

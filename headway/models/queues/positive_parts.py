@@ -1,0 +1,87 @@
+"""What Spitzer's sums are made of: the positive part of what came less what was served."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaincc, ndtr
+
+from headway.models.arrays import Array
+
+_NORMAL_SHAPE = 1e6  # from this shape on a gamma is as good as normal
+
+
+class PositiveParts(NamedTuple):
+    """Probability that a value is positive, and the first two moments of its positive part."""
+
+    probability: Array
+    first: Array
+    second: Array
+
+
+def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
+    r"""Positive part of shifted gammas with given cumulants.
+
+    Parameters
+    ----------
+    drift : (n,) array
+        The negative of the mean, any unit.
+    sd : (n,) array, > 0
+        Standard deviation, unit of ``drift``.
+    third : (n,) array
+        Third cumulant, unit of ``drift`` to the third; a gamma is reflected if it is negative.
+
+    Returns
+    -------
+    PositiveParts
+        Probability [-], mean of the positive part and mean of its square.
+
+    Raises
+    ------
+    ValueError
+        If a standard deviation is not positive.
+
+    Notes
+    -----
+    theory.md (V3), (N6). Unlike the sums of (Q10) each value has its own skewness. Exact to about
+    1e-9 of the standard deviation.
+
+    Examples
+    --------
+    >>> parts = positive_parts(np.array([0.0, 0.5]), np.ones(2), np.array([0.0, 2.0]))
+    >>> parts.first
+    array([0.3989, 0.2231])
+    """
+    if not np.all(sd > 0.0):
+        raise ValueError("sd must be positive")
+    sign = np.where(third < 0.0, -1.0, 1.0)
+    skewness = np.abs(third) / sd**3
+    score = sign * drift / sd
+    tail = ndtr(-score)
+    density = np.exp(-0.5 * score**2) / np.sqrt(2.0 * np.pi)
+    first = density - score * tail
+    second = (1.0 + score**2) * tail - score * density
+    gamma = skewness > 2.0 / np.sqrt(_NORMAL_SHAPE)
+    tail[gamma], first[gamma], second[gamma] = _of_gamma(score[gamma], skewness[gamma])
+    # Of a reflected law it is the other side that counts.
+    reflected = sign < 0.0
+    tail = np.where(reflected, 1.0 - tail, tail)
+    first = np.where(reflected, score + first, first)
+    second = np.where(reflected, 1.0 + score**2 - second, second)
+    # Differences of nearly equal terms far in the tail may come out below zero.
+    return PositiveParts(
+        np.maximum(tail, 0.0), sd * np.maximum(first, 0.0), sd**2 * np.maximum(second, 0.0)
+    )
+
+
+def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
+    """The parts beyond -score standard deviations, in standard deviations."""
+    shape = 4.0 / skewness**2
+    edge = shape + 2.0 * score / skewness
+    within = np.maximum(edge, 0.0)
+    tail, one, two = (gammaincc(shape + order, within) for order in (0.0, 1.0, 2.0))
+    scale = skewness / 2.0
+    first = scale * (shape * one - edge * tail)
+    second = scale**2 * (shape * (shape + 1.0) * two - 2.0 * edge * shape * one + edge**2 * tail)
+    return tail, first, second

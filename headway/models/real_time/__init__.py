@@ -1,0 +1,1 @@
+"""Real-Time Mode: all stages at once, rows one by one."""

@@ -1,0 +1,359 @@
+"""Latency of a row in Real-Time Mode: stage by stage, and what the gaps between batches add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.distributions import lognormal_quantile
+from headway.models.queues.lattice import LatticeLaw
+from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
+from headway.models.queues.queue_increments import lognormal_third_central_s3
+from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
+from headway.models.queues.wait import QueueTime, gamma_time, lognormal_time, queue_wait
+from headway.models.real_time.shuffled_queue import shuffled_wait
+from headway.models.real_time.stages import (
+    SHUFFLE_MAX_WAIT_S,
+    RealTimeStage,
+    required_slots,
+    sustainable_rate_per_s,
+)
+
+_STEPS = 16384.0
+_RARE = 1e-6
+_NUM_PARTS = 8  # of a buffer, by the time at which rows enter it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RealTimeLatency:
+    """Latency of the rows of a query in Real-Time Mode.
+
+    Parameters
+    ----------
+    mean_s : float
+        Mean, from the arrival at the source to the end of the work in the last stage; ``inf`` if
+        unstable. [s]
+    stage_mean_s : tuple of float
+        What each stage adds, the wait in the shuffle before it included. [s]
+    gap_mean_s : float
+        What the gaps between batches add. [s]
+    utilization_ratio : tuple of float
+        Busy share of the busiest task of each stage. [-]
+    law : LatticeLaw, optional
+        The whole law; none if unstable.
+    """
+
+    mean_s: float
+    stage_mean_s: tuple[float, ...]
+    gap_mean_s: float
+    utilization_ratio: tuple[float, ...]
+    law: LatticeLaw | None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether latencies are bounded."""
+        return self.law is not None
+
+    def quantile_s(self, q: Numeric) -> Array:
+        """Quantiles of the latency, 0 < q < 1; ``inf`` if unstable. [s]"""
+        if self.law is not None:
+            return smooth_quantile_s(self.law, q)
+        level = np.asarray(q, dtype=np.float64)
+        if not (np.all(level > 0.0) and np.all(level < 1.0)):
+            raise ValueError("q must lie strictly between 0 and 1")
+        return np.full(level.shape, np.inf)
+
+
+def real_time_latency(
+    rate_per_s: float,
+    stages: Sequence[RealTimeStage],
+    *,
+    num_slots: int,
+    trigger_s: float = 300.0,
+    gap_s: float = 0.0,
+    flush_s: float = SHUFFLE_MAX_WAIT_S,
+    dispersion: float = 1.0,
+) -> RealTimeLatency:
+    r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later).
+
+    Parameters
+    ----------
+    rate_per_s : float, > 0
+        Input rate of the query. [rows/s]
+    stages : sequence of RealTimeStage
+        In the order of their work; every row that leaves one enters the next.
+    num_slots : int
+        Free slots of the cluster. [-]
+    trigger_s : float, > 0
+        Duration of a batch, the argument of the real-time trigger. [s]
+    gap_s : float, >= 0
+        Time between two batches - commit, planning, start of tasks - in which nothing is read. [s]
+    flush_s : float, >= 0
+        Longest wait in a buffer of the shuffle, see `shuffle_wait_limit_s`; 0 sends every row at
+        once. [s]
+    dispersion : float, > 0
+        Variance over mean of row counts of the input; 1 is Poisson. [-]
+
+    Returns
+    -------
+    RealTimeLatency
+        ``inf`` from the sustainable rate on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or there are fewer slots than tasks: Spark would not
+        start the query.
+
+    Notes
+    -----
+    theory.md (N1)-(N7), with the measured error. Slots are taken as cores of their own.
+
+    Examples
+    --------
+    >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
+    >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)
+    >>> latency = real_time_latency(20000.0, [source, counts], num_slots=28)
+    >>> latency.mean_s, latency.utilization_ratio
+    (0.029, (0.5, 0.5))
+    """
+    _check(rate_per_s, stages, num_slots, flush_s, dispersion)
+    capacity_per_s = sustainable_rate_per_s(stages, trigger_s=trigger_s, gap_s=gap_s)
+    busy = tuple(stage.utilization_ratio(rate_per_s) for stage in stages)
+    if rate_per_s >= capacity_per_s:
+        unbounded = (np.inf,) * len(stages)
+        return RealTimeLatency(
+            mean_s=np.inf,
+            stage_mean_s=unbounded,
+            gap_mean_s=np.inf if gap_s else 0.0,
+            utilization_ratio=busy,
+            law=None,
+        )
+    visits = _visits(rate_per_s, stages, flush_s, dispersion)
+    delayed = gap_probability(max(busy), trigger_s, gap_s)
+    means = tuple(sum(share * visit.mean_s for share, visit in mixed) for mixed in visits)
+    gap_mean_s = 0.5 * delayed * gap_s
+    return RealTimeLatency(
+        mean_s=sum(means) + gap_mean_s,
+        stage_mean_s=means,
+        gap_mean_s=gap_mean_s,
+        utilization_ratio=busy,
+        law=_law(visits, delayed, gap_s),
+    )
+
+
+def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) -> float:
+    r"""Share of rows that a gap between two batches delays.
+
+    Parameters
+    ----------
+    utilization_ratio : float, 0 to 1
+        Busy share of the busiest task. [-]
+    trigger_s : float, > 0
+        Duration of a batch. [s]
+    gap_s : float, >= 0
+        Time between batches. [s]
+
+    Returns
+    -------
+    float
+        Rows that arrive in a gap, or before the backlog of one is worked off; at most 1. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (N7). Each of them is late by a time uniform between 0 and the gap. Exact in the
+    fluid limit.
+
+    Examples
+    --------
+    >>> gap_probability(0.5, 297.0, 3.0)
+    0.02
+    """
+    if not 0.0 <= utilization_ratio < 1.0:
+        raise ValueError(f"utilization_ratio must lie in 0..1, without 1, got {utilization_ratio}")
+    if not (0.0 < trigger_s < np.inf and 0.0 <= gap_s < np.inf):
+        raise ValueError("need trigger_s > 0 and gap_s >= 0")
+    return min(gap_s / ((1.0 - utilization_ratio) * (trigger_s + gap_s)), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """A row at one task: its time in a buffer, the wait for the task, its own work."""
+
+    flush_s: float
+    rows: float  # in a buffer, on average
+    wait: WaitMoments
+    row_s: float
+    row_cv: float
+
+    @property
+    def mean_s(self) -> float:
+        in_buffer_s = 0.5 * (self.flush_s + self.rows * self.row_s)
+        return in_buffer_s + float(self.wait.mean_s) + self.row_s
+
+    @property
+    def reach_s(self) -> float:
+        sd_s = float(np.sqrt(self.wait.variance_s2 + self.rows * self._square_s2))
+        longest_s = float(lognormal_quantile(1.0 - _RARE, self.row_s, self.row_cv))
+        return self.flush_s + float(self.wait.mean_s) + 12.0 * sd_s + longest_s
+
+    def law(self, step_s: float) -> LatticeLaw:
+        on_lattice = lognormal_time(self.row_s, self.row_cv).on_lattice
+        assert on_lattice is not None
+        law = on_lattice(step_s).plus(zero_or_gamma_law(self.wait, step_s))
+        return law.plus(self._buffer_law(step_s)) if self.flush_s > 0.0 else law
+
+    def _buffer_law(self, step_s: float) -> LatticeLaw:
+        """(N5): the later a row enters its buffer, the less it waits and the more are ahead."""
+        part = uniform_law(self.flush_s / _NUM_PARTS, step_s)
+        parts = []
+        for number in range(_NUM_PARTS):
+            ahead = self.rows * (number + 0.5) / _NUM_PARTS
+            moments = (ahead * self.row_s, ahead * self._square_s2, -np.expm1(-ahead))
+            work = zero_or_gamma_law(WaitMoments(*map(np.asarray, moments)), step_s)
+            still_s = self.flush_s * (1.0 - (number + 1.0) / _NUM_PARTS)
+            parts.append((1.0 / _NUM_PARTS, _later(part.plus(work), still_s)))
+        return _mixture(parts)
+
+    @property
+    def _square_s2(self) -> float:
+        return self.row_s**2 * (1.0 + self.row_cv**2)
+
+
+def _later(law: LatticeLaw, delay_s: float) -> LatticeLaw:
+    steps = int(np.rint(delay_s / law.step_s))
+    return LatticeLaw(
+        step_s=law.step_s, lowest_index=law.lowest_index + steps, probability=law.probability
+    )
+
+
+_Mixed = list[tuple[float, _Visit]]
+
+
+def _visits(
+    rate_per_s: float, stages: Sequence[RealTimeStage], flush_s: float, dispersion: float
+) -> list[_Mixed]:
+    """What a row meets at each stage: with its share of rows the busiest task, or another."""
+    mixed: list[_Mixed] = []
+    departure_scv = dispersion
+    for number, stage in enumerate(stages):
+        rate = rate_per_s * stage.rows_ratio
+        writers = stages[number - 1].num_tasks if number else 0
+        visits: _Mixed = []
+        for share, tasks in _kinds(stage):
+            if number == 0:
+                visit = _read(rate * share, 1.0 + share * (dispersion - 1.0), stage)
+            elif flush_s > 0.0:
+                visit = _shuffled(rate * share, writers, flush_s, stage)
+            else:
+                scv = _superposed_scv(departure_scv, share, writers, rate * share * stage.row_s)
+                visit = _read(rate * share, scv, stage)
+            visits.append((share * tasks, visit))
+        mixed.append(visits)
+        departure_scv = _departure_scv(rate_per_s, stage, departure_scv)
+    return mixed
+
+
+def _kinds(stage: RealTimeStage) -> list[tuple[float, int]]:
+    """Share of a task and number of such tasks."""
+    shares = stage.shares
+    if len(shares) == 1 or shares[0] <= shares[1] * (1.0 + 1e-9):
+        return [(float(shares[0]), len(shares))]
+    kinds = [(float(shares[0]), 1), (float(shares[1]), len(shares) - 1)]
+    return [kind for kind in kinds if kind[0] > 0.0]
+
+
+def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit:
+    """(N3): rows that come one by one."""
+    second = stage.row_s**2 * (1.0 + stage.row_cv**2)
+    if abs(arrival_scv - 1.0) < _RARE:
+        third = stage.row_s**3 * (1.0 + stage.row_cv**2) ** 3
+        wait = pollaczek_khinchine_wait(1.0 / rate_per_s, stage.row_s, second, third)
+    else:
+        arrivals = gamma_time(1.0 / rate_per_s, float(np.sqrt(arrival_scv)))
+        wait = queue_wait(
+            QueueTime(
+                mean_s=arrivals.mean_s,
+                scv=arrivals.scv,
+                third_central_s3=arrivals.third_central_s3,
+            ),
+            QueueTime(
+                mean_s=stage.row_s,
+                scv=stage.row_cv**2,
+                third_central_s3=float(lognormal_third_central_s3(stage.row_s, stage.row_cv)),
+            ),
+        ).moments
+    return _Visit(0.0, 0.0, wait, stage.row_s, stage.row_cv)
+
+
+def _shuffled(rate_per_s: float, writers: int, flush_s: float, stage: RealTimeStage) -> _Visit:
+    """(N5), (N6): rows that come in buffers, and are worked on in their order."""
+    rows = rate_per_s * flush_s / writers
+    wait = shuffled_wait(rate_per_s, stage.row_s, stage.row_cv, writers, flush_s)
+    return _Visit(flush_s, rows, wait, stage.row_s, stage.row_cv)
+
+
+def _departure_scv(rate_per_s: float, stage: RealTimeStage, arrival_scv: float) -> float:
+    """(N4): squared variation of the rows that leave the stage, all tasks alike."""
+    busy2 = min(stage.utilization_ratio(rate_per_s), 1.0) ** 2
+    share = stage.busiest_share
+    at_task = 1.0 + share * (arrival_scv - 1.0)
+    return busy2 * stage.row_cv**2 + (1.0 - busy2) * at_task
+
+
+def _superposed_scv(departure_scv: float, share: float, writers: int, busy: float) -> float:
+    """(N4): a share of what each of several writers sends, put together."""
+    of_one = 1.0 + share * (departure_scv - 1.0)
+    weight = 1.0 / (1.0 + 4.0 * (1.0 - busy) ** 2 * (writers - 1.0))
+    return weight * of_one + 1.0 - weight
+
+
+def _law(visits: list[_Mixed], delayed: float, gap_s: float) -> LatticeLaw:
+    """Stages one after the other, independent; gaps delay some rows."""
+    reach_s = gap_s + sum(max(visit.reach_s for _, visit in mixed) for mixed in visits)
+    step_s = reach_s / _STEPS
+    law = _mixture(
+        [(1.0 - delayed, uniform_law(0.0, step_s)), (delayed, uniform_law(gap_s, step_s))]
+    )
+    for mixed in visits:
+        law = law.plus(_mixture([(share, visit.law(step_s)) for share, visit in mixed]))
+    return law
+
+
+def _mixture(laws: list[tuple[float, LatticeLaw]]) -> LatticeLaw:
+    lowest = min(law.lowest_index for _, law in laws)
+    highest = max(law.lowest_index + len(law.probability) for _, law in laws)
+    mass = np.zeros(highest - lowest)
+    for share, law in laws:
+        first = law.lowest_index - lowest
+        mass[first : first + len(law.probability)] += share * law.probability
+    return LatticeLaw(step_s=laws[0][1].step_s, lowest_index=lowest, probability=mass / mass.sum())
+
+
+def _check(
+    rate_per_s: float,
+    stages: Sequence[RealTimeStage],
+    num_slots: int,
+    flush_s: float,
+    dispersion: float,
+) -> None:
+    if (
+        not 0.0 < rate_per_s < np.inf
+        or not 0.0 <= flush_s < np.inf
+        or not 0.0 < dispersion < np.inf
+    ):
+        raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
+    needed = required_slots(stages)
+    if num_slots < needed:
+        raise ValueError(
+            f"the query needs {needed} slots at once, one for each task of all its stages, "
+            f"and there are {num_slots}: take more cores, or fewer partitions"
+        )

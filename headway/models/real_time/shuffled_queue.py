@@ -1,0 +1,161 @@
+"""The queue of a task that other tasks send rows to, buffer by buffer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.queues.positive_parts import positive_parts
+from headway.models.queues.queueing import WaitMoments
+
+_NODE, _WEIGHT = np.polynomial.legendre.leggauss(24)
+_LAST_SCORE = 8.0
+_MOST_PERIODS = 1e7
+_NODES_PER_PERIOD = 8  # panels within a period, whose clock the variance of the work follows
+
+
+def shuffled_wait(
+    rate_per_s: float, service_s: float, service_cv: float, num_writers: int, period_s: float
+) -> WaitMoments:
+    r"""Work that a buffer of rows finds at a task when it arrives.
+
+    Parameters
+    ----------
+    rate_per_s : float, > 0
+        Rows that the task receives from all writers. [rows/s]
+    service_s : float, > 0
+        Mean time per row. [s]
+    service_cv : float, 0 to 2
+        Its coefficient of variation, taken as lognormal. [-]
+    num_writers : int, >= 1
+        Tasks that send to it, each by a clock of its own with a random phase. [-]
+    period_s : float, >= 0
+        Period of the clocks; 0 if rows are sent one by one. [s]
+
+    Returns
+    -------
+    WaitMoments
+        Of the wait of the first row of a buffer; ``inf`` from utilization 1 on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or the utilization is too near to 1.
+
+    Notes
+    -----
+    theory.md (N6), with the measured error. Exact for rows one by one (Q6).
+
+    Examples
+    --------
+    >>> alone = shuffled_wait(800.0, 1e-3, 1.0, 1000, 0.0)
+    >>> float(alone.mean_s), float(alone.wait_prob)
+    (0.00400, 0.8)
+    >>> float(shuffled_wait(800.0, 1e-3, 1.0, 8, 0.05).mean_s)
+    0.0057
+    """
+    if not (0.0 < rate_per_s < np.inf and 0.0 < service_s < np.inf and 0.0 <= service_cv <= 2.0):
+        raise ValueError("need rate_per_s > 0, service_s > 0 and service_cv in 0..2")
+    if num_writers < 1 or not 0.0 <= period_s < np.inf:
+        raise ValueError("need num_writers >= 1 and period_s >= 0")
+    busy = rate_per_s * service_s
+    if busy >= 1.0:
+        return WaitMoments(np.array(np.inf), np.array(np.inf), np.array(1.0))
+    square_s2 = service_s**2 * (1.0 + service_cv**2)
+    cube_s3 = service_s**3 * (1.0 + service_cv**2) ** 3
+    if period_s == 0.0:
+        mean_s = rate_per_s * square_s2 / (2.0 * (1.0 - busy))
+        third_s2 = rate_per_s * cube_s3 / (3.0 * (1.0 - busy))
+        return WaitMoments(np.array(mean_s), np.array(mean_s**2 + third_s2), np.array(busy))
+    work = _Work(rate_per_s, (service_s, square_s2, cube_s3), num_writers, period_s)
+    return _alone(work) if num_writers == 1 else _among_others(work)
+
+
+class _Work:
+    """Cumulants of the work that arrives in the time before a buffer of a given writer."""
+
+    def __init__(
+        self,
+        rate_per_s: float,
+        service_moments: tuple[float, float, float],
+        num_writers: int,
+        period_s: float,
+    ) -> None:
+        self.rate_per_s, self.period_s = rate_per_s, period_s
+        self.num_writers = num_writers
+        self.moments = service_moments
+        self.rows = rate_per_s * period_s / num_writers
+        self.busy = rate_per_s * service_moments[0]
+
+    def surplus(self, time_s: Array) -> tuple[Array, Array, Array]:
+        """Drift, standard deviation and third cumulant of work less time."""
+        first, second, third = self.moments
+        periods = time_s / self.period_s
+        own = np.floor(periods)
+        part = periods - own
+        others = self.num_writers - 1.0
+        # Rows that arrived: those of the others at random, those of its own by its clock.
+        rows = self.rows * (others * periods + own)
+        clock = others * part * (1.0 - part)
+        variance = rows * second + clock * (self.rows * first) ** 2
+        skew = (
+            rows * third
+            + 3.0 * clock * self.rows * first * self.rows * second
+            + clock * (1.0 - 2.0 * part) * (self.rows * first) ** 3
+        )
+        return time_s - rows * first, np.sqrt(variance), skew
+
+    def last_period(self) -> float:
+        """Periods after which a surplus is practically impossible."""
+        count = np.geomspace(1.0, _MOST_PERIODS, 300)
+        slack = count * self.period_s * (1.0 - self.busy)
+        variance = self.rate_per_s * count * self.period_s * self.moments[1]
+        clock = 0.25 * self.num_writers * (self.rows * self.moments[0]) ** 2
+        beyond = np.flatnonzero(slack >= _LAST_SCORE * np.sqrt(variance + clock))
+        if len(beyond) == 0:
+            raise ValueError("the task is too busy: more than 1e7 periods decide about the wait")
+        return float(np.ceil(count[beyond[0]]))
+
+
+def _alone(work: _Work) -> WaitMoments:
+    """One writer: a clocked queue of buffers, by Spitzer's sums (Q10)."""
+    first, second, third = work.moments
+    count, weight = _whole_periods(work.last_period())
+    rows = work.rows * count
+    parts = positive_parts(
+        count * work.period_s - rows * first, np.sqrt(rows * second), rows * third
+    )
+    exponent = weight @ parts.probability
+    return WaitMoments(weight @ parts.first, weight @ parts.second, -np.expm1(-exponent))
+
+
+def _whole_periods(last: float) -> tuple[Array, Array]:
+    num_terms = int(min(400.0, last))
+    count = np.arange(1.0, num_terms + 1.0)
+    weight = 1.0 / count
+    if last > num_terms:
+        half_width = 0.5 * np.log(last / num_terms)
+        weight[-1] /= 2.0
+        count = np.concatenate([count, np.exp(np.log(num_terms) + half_width * (1.0 + _NODE))])
+        weight = np.concatenate([weight, half_width * _WEIGHT])
+    return count, weight
+
+
+def _among_others(work: _Work) -> WaitMoments:
+    """Several writers: the same sums in continuous time, within periods and over many."""
+    last = work.last_period()
+    near = min(last, 40.0)
+    edges = [np.geomspace(1e-7, 1.0 / _NODES_PER_PERIOD, 12)]
+    edges.append(np.arange(2.0, near * _NODES_PER_PERIOD + 1.0) / _NODES_PER_PERIOD)
+    if last > near:
+        edges.append(np.geomspace(near, last, 12)[1:])
+    edge = np.log(np.concatenate(edges))
+    half_width = 0.5 * np.diff(edge)[:, np.newaxis]
+    middle = 0.5 * (edge[1:] + edge[:-1])[:, np.newaxis]
+    # In the logarithm of time the weight 1/t is even.
+    node = np.exp(middle + half_width * _NODE).ravel()
+    weight = (half_width * _WEIGHT).ravel()
+    parts = positive_parts(*work.surplus(node * work.period_s))
+    # Gammas are positive too often at first; a task is never busy for more of its time than this.
+    prob = min(float(-np.expm1(-(weight @ parts.probability))), work.busy)
+    return WaitMoments(weight @ parts.first, weight @ parts.second, np.array(prob))

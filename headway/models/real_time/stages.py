@@ -1,0 +1,204 @@
+"""The stages of a query in Real-Time Mode, and the slots that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+# Spark's own settings for its streaming shuffle.
+SHUFFLE_BUFFER_BYTES = 32768.0
+SHUFFLE_MAX_WAIT_S = 0.05
+_FULL_RATIO = 0.9  # of its size, from which on a buffer is sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimeStage:
+    """A stage of a query in Real-Time Mode: tasks that live as long as a batch.
+
+    Parameters
+    ----------
+    num_tasks : int, >= 1
+        Tasks: partitions of the source, or shuffle partitions. [-]
+    row_s : float, > 0
+        Mean time that a task takes for a row. [s]
+    row_cv : float, 0 to 2
+        Coefficient of variation of that time, taken as lognormal. [-]
+    rows_ratio : float, > 0
+        Rows that enter the stage per row of the source. [-]
+    largest_share : float, optional
+        Share of the stage's rows that its busiest task has, 1 / num_tasks to 1; the others share
+        the rest evenly. Even by default. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
+    >>> RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0).busiest_share
+    0.125
+    """
+
+    num_tasks: int
+    row_s: float
+    row_cv: float
+    rows_ratio: float = 1.0
+    largest_share: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_tasks < 1 or not 0.0 < self.row_s < np.inf or not 0.0 <= self.row_cv <= 2.0:
+            raise ValueError(
+                f"need a task, row_s > 0 and row_cv in 0..2, got "
+                f"{self.num_tasks}, {self.row_s} and {self.row_cv}"
+            )
+        if not 0.0 < self.rows_ratio < np.inf:
+            raise ValueError(f"rows_ratio must be positive, got {self.rows_ratio}")
+        even = 1.0 / self.num_tasks
+        if self.largest_share is not None and not even * (1 - 1e-9) <= self.largest_share <= 1.0:
+            raise ValueError(f"largest_share must lie in {even:.3g}..1, got {self.largest_share}")
+
+    @property
+    def busiest_share(self) -> float:
+        """Share of the rows at the busiest task. [-]"""
+        return 1.0 / self.num_tasks if self.largest_share is None else self.largest_share
+
+    @property
+    def shares(self) -> Array:
+        """Share of the rows at each task, the busiest first, (num_tasks,). [-]"""
+        if self.num_tasks == 1:
+            return np.ones(1)
+        shares = np.full(self.num_tasks, (1.0 - self.busiest_share) / (self.num_tasks - 1))
+        shares[0] = self.busiest_share
+        return shares
+
+    def utilization_ratio(self, rate_per_s: float) -> float:
+        """Busy share of the busiest task at an input rate of the query [rows/s]. [-]"""
+        return rate_per_s * self.rows_ratio * self.busiest_share * self.row_s
+
+
+def required_slots(stages: Sequence[RealTimeStage]) -> int:
+    r"""Slots that a query in Real-Time Mode must find free when a batch starts.
+
+    Parameters
+    ----------
+    stages : sequence of RealTimeStage
+        All stages of the query.
+
+    Returns
+    -------
+    int
+        Tasks of all stages together, since all run at once. [-]
+
+    Raises
+    ------
+    ValueError
+        If there is no stage.
+
+    Notes
+    -----
+    theory.md (N1). With fewer Spark refuses the query (CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT).
+
+    Examples
+    --------
+    >>> source = RealTimeStage(num_tasks=8, row_s=1e-4, row_cv=1.0)
+    >>> required_slots([source, RealTimeStage(num_tasks=20, row_s=1e-4, row_cv=1.0)])
+    28
+    """
+    if not stages:
+        raise ValueError("a query has at least one stage")
+    return sum(stage.num_tasks for stage in stages)
+
+
+def sustainable_rate_per_s(
+    stages: Sequence[RealTimeStage], *, trigger_s: float, gap_s: float = 0.0
+) -> float:
+    r"""Input rate at which the busiest task of a query in Real-Time Mode has no time left.
+
+    Parameters
+    ----------
+    stages : sequence of RealTimeStage
+        All stages of the query.
+    trigger_s : float, > 0
+        Duration of a batch, the argument of the real-time trigger. [s]
+    gap_s : float, >= 0
+        Time between two batches, in which nothing is read. [s]
+
+    Returns
+    -------
+    float
+        From this rate on latencies grow without bound. [rows/s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (N2).
+
+    Examples
+    --------
+    >>> source = RealTimeStage(num_tasks=8, row_s=1e-3, row_cv=1.0)
+    >>> sustainable_rate_per_s([source], trigger_s=9.0, gap_s=1.0)
+    7200.0
+    """
+    if not stages:
+        raise ValueError("a query has at least one stage")
+    if not (0.0 < trigger_s < np.inf and 0.0 <= gap_s < np.inf):
+        raise ValueError("need trigger_s > 0 and gap_s >= 0")
+    per_row_s = max(stage.utilization_ratio(1.0) for stage in stages)
+    return trigger_s / (trigger_s + gap_s) / per_row_s
+
+
+def shuffle_wait_limit_s(
+    pair_rate_per_s: float,
+    row_bytes: float,
+    *,
+    buffer_bytes: float = SHUFFLE_BUFFER_BYTES,
+    max_wait_s: float = SHUFFLE_MAX_WAIT_S,
+) -> float:
+    r"""How long a row waits at most in a buffer of the streaming shuffle.
+
+    Parameters
+    ----------
+    pair_rate_per_s : float, >= 0
+        Rows that one task sends to one task of the next stage. [rows/s]
+    row_bytes : float, > 0
+        Size of a row in the buffer. [bytes]
+    buffer_bytes : float, > 0
+        ``spark.shuffle.streaming.networkBufferSize``. [bytes]
+    max_wait_s : float, >= 0
+        ``spark.shuffle.streaming.networkBufferMaxWaitTimeMs``. [s]
+
+    Returns
+    -------
+    float
+        The time after which a clock sends what is there, or until the buffer is full. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (N5).
+
+    Examples
+    --------
+    >>> shuffle_wait_limit_s(100.0, 200.0), shuffle_wait_limit_s(1e4, 200.0)
+    (0.05, 0.0147)
+    """
+    if not (0.0 <= pair_rate_per_s < np.inf and 0.0 < row_bytes < np.inf):
+        raise ValueError("need pair_rate_per_s >= 0 and row_bytes > 0")
+    if not (0.0 < buffer_bytes < np.inf and 0.0 <= max_wait_s < np.inf):
+        raise ValueError("need buffer_bytes > 0 and max_wait_s >= 0")
+    if pair_rate_per_s == 0.0:
+        return max_wait_s
+    return min(max_wait_s, _FULL_RATIO * buffer_bytes / (pair_rate_per_s * row_bytes))

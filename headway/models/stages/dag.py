@@ -1,0 +1,213 @@
+"""How long a batch job takes: stages that wait for each other and share the cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from headway.models.laws.order_statistics import max_lognormal
+from headway.models.stages.joining import latest
+from headway.models.stages.pooling import JobStage, PooledStages, pooled_stages, sinks_of
+from headway.models.stages.schedule import StageSchedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageDag:
+    """The stages of a job in the order of their numbers, and what the driver adds.
+
+    Parameters
+    ----------
+    stages : tuple of JobStage
+        At least one. Where several are ready, cores go to the one with the lowest number first.
+    driver_gap_s : float, >= 0
+        Time from the end of a stage's last parent, or the start of the job, to its first launch.
+        [s]
+    launch_s : float, >= 0
+        What launching a task adds to the time that it holds its core. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range or a parent does not come before its stage.
+
+    Examples
+    --------
+    >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
+    >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s
+    8.0
+    """
+
+    stages: tuple[JobStage, ...]
+    driver_gap_s: float = 0.0
+    launch_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ValueError("a job needs at least one stage")
+        if not (0.0 <= self.driver_gap_s < np.inf and 0.0 <= self.launch_s < np.inf):
+            raise ValueError("driver_gap_s and launch_s must be finite and not negative")
+        for number, stage in enumerate(self.stages):
+            if any(not 0 <= parent < number for parent in stage.parents):
+                raise ValueError(f"stage {number} has a parent that does not come before it")
+
+    @cached_property
+    def launched(self) -> tuple[JobStage, ...]:
+        """The stages with the launch of a task as part of its time."""
+        return tuple(
+            JobStage(
+                num_tasks=stage.num_tasks,
+                mean_s=stage.mean_s + self.launch_s,
+                cv=stage.cv * stage.mean_s / (stage.mean_s + self.launch_s),
+                parents=stage.parents,
+            )
+            for stage in self.stages
+        )
+
+    @property
+    def work_s(self) -> float:
+        """Mean work of all tasks together, launches included. [s]"""
+        return sum(stage.work_s for stage in self.launched)
+
+    @cached_property
+    def pooled(self) -> PooledStages:
+        """Stages that begin together, are waited for together and are alike, made one."""
+        return pooled_stages(self.launched)
+
+    @cached_property
+    def sinks(self) -> tuple[int, ...]:
+        """Numbers of the stages that nothing waits for."""
+        return sinks_of(self.stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """Run time of a job.
+
+    Parameters
+    ----------
+    mean_s, sd_s : float
+        Estimated mean and standard deviation. [s]
+    lower_s, upper_s : float
+        Bounds that the mean run time keeps for certain. [s]
+    stage_end_s : tuple of float
+        Estimated mean time at which each stage ends. [s]
+    """
+
+    mean_s: float
+    sd_s: float
+    lower_s: float
+    upper_s: float
+    stage_end_s: tuple[float, ...]
+
+
+def run_time(dag: StageDag, num_cores: int) -> RunTime:
+    r"""Run time of a batch job on cores that it has for itself.
+
+    Parameters
+    ----------
+    dag : StageDag
+        The stages.
+    num_cores : int, >= 1
+        Cores, all free at the start. [-]
+
+    Returns
+    -------
+    RunTime
+        Estimate and bounds.
+
+    Raises
+    ------
+    ValueError
+        If ``num_cores`` is below 1.
+
+    Notes
+    -----
+    theory.md (J1)-(J5), with the measured error.
+
+    Examples
+    --------
+    >>> stages = tuple(
+    ...     JobStage(num_tasks=n, mean_s=1.0, cv=0.3, parents=p)
+    ...     for n, p in ((24, ()), (24, ()), (8, (0, 1)))
+    ... )
+    >>> time = run_time(StageDag(stages=stages), 16)
+    >>> time.mean_s, time.sd_s, time.lower_s, time.upper_s
+    (5.24, 0.42, 3.5, 6.75)
+    """
+    if num_cores < 1:
+        raise ValueError(f"num_cores must be at least 1, got {num_cores}")
+    lower_s, upper_s = run_time_bounds(dag, num_cores)
+    pooled = dag.pooled
+    schedule = StageSchedule(pooled.stages, dag.driver_gap_s, num_cores)
+    ends = schedule.played()
+    last = latest([ends[number] for number in pooled.sinks], schedule.skewness)
+    return RunTime(
+        mean_s=min(max(last.mean_s, lower_s), upper_s),
+        sd_s=last.sd_s,
+        lower_s=lower_s,
+        upper_s=upper_s,
+        stage_end_s=tuple(ends[number].mean_s for number in pooled.pool_of),
+    )
+
+
+def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
+    r"""What the mean run time of a job cannot undercut, and cannot exceed.
+
+    Parameters
+    ----------
+    dag : StageDag
+        The stages.
+    num_cores : int, >= 1
+        Cores, all free at the start. [-]
+
+    Returns
+    -------
+    tuple of two floats
+        Lower and upper bound of the mean. [s]
+
+    Raises
+    ------
+    ValueError
+        If ``num_cores`` is below 1.
+
+    Notes
+    -----
+    theory.md (J1), (J2); Graham (1966), Aven (1985). Proven for independent task times; the
+    largest lognormals by (O2).
+
+    Examples
+    --------
+    >>> alone = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
+    >>> run_time_bounds(alone, 4)
+    (2.5, 3.25)
+    """
+    if num_cores < 1:
+        raise ValueError(f"num_cores must be at least 1, got {num_cores}")
+    lower: list[float] = []
+    upper: list[tuple[float, float]] = []
+    for stage in dag.launched:
+        longest = max_lognormal(stage.num_tasks, stage.cv)
+        longest_s, sd_s = longest.mean * stage.mean_s, longest.sd * stage.mean_s
+        shortest_span_s = max(longest_s, stage.work_s / num_cores)
+        above = max((lower[parent] for parent in stage.parents), default=0.0)
+        lower.append(above + dag.driver_gap_s + shortest_span_s)
+        mean_s, variance_s2 = _largest_at_most([upper[parent] for parent in stage.parents])
+        idle = 1.0 - 1.0 / num_cores
+        upper.append(
+            (mean_s + dag.driver_gap_s + idle * longest_s, variance_s2 + (idle * sd_s) ** 2)
+        )
+    chain_s, _ = _largest_at_most([upper[number] for number in dag.sinks])
+    even_s = dag.work_s / num_cores
+    lower_s = max(max(lower), dag.driver_gap_s + even_s)
+    return lower_s, max(even_s + chain_s, lower_s)  # equal ones differ by rounding
+
+
+def _largest_at_most(times: list[tuple[float, float]]) -> tuple[float, float]:
+    """(J2): bounds of mean and variance of the largest of any times, dependent or not."""
+    if not times:
+        return 0.0, 0.0
+    means, variances = zip(*times, strict=True)
+    spread = (len(times) - 1.0) / len(times) * sum(variances)
+    return max(means) + float(np.sqrt(spread)), sum(variances)

@@ -1,0 +1,159 @@
+"""The later of random moments, which may have causes in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.laws.normal import ndtr
+
+_SCORES = np.arange(-8.0, 8.01, 0.04)
+_SMALLEST_SKEWNESS = 1e-3  # below, a shifted lognormal is a normal to all digits that matter
+_NO_NOISE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A random moment: its mean, and how far each source of noise moves it per unit.
+
+    Parameters
+    ----------
+    mean_s : float
+        Mean. [s]
+    noise_s : (n,) array
+        Standard deviation that each independent source contributes. [s]
+
+    Examples
+    --------
+    >>> Moment(4.0, np.array([0.3, 0.4])).sd_s
+    0.5
+    """
+
+    mean_s: float
+    noise_s: Array
+
+    @property
+    def sd_s(self) -> float:
+        """Standard deviation. [s]"""
+        return float(np.sqrt(self.noise_s @ self.noise_s))
+
+    def after(self, delay_s: float) -> Moment:
+        """The moment a constant time later."""
+        return Moment(self.mean_s + delay_s, self.noise_s)
+
+
+def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
+    r"""The latest of several moments.
+
+    Parameters
+    ----------
+    moments : sequence of Moment
+        At least one; all with the same n sources of noise.
+    skewness : (n,) array
+        Skewness of each source. [-]
+
+    Returns
+    -------
+    Moment
+        With the mean and the standard deviation of the largest.
+
+    Raises
+    ------
+    ValueError
+        If there is no moment.
+
+    Notes
+    -----
+    theory.md (J5). Exact for two moments whose own parts are shifted lognormals.
+
+    Examples
+    --------
+    >>> pair = Moment(0.0, np.array([1.0, 0.0])), Moment(0.0, np.array([0.0, 1.0]))
+    >>> latest(pair, np.zeros(2)).mean_s, latest(pair, np.zeros(2)).sd_s
+    (0.5642, 0.826)
+    """
+    if not moments:
+        raise ValueError("need at least one moment")
+    last = moments[0]
+    for moment in moments[1:]:
+        last = _later(last, moment, skewness)
+    return last
+
+
+def _later(first: Moment, second: Moment, skewness: Array) -> Moment:
+    same = np.sign(first.noise_s) == np.sign(second.noise_s)
+    shared = np.where(same, np.minimum(np.abs(first.noise_s), np.abs(second.noise_s)), 0.0)
+    shared = shared * np.sign(first.noise_s)
+    own = [Moment(moment.mean_s, moment.noise_s - shared) for moment in (first, second)]
+    largest = max(abs(first.mean_s), abs(second.mean_s), _NO_NOISE)
+    if all(moment.sd_s <= _NO_NOISE * largest for moment in own):
+        return first if first.mean_s >= second.mean_s else second
+    mean, variance, share = _larger_of_independent(own[0], own[1], skewness)
+    noise = share * own[0].noise_s + (1.0 - share) * own[1].noise_s
+    carried = float(noise @ noise)
+    scale = float(np.sqrt(variance / carried)) if carried > 0.0 else 1.0
+    return Moment(mean, shared + scale * noise)
+
+
+def _larger_of_independent(
+    first: Moment, second: Moment, skewness: Array
+) -> tuple[float, float, float]:
+    """Mean and variance of the larger, and the probability that it is the first."""
+    laws = [_ShiftedLognormal.of(moment, skewness) for moment in (first, second)]
+    point = np.unique(np.concatenate([law.quantiles_s() for law in laws]))
+    below = [law.cdf(point) for law in laws]
+    joint = below[0] * below[1]
+    width = np.diff(point)
+    inside = 0.5 * (joint[1:] + joint[:-1])
+    mean = float(point[-1] - width @ inside)
+    middle = 0.5 * (point[1:] + point[:-1])
+    second_moment = float((point[-1] - mean) ** 2 - 2.0 * (width * (middle - mean)) @ inside)
+    share = float(np.diff(below[0]) @ (0.5 * (below[1][1:] + below[1][:-1])))
+    return mean, max(second_moment, 0.0), min(max(share, 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _ShiftedLognormal:
+    """A law with given mean, standard deviation and positive skewness; normal without it."""
+
+    mean_s: float
+    sd_s: float
+    log_sd: float
+    scale_s: float
+
+    @classmethod
+    def of(cls, moment: Moment, skewness: Array) -> _ShiftedLognormal:
+        # A constant is a narrow normal: one formula serves both.
+        sd_s = max(moment.sd_s, _NO_NOISE * max(abs(moment.mean_s), 1.0))
+        third = max(float(skewness @ moment.noise_s**3) / sd_s**3, 0.0)
+        if third < _SMALLEST_SKEWNESS:
+            return cls(moment.mean_s, sd_s, 0.0, 0.0)
+        # exp(s^2) of the lognormal with this skewness: the real root of a cubic.
+        root = np.cbrt(1.0 + 0.5 * third * third + third * np.sqrt(1.0 + 0.25 * third * third))
+        excess = float((root - 1.0) ** 2 / root)
+        return cls(
+            moment.mean_s, sd_s, float(np.sqrt(np.log1p(excess))), sd_s / float(np.sqrt(excess))
+        )
+
+    def quantiles_s(self) -> Array:
+        if self.log_sd == 0.0:
+            return self.mean_s + self.sd_s * _SCORES
+        return self._lowest_s + self._median_s * np.exp(self.log_sd * _SCORES)
+
+    def cdf(self, point_s: Array) -> Array:
+        if self.log_sd == 0.0:
+            return ndtr((point_s - self.mean_s) / self.sd_s)
+        ratio = np.maximum(point_s - self._lowest_s, 0.0) / self._median_s
+        with np.errstate(divide="ignore"):
+            return ndtr(np.log(ratio) / self.log_sd)
+
+    @property
+    def _median_s(self) -> float:
+        return self.scale_s * float(np.exp(-0.5 * self.log_sd**2))
+
+    @property
+    def _lowest_s(self) -> float:
+        return self.mean_s - self.scale_s

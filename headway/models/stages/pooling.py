@@ -1,0 +1,172 @@
+"""Stages of a job that may be seen as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_LIKENESS = 0.1  # variance between stages over that within: it adds 5 % to the cv of a task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStage:
+    """A stage of a batch job, with tasks that are alike.
+
+    Parameters
+    ----------
+    num_tasks : int, >= 1
+        Tasks. [-]
+    mean_s : float, > 0
+        Mean time of a task. [s]
+    cv : float, 0 to 10
+        Coefficient of variation of a task, taken as lognormal. [-]
+    parents : tuple of int
+        Numbers of the stages that must have ended before, lower than the stage's own.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
+    >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
+    4.0
+    """
+
+    num_tasks: int
+    mean_s: float
+    cv: float
+    parents: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.num_tasks < 1 or not 0.0 < self.mean_s < np.inf or not 0.0 <= self.cv <= 10.0:
+            raise ValueError(
+                f"need a task, mean_s > 0 and cv in 0..10, got "
+                f"{self.num_tasks}, {self.mean_s} and {self.cv}"
+            )
+
+    @property
+    def work_s(self) -> float:
+        """Mean work of all tasks together. [s]"""
+        return self.num_tasks * self.mean_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledStages:
+    """Stages, some of them made one.
+
+    Parameters
+    ----------
+    stages : tuple of JobStage
+        What is left of them, parents first.
+    pool_of : tuple of int
+        For each of the former stages, the number of the one that it is part of.
+    """
+
+    stages: tuple[JobStage, ...]
+    pool_of: tuple[int, ...]
+
+    @property
+    def sinks(self) -> tuple[int, ...]:
+        """Numbers of the stages that nothing waits for."""
+        return sinks_of(self.stages)
+
+
+def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
+    """Numbers of the stages that nothing waits for.
+
+    >>> first = JobStage(num_tasks=1, mean_s=1.0, cv=0.0)
+    >>> sinks_of((first, first, JobStage(num_tasks=1, mean_s=1.0, cv=0.0, parents=(0,))))
+    (1, 2)
+    """
+    waited_for = {parent for stage in stages for parent in stage.parents}
+    return tuple(number for number in range(len(stages)) if number not in waited_for)
+
+
+def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
+    r"""Make one of stages that begin together, are waited for together, and are alike.
+
+    Parameters
+    ----------
+    stages : tuple of JobStage
+        Of a job, parents first.
+
+    Returns
+    -------
+    PooledStages
+        Pooled are stages of successive numbers whose mean task times have at most a tenth of the
+        variance that tasks have within them.
+
+    Notes
+    -----
+    theory.md (J3). The pool has the mean and the variance of all its tasks.
+
+    Examples
+    --------
+    >>> scans = tuple(JobStage(num_tasks=4, mean_s=mean, cv=0.5) for mean in (1.0, 1.2, 9.0))
+    >>> pooled = pooled_stages(scans)
+    >>> pooled.pool_of, pooled.stages[0].num_tasks, pooled.stages[0].mean_s
+    ((0, 0, 1), 8, 1.1)
+    """
+    pools = sorted(
+        (members for group in _brothers(stages) for members in _alike(stages, group)), key=min
+    )
+    pool_of = {member: number for number, members in enumerate(pools) for member in members}
+    return PooledStages(
+        stages=tuple(_one(stages, members, pool_of) for members in pools),
+        pool_of=tuple(pool_of[number] for number in range(len(stages))),
+    )
+
+
+def _brothers(stages: tuple[JobStage, ...]) -> list[list[int]]:
+    """Stages with the same parents and the same children."""
+    children: list[set[int]] = [set() for _ in stages]
+    for number, stage in enumerate(stages):
+        for parent in stage.parents:
+            children[parent].add(number)
+    groups: dict[tuple[frozenset[int], frozenset[int]], list[int]] = {}
+    for number, stage in enumerate(stages):
+        key = frozenset(stage.parents), frozenset(children[number])
+        groups.setdefault(key, []).append(number)
+    return list(groups.values())
+
+
+def _alike(stages: tuple[JobStage, ...], group: list[int]) -> list[list[int]]:
+    """The group in parts of successive stages whose mean task times are near each other."""
+    parts: list[list[int]] = []
+    for number in group:
+        follows = bool(parts) and number == parts[-1][-1] + 1
+        if follows and _are_alike(stages, [*parts[-1], number]):
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return parts
+
+
+def _are_alike(stages: tuple[JobStage, ...], members: list[int]) -> bool:
+    within, between = _variances(stages, members)
+    return between <= _LIKENESS * within + 1e-18 * stages[members[0]].mean_s ** 2
+
+
+def _variances(stages: tuple[JobStage, ...], members: list[int]) -> tuple[float, float]:
+    """Variance of task times within stages, and of their means."""
+    count, mean, cv = (
+        np.array([getattr(stages[member], name) for member in members], dtype=np.float64)
+        for name in ("num_tasks", "mean_s", "cv")
+    )
+    weight = count / count.sum()
+    centre = float(weight @ mean)
+    return float(weight @ (cv * mean) ** 2), float(weight @ (mean - centre) ** 2)
+
+
+def _one(stages: tuple[JobStage, ...], members: list[int], pool_of: dict[int, int]) -> JobStage:
+    num_tasks = sum(stages[member].num_tasks for member in members)
+    mean_s = sum(stages[member].work_s for member in members) / num_tasks
+    return JobStage(
+        num_tasks=num_tasks,
+        mean_s=mean_s,
+        cv=min(float(np.sqrt(sum(_variances(stages, members)))) / mean_s, 10.0),
+        parents=tuple(sorted({pool_of[parent] for parent in stages[members[0]].parents})),
+    )

@@ -1,0 +1,222 @@
+"""Stages that wait for each other and share cores, followed from event to event in the mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.stages.joining import Moment, latest
+from headway.models.stages.makespan import makespan_moments, mean_first_idle
+from headway.models.stages.pooling import JobStage
+
+_NO_CORE = 1e-9  # of a core: what is left over by rounding
+_TAIL_PARTS = 4  # in which the cores that a stage gives back are counted
+
+
+class StageSchedule:
+    r"""The stages of one job, each going on in the mean at the pace that its cores allow.
+
+    Parameters
+    ----------
+    stages : tuple of JobStage
+        Parents first; the lower its number, the earlier a stage gets free cores.
+    driver_gap_s : float, >= 0
+        Time from the end of the last parent to the first launch. [s]
+    num_cores : int, >= 1
+        Cores, all free at the start. [-]
+
+    Notes
+    -----
+    theory.md (J4). To be played once.
+
+    Examples
+    --------
+    >>> stages = tuple(JobStage(num_tasks=count, mean_s=1.0, cv=0.0) for count in (8, 2))
+    >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).played()]
+    [2.5, 3.5]
+    """
+
+    def __init__(self, stages: tuple[JobStage, ...], driver_gap_s: float, num_cores: int) -> None:
+        self.stages, self.driver_gap_s, self.num_cores = stages, driver_gap_s, num_cores
+        self.skewness = np.zeros(len(stages))
+        self.now = Moment(0.0, np.zeros(len(stages)))
+        self.ready: dict[int, Moment] = {}
+        self.active: dict[int, _Active] = {}
+        self.end: dict[int, Moment] = {}
+
+    def played(self) -> list[Moment]:
+        """When each stage ends."""
+        self._release()
+        while len(self.end) < len(self.stages):
+            self._share_cores()
+            number, at = self._next_event()
+            self._advance(at)
+            if number in self.ready:
+                del self.ready[number]
+                self._keep_cores_of_younger(number)
+                self.active[number] = _Active(np.zeros(len(self.stages)))
+            elif self.active[number].kept_until_s <= at.mean_s:
+                self.active[number].kept_until_s = np.inf
+            elif self.active[number].part < _TAIL_PARTS:
+                self.active[number].part += 1
+            else:
+                self.skewness[number] = self.active[number].span.skewness
+                self.end[number] = at
+                del self.active[number]
+                self._release()
+        return [self.end[number] for number in range(len(self.stages))]
+
+    def _release(self) -> None:
+        """Stages whose parents have all ended wait for the driver only."""
+        for number, stage in enumerate(self.stages):
+            if number in self.end or number in self.active or number in self.ready:
+                continue
+            if all(parent in self.end for parent in stage.parents):
+                ends = [self.end[parent] for parent in stage.parents]
+                begun = latest(ends, self.skewness) if ends else self.now
+                self.ready[number] = begun.after(self.driver_gap_s)
+
+    def _keep_cores_of_younger(self, number: int) -> None:
+        """A task is never taken off its core: an older stage waits for those that run."""
+        for younger, state in self.active.items():
+            if younger < number or state.part or state.cores <= 0.0:
+                continue
+            stage = self.stages[younger]
+            if stage.num_tasks * (1.0 - state.done) <= state.cores + 1.0:
+                state.keeps_cores = True
+                continue
+            residual_s = 0.5 * (1.0 + stage.cv**2) * stage.mean_s
+            state.kept_until_s = min(state.kept_until_s, self.now.mean_s + residual_s)
+
+    def _share_cores(self) -> None:
+        """Running tasks keep their cores; what is left goes to the oldest stage that has more."""
+        left = float(self.num_cores)
+        waiting = []
+        for number, state in sorted(self.active.items()):
+            if state.part:
+                left -= state.span.held_cores(state.part)
+            elif state.keeps_cores or state.kept_until_s < np.inf:
+                left -= state.cores
+            else:
+                waiting.append(number)
+        for number in waiting:
+            state = self.active[number]
+            state.cores = left if left > _NO_CORE * self.num_cores else 0.0
+            if state.cores > 0.0:
+                state.span = _span(self.stages[number], state.cores)
+                if state.done >= state.span.launched_at:
+                    state.part = 1
+                left -= state.span.held_cores(state.part) if state.part else state.cores
+
+    def _next_event(self) -> tuple[int, Moment]:
+        events = [(moment.mean_s, number, moment) for number, moment in self.ready.items()]
+        for number, state in self.active.items():
+            if state.cores <= 0.0:
+                continue
+            goal = state.span.goal(state.part)
+            rest_s = max(goal - state.done, 0.0) * state.span.mean_s
+            noise = self.now.noise_s - state.noise * state.span.mean_s
+            noise[number] += goal * state.span.sd_s
+            events.append((self.now.mean_s + rest_s, number, Moment(0.0, noise)))
+            if not state.part and state.kept_until_s < np.inf:
+                events.append((state.kept_until_s, number, self.now))
+        mean_s, number, moment = min(events, key=lambda event: event[:2])
+        return number, Moment(max(mean_s, self.now.mean_s), moment.noise_s)
+
+    def _advance(self, at: Moment) -> None:
+        for state in self.active.values():
+            if state.cores > 0.0:
+                share = 1.0 / state.span.mean_s
+                state.done += share * (at.mean_s - self.now.mean_s)
+                state.noise = state.noise + share * (at.noise_s - self.now.noise_s)
+        self.now = at
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """What a stage does on a number of cores: its time, when its tasks are launched, its tail."""
+
+    mean_s: float
+    sd_s: float
+    launched_at: float  # as a part of the span; from then on cores become free
+    full_cores: float  # held at that time
+    tail_cores: float  # held on average from then on
+
+    def goal(self, part: int) -> float:
+        """Share of the span that is done at the end of a part of it."""
+        return self.launched_at + (1.0 - self.launched_at) * part / _TAIL_PARTS
+
+    def held_cores(self, part: int) -> float:
+        """Cores held on average in a part of the tail, as they fall off from all to none."""
+        if self.tail_cores <= _NO_CORE:
+            return 0.0
+        power = self.full_cores / self.tail_cores
+        begin, end = (1.0 - (part - 1.0) / _TAIL_PARTS, 1.0 - part / _TAIL_PARTS)
+        return float(self.tail_cores * _TAIL_PARTS * (begin**power - end**power))
+
+    @property
+    def skewness(self) -> float:
+        """Of a lognormal with this mean and standard deviation."""
+        cv = self.sd_s / self.mean_s
+        return 3.0 * cv + cv**3
+
+
+_NO_SPAN = _Span(1.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class _Active:
+    """A stage at work: the part of it that is done, and how that part moves with the noise."""
+
+    noise: Array
+    done: float = 0.0
+    part: int = 0  # of its span: 0 until its last task has started, then parts of what follows
+    cores: float = 0.0
+    keeps_cores: bool = False
+    kept_until_s: float = np.inf
+    span: _Span = _NO_SPAN
+
+
+def _span(stage: JobStage, num_cores: float) -> _Span:
+    """The stage on any number of cores, whole or not."""
+    fewer = max(int(num_cores), 1)
+    spans = [_span_on(stage, fewer)]
+    if num_cores < 1.0:
+        alone = spans[0]
+        slow = 1.0 / num_cores
+        return _Span(
+            slow * alone.mean_s, slow * alone.sd_s, alone.launched_at, num_cores, num_cores
+        )
+    share = num_cores - fewer
+    if share <= _NO_CORE * num_cores or fewer >= stage.num_tasks:
+        return spans[0]
+    spans.append(_span_on(stage, fewer + 1))
+    # Work per second is what grows evenly with cores, not the time.
+    weights = np.array([1.0 - share, share])
+    return _Span(
+        float(1.0 / (weights @ [1.0 / span.mean_s for span in spans])),
+        *(
+            float(weights @ [getattr(span, name) for span in spans])
+            for name in ("sd_s", "launched_at", "full_cores", "tail_cores")
+        ),
+    )
+
+
+def _span_on(stage: JobStage, num_cores: int) -> _Span:
+    mean, sd = makespan_moments(stage.num_tasks, num_cores, stage.cv)
+    first_idle = mean_first_idle(stage.num_tasks, num_cores, stage.cv)
+    rest = mean - first_idle
+    # Until then no core was idle, so this is the work that is left; none if all end at once.
+    tail = (stage.num_tasks - num_cores * first_idle) / rest if rest > _NO_CORE * mean else 0.0
+    if stage.num_tasks < num_cores:
+        tail = stage.num_tasks / mean
+    full = float(min(stage.num_tasks, num_cores))
+    return _Span(
+        mean * stage.mean_s,
+        sd * stage.mean_s,
+        first_idle / mean,
+        full,
+        min(max(tail, 0.0), full),
+    )
