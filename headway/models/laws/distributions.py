@@ -8,6 +8,7 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import ndtr, ndtri
+from headway.models.laws.uniform_wait import uniform_wait_cdf
 
 # A constant is treated as a lognormal of this logarithmic width: one formula serves both, and
 # no quantile moves by more than one part in a hundred million.
@@ -226,14 +227,13 @@ def uniform_plus_lognormal_cdf(
     0.9900
     """
     interval, mean, log_sd = _checked_sum(interval_s, mean_s, sd_s)
-    point = np.asarray(x, dtype=np.float64)
-    difference = partial_expectation_from_log_sd(
-        point, mean, log_sd
-    ) - partial_expectation_from_log_sd(point - interval, mean, log_sd)
-    # For a vanishing interval the difference quotient cancels; its limit is the cdf itself.
-    vanishing = interval <= 1e-8 * np.maximum(np.abs(point), mean)
-    quotient = difference / np.where(vanishing, 1.0, interval)
-    return np.clip(np.where(vanishing, ndtr(_score(point, mean, log_sd)), quotient), 0.0, 1.0)
+    return uniform_wait_cdf(
+        np.asarray(x, dtype=np.float64),
+        interval,
+        mean,
+        lambda point: ndtr(_score(point, mean, log_sd)),
+        lambda point: partial_expectation_from_log_sd(point, mean, log_sd),
+    )
 
 
 def uniform_plus_lognormal_quantile(
