@@ -87,8 +87,8 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
         "execution_id",
         "execution_run_id",
         "execution_batch_id",
-        "value",
         is_parsed.alias("is_parsed"),
+        (~is_parsed & F.endswith(F.rtrim(line), F.lit("}"))).alias("ends_well"),
         F.from_json(F.when(is_parsed, line), event_schema, options).alias("event"),
     )
     fields = [
@@ -96,13 +96,15 @@ def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
         for field in event_schema
         if field.name not in ("Event", schema.DAMAGED)
     ]
-    misread = F.col(f"event.`{schema.DAMAGED}`").isNotNull()
+    # The whole line, where it or a value in it could not be read.
+    misread_line = F.col(f"event.`{schema.DAMAGED}`")
+    misread = misread_line.isNotNull()
     # Values of another type cost themselves only; a line that is no JSON tells nothing. What was
     # not parsed must at least end as an object does.
     event = F.when(
         F.col("is_parsed"),
-        F.when(~misread | F.json_object_keys(line).isNotNull(), F.col("event.Event")),
-    ).when(F.endswith(F.rtrim(line), F.lit("}")), F.col("name"))
+        F.when(~misread | F.json_object_keys(misread_line).isNotNull(), F.col("event.Event")),
+    ).when(F.col("ends_well"), F.col("name"))
     return parsed.select(
         "app",
         event.alias("Event"),

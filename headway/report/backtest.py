@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headway.domain import Backtest, HeldOut, LatencyDistribution
+from headway.domain import Backtest, HeldOut
 from headway.report.as_json import measured_json, prediction_json
 from headway.report.columns import aligned, paragraph
-from headway.report.wording import brief_setting_text
 from headway.units import counted, format_duration, format_rate
 
 BACKTEST_SCHEMA = "headway.backtest/v1"
 _HEAD = (
-    "run", "rate", "setting", "mean: predicted", "observed", "error",
-    "p99: predicted", "observed", "error", "90 % interval held",
+    "rate", "slots", "parts", "trigger", "mean", "was", "error", "p99", "was", "error", "run",
 )  # fmt: skip
+_OUTSIDE = "!"
 
 
 def backtest_text(backtest: Backtest) -> str:
     """A line per run that was left out, and what they say together."""
     rows = [_HEAD, *(_row(run) for run in backtest.runs)]
-    lines = [f"{backtest.rule}:", "", *aligned(rows, right=(1, 3, 4, 5, 6, 7, 8)), ""]
+    numbers = range(_HEAD.index("run"))
+    lines = [f"{backtest.rule}:", "", *aligned(rows, right=numbers, indent=0), ""]
     lines += [line for sentence in _together(backtest) for line in paragraph(sentence)]
     return "\n".join(lines)
 
@@ -53,28 +53,32 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
 
 
 def _row(run: HeldOut) -> tuple[str, ...]:
-    predicted = run.prediction.tuple_latency
-    held = run.intervals_held
+    predicted, configuration = run.prediction.tuple_latency, run.prediction.configuration
+    mean_held, p99_held = run.intervals_held or (True, True)
     return (
-        run.label,
         format_rate(run.prediction.arrivals.rate_per_s),
-        brief_setting_text(run.prediction.configuration),
-        *_beside(predicted, run.observed_latency, "mean_s", run.mean_error_ratio),
-        *_beside(predicted, run.observed_latency, "p99_s", run.p99_error_ratio),
-        "" if held is None else f"mean {_yes(held[0])}, p99 {_yes(held[1])}",
+        str(configuration.num_slots),
+        str(configuration.shuffle_partitions),
+        format_duration(configuration.trigger_s) if configuration.trigger_s else "none",
+        *_beside(
+            None if predicted is None else predicted.mean_s, run.observed_latency.mean_s, mean_held
+        ),
+        *_beside(
+            None if predicted is None else predicted.p99_s, run.observed_latency.p99_s, p99_held
+        ),
+        run.label,
     )
 
 
-def _beside(
-    predicted: LatencyDistribution | None,
-    observed: LatencyDistribution,
-    name: str,
-    error_ratio: float | None,
-) -> tuple[str, str, str]:
-    observed_text = format_duration(getattr(observed, name))
-    if predicted is None or error_ratio is None:
-        return "unstable", observed_text, ""
-    return format_duration(getattr(predicted, name)), observed_text, f"{100 * error_ratio:+.1f} %"
+def _beside(predicted_s: float | None, observed_s: float, held: bool) -> tuple[str, str, str]:
+    if predicted_s is None:
+        return "none", format_duration(observed_s), ""
+    error = f"{100 * (predicted_s / observed_s - 1):+.0f} %"
+    return (
+        format_duration(predicted_s),
+        format_duration(observed_s),
+        error if held else f"{error} {_OUTSIDE}",
+    )
 
 
 def _together(backtest: Backtest) -> Iterator[str]:
@@ -84,15 +88,11 @@ def _together(backtest: Backtest) -> Iterator[str]:
         yield (
             f"{counted(len(backtest.runs), 'run')} left out; median error of the mean "
             f"{100 * mean:.1f} %, of the p99 {100 * p99:.1f} %; {held} of {num_intervals} 90 % "
-            "intervals held."
+            f"intervals held ({_OUTSIDE}: outside)."
         )
     if backtest.num_called_unstable:
         yield (
-            f"{counted(backtest.num_called_unstable, 'run')} called unstable, whose batches are on "
-            "record all the same."
+            f"{counted(backtest.num_called_unstable, 'run')} called unstable (none), whose "
+            "batches are on record all the same."
         )
     yield from (f"note: {note}" for note in backtest.notes)
-
-
-def _yes(held: bool) -> str:
-    return "yes" if held else "no"
