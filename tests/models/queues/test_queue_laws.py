@@ -91,7 +91,7 @@ def test_waits_vanish_with_the_load_and_with_all_variation(
 
 
 @each_method
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(cvs, cvs, utilizations)
 def test_no_wait_exceeds_kingman(
     method: Callable[..., Wait], interarrival_cv: float, service_cv: float, rho: float
@@ -102,7 +102,7 @@ def test_no_wait_exceeds_kingman(
 
 
 @each_method
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(cvs, cvs, utilizations, st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_quantiles_are_ordered(
     method: Callable[..., Wait],
@@ -168,6 +168,26 @@ def test_correlation_of_services_never_helps(
     low = correlated_service_wait(increment, correlation)[1]
     high = correlated_service_wait(increment, correlation + more)[1]
     assert float(low.mean_s) <= float(high.mean_s) * (1.0 + 1e-5) + 1e-12
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8])
+def test_correlated_sums_have_the_cumulants_of_their_shocks(correlation: float) -> None:
+    # Service k is a sum of geometrically fading shocks: what one shock adds to a service, and
+    # what it adds to all services together.
+    fading = correlation ** np.arange(400.0)
+    cumulants = [float(fading.sum() ** power / (fading**power).sum()) for power in (2, 3)]
+    increment = clocked_increment(1.0, 0.9, 0.04, 0.01)
+    long_run = Increment(
+        increment.mean_s,
+        increment.variance_s2 * cumulants[0],
+        increment.third_central_s3 * cumulants[1],
+    )
+    found, expected = (
+        correlated_service_wait(increment, correlation)[1],
+        shifted_gamma_wait(long_run),
+    )
+    assert float(found.mean_s) == pytest.approx(float(expected.mean_s), rel=1e-9)
+    assert float(found.variance_s2) == pytest.approx(float(expected.variance_s2), rel=1e-9)
 
 
 @settings(deadline=None)
