@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from headway.models.arrays import Array
+from headway.models.estimation.nonnegative import nonnegative_least_squares
 
 # Standard deviation of the logarithm of the mean duration between runs of one setting in one
 # warmed JVM, over the repeats of the first published runs.
@@ -122,13 +122,13 @@ def relative_huber(terms: Array, y: Array, weights: Array) -> Array:
     >>> relative_huber(np.column_stack([np.ones(4), x]), 2.0 + 0.5 * x, np.ones(4))
     array([2. , 0.5])
     """
-    coefficients = _nonnegative_least_squares(terms, y, weights / np.square(y))
+    coefficients = nonnegative_least_squares(terms, y, weights / np.square(y))
     for _ in range(50):
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
         spread = max(_MAD_TO_SD * float(np.median(np.abs(residual))), 1e-9)
         huber = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(residual), 1e-300))
-        step = _nonnegative_least_squares(terms, y, weights * huber / np.square(fit))
+        step = nonnegative_least_squares(terms, y, weights * huber / np.square(fit))
         converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
         coefficients = step
         if converged:
@@ -267,11 +267,3 @@ def run_to_run_ratio(log_ratios: Array, num_parameters: int, batch_ratio: float)
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     seen = float(np.sum(np.square(log_ratios))) if spare_runs else 0.0
     return float(np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs)))
-
-
-def _nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
-    """Weighted, on columns scaled to one length: counts of rows stand beside ones."""
-    root = np.sqrt(weights)
-    scale = np.maximum(np.linalg.norm(terms * root[:, np.newaxis], axis=0), 1e-300)
-    solution, _ = nnls(terms * root[:, np.newaxis] / scale, y * root)
-    return np.asarray(solution / scale)
