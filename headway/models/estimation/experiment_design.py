@@ -1,0 +1,325 @@
+"""Which settings to run so that few runs tell most of a model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.normal import ndtri
+
+_STARTS = 8
+_MOST_SWEEPS = 100
+# An exchange must win this much, so that rounding does not turn in circles.
+_LEAST_GAIN = 1e-9
+# The information of fewer than k settings is singular; this part of the whole keeps it solvable.
+_HINT = 1e-6
+
+
+class Design(NamedTuple):
+    """Settings to run."""
+
+    chosen: NDArray[np.intp]
+    """Places of the candidates, ascending; a place stands as often as the setting is run."""
+    log_information: float
+    """Logarithm of the determinant of the information; -inf if it leaves a coefficient open."""
+
+
+def log_information(columns: Array, chosen: NDArray[np.intp]) -> float:
+    r"""How much the chosen settings tell of all coefficients together.
+
+    Parameters
+    ----------
+    columns : (m, k) array
+        A row per setting: what each coefficient is multiplied by, over the expected duration.
+    chosen : (r,) array of int
+        Places of the settings that are run, with repetitions.
+
+    Returns
+    -------
+    float
+        Logarithm of the determinant of the information; ``-inf`` if a coefficient stays open. Only
+        differences have a meaning: k ln 2 more halves the variances.
+
+    Notes
+    -----
+    theory.md (E20).
+
+    Examples
+    --------
+    >>> loads = np.column_stack([np.ones(3), [1.0, 2.0, 3.0]])
+    >>> round(log_information(loads, np.array([0, 2])), 4)
+    1.3863
+    """
+    rows = np.asarray(columns, dtype=np.float64)[chosen]
+    if len(rows) < columns.shape[1]:
+        return float("-inf")
+    length = np.linalg.norm(columns, axis=0)
+    if np.any(length == 0.0):
+        return float("-inf")
+    scaled = rows / length
+    singular = np.linalg.svd(scaled, compute_uv=False)
+    if singular[-1] <= 1e-10 * singular[0]:
+        return float("-inf")
+    return float(2.0 * (np.log(singular).sum() + np.log(length).sum()))
+
+
+def d_optimal_design(
+    columns: Array,
+    num_runs: int,
+    *,
+    most_repeats: int = 1,
+    already_run: NDArray[np.intp] | None = None,
+    seed: int = 0,
+) -> Design:
+    r"""The settings that tell most of all coefficients together, found by exchange.
+
+    Parameters
+    ----------
+    columns : (m, k) array
+        As in `log_information`, a row per candidate.
+    num_runs : int, >= 0
+        Runs to choose, ``already_run`` not counted.
+    most_repeats : int, >= 1
+        How often a candidate may be chosen.
+    already_run : (r,) array of int, optional
+        Candidates that have been run, with repetitions: the choice complements them.
+    seed : int
+        Seed of the random starts; the first start is greedy.
+
+    Returns
+    -------
+    Design
+        The chosen runs, without those already run, and what all together tell.
+
+    Raises
+    ------
+    ValueError
+        If there are too few candidates, or the runs cannot tell all coefficients.
+
+    Notes
+    -----
+    theory.md (E20); Fedorov's exchange (1972), the best of nine starts. Against enumeration of all
+    designs of small candidate sets it found the best in every case.
+
+    Examples
+    --------
+    >>> loads = np.column_stack([np.ones(5), np.linspace(1.0, 3.0, 5)])
+    >>> d_optimal_design(loads, 2).chosen
+    array([0, 4])
+    """
+    candidates = np.asarray(columns, dtype=np.float64)
+    before = np.zeros(0, dtype=np.intp) if already_run is None else np.asarray(already_run)
+    num_candidates, num_coefficients = candidates.shape
+    if most_repeats < 1 or not 0 <= num_runs <= most_repeats * num_candidates:
+        raise ValueError("num_runs must not exceed what the candidates and most_repeats allow")
+    if num_runs + len(before) < num_coefficients:
+        raise ValueError(f"{num_coefficients} coefficients need at least as many runs")
+    length = np.maximum(np.linalg.norm(candidates, axis=0), 1e-300)
+    scaled = candidates / length
+    random = np.random.default_rng(seed)
+    everything = np.repeat(np.arange(num_candidates), most_repeats)
+    starts = [_greedy(scaled, num_runs, most_repeats, before)]
+    starts += [random.permutation(everything)[:num_runs] for _ in range(_STARTS)]
+    designs = [_exchanged(scaled, start, most_repeats, before) for start in starts]
+    told = [log_information(candidates, np.concatenate([before, design])) for design in designs]
+    best = int(np.argmax(told))
+    if told[best] == float("-inf"):
+        raise ValueError("these candidates leave a coefficient open, whichever are run")
+    return Design(np.sort(designs[best]), told[best])
+
+
+def design_efficiency(columns: Array, chosen: NDArray[np.intp], best: NDArray[np.intp]) -> float:
+    r"""Share of the runs that a better design would have needed.
+
+    Parameters
+    ----------
+    columns : (m, k) array
+        As in `log_information`.
+    chosen, best : (r,), (s,) arrays of int
+        The two designs; the second tells every coefficient.
+
+    Returns
+    -------
+    float
+        Information per run and coefficient over that of ``best``; 0 if a coefficient stays open.
+
+    Raises
+    ------
+    ValueError
+        If ``best`` leaves a coefficient open.
+
+    Notes
+    -----
+    theory.md (E20): D-efficiency.
+
+    Examples
+    --------
+    >>> loads = np.column_stack([np.ones(3), [1.0, 2.0, 3.0]])
+    >>> design_efficiency(loads, np.array([0, 1]), np.array([0, 2]))
+    0.5
+    """
+    of_best = log_information(columns, best)
+    if of_best == float("-inf"):
+        raise ValueError("the design to compare with leaves a coefficient open")
+    gain = (log_information(columns, chosen) - of_best) / columns.shape[1]
+    return float(np.exp(gain) * len(best) / max(len(chosen), 1))
+
+
+def batches_per_level(
+    relative_noise: Numeric,
+    accuracy_ratio: Numeric,
+    confidence: float = 0.95,
+    autocorrelation: Numeric = 0.0,
+) -> NDArray[np.int_]:
+    r"""Batches after warm-up that tell the mean duration of a setting to a wished accuracy.
+
+    Parameters
+    ----------
+    relative_noise : float or (n,) array, >= 0
+        Noise in proportion to the duration. [-]
+    accuracy_ratio : float or (n,) array, > 0
+        Largest error over the mean. [-]
+    confidence : float, 0 to 1, both excluded
+        Probability of keeping it. [-]
+    autocorrelation : float or (n,) array, 0 to 1, 1 excluded
+        Correlation of the noise of successive batches. [-]
+
+    Returns
+    -------
+    array of int
+        Inputs broadcast, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E21), with the inflation (E18) of long runs.
+
+    Examples
+    --------
+    >>> batches_per_level(np.array([0.1, 0.3]), 0.05)
+    array([ 16, 139])
+    """
+    noise, accuracy, phi = (
+        np.asarray(value, dtype=np.float64)
+        for value in (relative_noise, accuracy_ratio, autocorrelation)
+    )
+    if not (np.all(noise >= 0.0) and np.all(accuracy > 0.0) and 0.0 < confidence < 1.0):
+        raise ValueError("need relative_noise >= 0, accuracy_ratio > 0 and confidence in 0..1")
+    if not np.all((phi >= 0.0) & (phi < 1.0)):
+        raise ValueError("autocorrelation must lie in 0..1, 1 excluded")
+    independent = np.square(ndtri(0.5 + 0.5 * confidence) * noise / accuracy)
+    needed = independent * (1.0 + phi) / (1.0 - phi)
+    if np.any(needed > np.iinfo(np.int64).max / 2):
+        raise ValueError("no number of batches tells the mean so closely")
+    return np.maximum(np.ceil(needed * (1.0 - 1e-12)), 1.0).astype(np.int64)
+
+
+def setting_time_s(
+    num_batches: Numeric, trigger_s: Numeric, warm_up_s: Numeric = 60.0, warm_up_batches: int = 10
+) -> Array:
+    r"""How long one setting has to run.
+
+    Parameters
+    ----------
+    num_batches : float or (n,) array, >= 0
+        Batches that count. [-]
+    trigger_s : float or (n,) array, > 0
+        Time between two starts. [s]
+    warm_up_s : float or (n,) array, >= 0
+        Time that is thrown away at least. [s]
+    warm_up_batches : int, >= 0
+        Batches that are thrown away at least.
+
+    Returns
+    -------
+    array
+        Inputs broadcast. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E21).
+
+    Examples
+    --------
+    >>> setting_time_s(20, np.array([2.0, 10.0]))
+    array([100., 300.])
+    """
+    batches, trigger, warm_up = (
+        np.asarray(value, dtype=np.float64) for value in (num_batches, trigger_s, warm_up_s)
+    )
+    if not (np.all(batches >= 0.0) and np.all(trigger > 0.0) and np.all(warm_up >= 0.0)):
+        raise ValueError("need num_batches >= 0, trigger_s > 0 and warm_up_s >= 0")
+    return np.asarray(np.maximum(warm_up, warm_up_batches * trigger) + batches * trigger)
+
+
+def _greedy(
+    scaled: Array, num_runs: int, most_repeats: int, before: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """One setting after the other, each the one that is least known so far."""
+    information = _hint(scaled) + scaled[before].T @ scaled[before]
+    used = np.zeros(len(scaled), dtype=np.intp)
+    chosen = np.zeros(num_runs, dtype=np.intp)
+    for place in range(num_runs):
+        unknown = _unknown(scaled, information)
+        unknown[used >= most_repeats] = -np.inf
+        chosen[place] = np.argmax(unknown)
+        used[chosen[place]] += 1
+        information += np.outer(scaled[chosen[place]], scaled[chosen[place]])
+    return chosen
+
+
+def _exchanged(
+    scaled: Array, start: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Swap runs for candidates as long as the determinant grows."""
+    chosen = start.copy()
+    for _ in range(_MOST_SWEEPS):
+        if not _swap_best(scaled, chosen, most_repeats, before):
+            break
+    return chosen
+
+
+def _swap_best(
+    scaled: Array, chosen: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
+) -> bool:
+    """Swap one run for one candidate, if that tells more; the best of all such pairs."""
+    rows = np.concatenate([before, chosen]).astype(np.intp)
+    information = scaled[rows].T @ scaled[rows]
+    if np.linalg.matrix_rank(information) < len(information):
+        information = information + _hint(scaled)
+    inverse = np.linalg.inv(information)
+    between = scaled[chosen] @ inverse @ scaled.T
+    of_run = np.einsum("ij,jk,ik->i", scaled[chosen], inverse, scaled[chosen])
+    of_candidate = np.einsum("ij,jk,ik->i", scaled, inverse, scaled)
+    # Factor on the determinant: one run out, one candidate in.
+    factor = (1.0 - of_run)[:, np.newaxis] * (1.0 + of_candidate) + between**2
+    factor[:, np.bincount(chosen, minlength=len(scaled)) >= most_repeats] = -np.inf
+    if factor.size == 0:
+        return False
+    run, candidate = np.unravel_index(int(np.argmax(factor)), factor.shape)
+    if factor[run, candidate] <= 1.0 + _LEAST_GAIN:
+        return False
+    chosen[run] = candidate
+    return True
+
+
+def _unknown(scaled: Array, information: Array) -> Array:
+    """Variance of the duration of every candidate."""
+    return np.asarray(np.einsum("ij,jk,ik->i", scaled, np.linalg.inv(information), scaled))
+
+
+def _hint(scaled: Array) -> Array:
+    """A trace of information on every coefficient."""
+    return _HINT * np.eye(scaled.shape[1])
