@@ -1,0 +1,381 @@
+"""Whether batches have come to take longer, or less long, than a fitted model says."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+from headway.models.laws.normal import ndtri
+
+# Siegmund's correction for what a random walk overshoots a barrier by, twice 0.583.
+_OVERSHOOT = 1.166
+_MOST_THRESHOLD = 1e6
+
+
+class Direction(Enum):
+    """Which way durations have moved."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+
+
+class Alarm(NamedTuple):
+    """A drift that was found."""
+
+    batch: int
+    """Place of the batch that raised it."""
+    first_batch: int
+    """Place of the first batch of the drift, most likely."""
+    direction: Direction
+
+
+def normal_scores(
+    num_rows: Array, duration_s: Array, fixed_s: float, per_row_s: float, relative_noise: float
+) -> Array:
+    r"""Deviations of batches from the model, in standard deviations.
+
+    Parameters
+    ----------
+    num_rows : (n,) array, >= 0
+        Rows of each batch. [rows]
+    duration_s : (n,) array, > 0
+        How long each took. [s]
+    fixed_s, per_row_s : float, >= 0
+        The line, positive for every batch. [s, s/row]
+    relative_noise : float, > 0
+        Noise in proportion to the duration. [-]
+
+    Returns
+    -------
+    (n,) array
+        Of mean 0 and variance 1 for lognormal durations that follow the model. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E22).
+
+    Examples
+    --------
+    >>> normal_scores(np.array([1e4]), np.array([5.0 * np.exp(0.1)]), 2.0, 3e-4, 0.1).round(3)
+    array([1.053])
+    """
+    mean = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
+    if not (np.all(mean > 0.0) and np.all(np.asarray(duration_s) > 0.0) and relative_noise > 0.0):
+        raise ValueError("need positive durations, measured and modelled, and relative_noise > 0")
+    log_variance = float(np.log1p(relative_noise**2))
+    return np.asarray((np.log(duration_s / mean) + 0.5 * log_variance) / np.sqrt(log_variance))
+
+
+def pre_whitened(scores: Array, autocorrelation: float) -> Array:
+    r"""Scores freed from what the batch before explains.
+
+    Parameters
+    ----------
+    scores : (n,) array
+        Deviations of variance 1, in order of time. [-]
+    autocorrelation : float, 0 to 1, 1 excluded
+        Correlation of successive ones, from when nothing drifted. [-]
+
+    Returns
+    -------
+    (n,) array
+        Uncorrelated, of variance 1. [-]
+
+    Raises
+    ------
+    ValueError
+        If the autocorrelation is outside its range.
+
+    Notes
+    -----
+    theory.md (E23). A shift of the mean shrinks by `whitened_shift`.
+
+    Examples
+    --------
+    >>> pre_whitened(np.array([1.0, 1.0, 1.0]), 0.6)
+    array([1. , 0.5, 0.5])
+    """
+    if not 0.0 <= autocorrelation < 1.0:
+        raise ValueError("autocorrelation must lie in 0..1, 1 excluded")
+    values = np.asarray(scores, dtype=np.float64)
+    fresh = (values[1:] - autocorrelation * values[:-1]) / np.sqrt(1.0 - autocorrelation**2)
+    return np.concatenate([values[:1], fresh])
+
+
+def whitened_shift(shift: Numeric, autocorrelation: Numeric) -> Array:
+    r"""What is left of a shift of the mean after pre-whitening.
+
+    Parameters
+    ----------
+    shift : float or (n,) array
+        In standard deviations of a batch. [-]
+    autocorrelation : float or (n,) array, 0 to 1, 1 excluded
+        Of successive batches. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast. [-]
+
+    Raises
+    ------
+    ValueError
+        If the autocorrelation is outside its range.
+
+    Notes
+    -----
+    theory.md (E23).
+
+    Examples
+    --------
+    >>> float(whitened_shift(1.0, 0.6))
+    0.5
+    """
+    phi = np.asarray(autocorrelation, dtype=np.float64)
+    if not np.all((phi >= 0.0) & (phi < 1.0)):
+        raise ValueError("autocorrelation must lie in 0..1, 1 excluded")
+    return np.asarray(shift * np.sqrt((1.0 - phi) / (1.0 + phi)))
+
+
+def cusum(scores: Array, allowance: float) -> Array:
+    r"""Cumulative sum of what exceeds an allowance, never below zero.
+
+    Parameters
+    ----------
+    scores : (..., n) array
+        Deviations of variance 1, in order of time along the last axis; with the sign turned for
+        the other side. [-]
+    allowance : float, >= 0
+        Half of the shift to be found soonest. [-]
+
+    Returns
+    -------
+    (..., n) array
+        Page's sum after each batch. [-]
+
+    Raises
+    ------
+    ValueError
+        If the allowance is negative.
+
+    Notes
+    -----
+    theory.md (E24); Page (1954).
+
+    Examples
+    --------
+    >>> cusum(np.array([-1.0, 2.0, 2.0, -3.0]), 0.5)
+    array([0. , 1.5, 3. , 0. ])
+    """
+    if not allowance >= 0.0:
+        raise ValueError("allowance must not be negative")
+    walk = np.cumsum(np.asarray(scores, dtype=np.float64) - allowance, axis=-1)
+    return np.asarray(walk - np.minimum(np.minimum.accumulate(walk, axis=-1), 0.0))
+
+
+def guarded_allowance(
+    allowance: Numeric, num_fitted_batches: Numeric, confidence: float = 0.9
+) -> Array:
+    r"""Allowance that keeps false alarms rare although the model itself was fitted.
+
+    Parameters
+    ----------
+    allowance : float or (n,) array, >= 0
+        As in `cusum`, for a model that is known. [-]
+    num_fitted_batches : float or (n,) array, >= 1
+        Independent batches that the model was fitted on, as of `effective_batches`. [-]
+    confidence : float, 0.5 to 1, 1 excluded
+        Probability that false alarms are as rare as the threshold promises. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E25). A model that is one standard error low after 40 batches brings false alarms
+    three times as often, at an allowance of 0.5 and a threshold of 4.
+
+    Examples
+    --------
+    >>> round(float(guarded_allowance(0.5, 100)), 3)
+    0.628
+    """
+    slack, batches = np.broadcast_arrays(
+        np.asarray(allowance, dtype=np.float64), np.asarray(num_fitted_batches, dtype=np.float64)
+    )
+    if not (np.all(slack >= 0.0) and np.all(batches >= 1.0) and 0.5 <= confidence < 1.0):
+        raise ValueError("need allowance >= 0, num_fitted_batches >= 1 and confidence in 0.5..1")
+    return np.asarray(slack + ndtri(confidence) / np.sqrt(batches))
+
+
+def first_alarm(
+    scores: Array, allowance: float, threshold: float, *, two_sided: bool = True
+) -> Alarm | None:
+    r"""The first batch at which a drift is certain enough.
+
+    Parameters
+    ----------
+    scores : (n,) array
+        Uncorrelated deviations of variance 1, in order of time. [-]
+    allowance : float, >= 0
+        As in `cusum`. [-]
+    threshold : float, > 0
+        What the sum has to exceed, from `cusum_threshold`. [-]
+    two_sided : bool
+        Whether batches that become faster count too.
+
+    Returns
+    -------
+    Alarm or None
+        None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E24). The drift most likely began after the sum was zero for the last time.
+
+    Examples
+    --------
+    >>> first_alarm(np.repeat([0.0, 1.5], [30, 10]), 0.5, 4.0)
+    Alarm(batch=34, first_batch=30, direction=<Direction.SLOWER: 'slower'>)
+    """
+    if not threshold > 0.0:
+        raise ValueError("threshold must be positive")
+    sides = {Direction.SLOWER: np.asarray(scores, dtype=np.float64)}
+    if two_sided:
+        sides[Direction.FASTER] = -sides[Direction.SLOWER]
+    alarms = []
+    for direction, values in sides.items():
+        path = cusum(values, allowance)
+        beyond = np.flatnonzero(path > threshold)
+        if len(beyond):
+            batch = int(beyond[0])
+            zeros = np.flatnonzero(path[:batch] <= 0.0)
+            alarms.append(Alarm(batch, int(zeros[-1]) + 1 if len(zeros) else 0, direction))
+    return min(alarms, key=lambda alarm: alarm.batch) if alarms else None
+
+
+def cusum_run_length(
+    shift: Numeric, allowance: Numeric, threshold: Numeric, *, two_sided: bool = False
+) -> Array:
+    r"""Mean number of batches until an alarm, false or true.
+
+    Parameters
+    ----------
+    shift : float or (n,) array
+        Mean of the scores; 0 gives the time between false alarms. [-]
+    allowance : float or (n,) array, >= 0
+        As in `cusum`. [-]
+    threshold : float or (n,) array, > 0
+        As in `first_alarm`. [-]
+    two_sided : bool
+        Whether either side may raise the alarm.
+
+    Returns
+    -------
+    array
+        Inputs broadcast, ``inf`` where it exceeds all numbers. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E25); Siegmund (1985). Independent normal scores.
+
+    Examples
+    --------
+    >>> cusum_run_length(np.array([0.0, 1.0]), 0.5, 4.0)
+    array([338.1, 8.3])
+    """
+    moved, slack, barrier = np.broadcast_arrays(
+        *(np.asarray(value, dtype=np.float64) for value in (shift, allowance, threshold))
+    )
+    if not (np.all(slack >= 0.0) and np.all(barrier > 0.0) and np.all(np.isfinite(moved))):
+        raise ValueError("need a finite shift, allowance >= 0 and threshold > 0")
+    up = _one_sided_run_length(moved - slack, barrier)
+    if not two_sided:
+        return up
+    down = _one_sided_run_length(-moved - slack, barrier)
+    return np.asarray(1.0 / (1.0 / up + 1.0 / down))
+
+
+def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = False) -> float:
+    r"""Threshold that raises a false alarm once in a wished number of batches.
+
+    Parameters
+    ----------
+    run_length : float, > 3 (two-sided: > 1.5)
+        Mean number of batches between false alarms. [-]
+    allowance : float, >= 0
+        As in `cusum`. [-]
+    two_sided : bool
+        Whether either side may raise the alarm.
+
+    Returns
+    -------
+    float
+        For `first_alarm`. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or no threshold is that rare.
+
+    Notes
+    -----
+    theory.md (E25), by bisection. For correlated batches pre-whiten the scores first: this
+    threshold then holds as it is.
+
+    Examples
+    --------
+    >>> round(cusum_threshold(338.1, 0.5), 3)
+    4.0
+    """
+    low, high = 1e-9, 1.0
+
+    def reached(barrier: float) -> float:
+        return float(cusum_run_length(0.0, allowance, barrier, two_sided=two_sided))
+
+    if not reached(low) < run_length < np.inf:
+        raise ValueError(f"run_length must be finite and exceed {reached(low):.2g} batches")
+    while reached(high) < run_length:
+        low, high = high, 2.0 * high
+        if high > _MOST_THRESHOLD:
+            raise ValueError("no threshold gives a false alarm so rarely")
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if reached(middle) < run_length else (low, middle)
+    return high
+
+
+def _one_sided_run_length(drift: Array, threshold: Array) -> Array:
+    """Siegmund's; its limit without drift where the two exponentials cancel."""
+    barrier = threshold + _OVERSHOOT
+    exponent = 2.0 * drift * barrier
+    small = np.abs(exponent) < 1e-4
+    safe = np.where(small, 1.0, exponent)
+    with np.errstate(over="ignore"):
+        exact = 2.0 * barrier**2 * (np.expm1(-safe) + safe) / safe**2
+    return np.asarray(np.where(small, barrier**2 * (1.0 - exponent / 3.0), exact))

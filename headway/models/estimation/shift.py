@@ -1,0 +1,106 @@
+"""Which part of a fitted model has changed: the fixed time, the time per row, or everything."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+# Odds of twenty to one between two kinds of a shift.
+_CLEAR_LEAD = 2.0 * float(np.log(20.0))
+
+
+class ShiftKind(Enum):
+    """What has changed in ``a + b n``."""
+
+    LEVEL = "level"
+    """The fixed time."""
+    SLOPE = "slope"
+    """The time per row."""
+    BOTH = "both"
+    """Everything by one factor."""
+    UNCLEAR = "unclear"
+    """Batches do not differ enough in size to tell."""
+
+
+class Shift(NamedTuple):
+    """What has changed since an alarm's first batch."""
+
+    kind: ShiftKind
+    fixed_s: float
+    """Change of the fixed time, if it alone had changed. [s]"""
+    per_row_s: float
+    """Change of the time per row, if it alone had changed. [s/row]"""
+    ratio: float
+    """Factor on all durations, if everything had changed by one. [-]"""
+
+
+def shift_since(
+    num_rows: Array, duration_s: Array, fixed_s: float, per_row_s: float, relative_noise: float
+) -> Shift:
+    r"""What part of the model has changed, from the batches since.
+
+    Parameters
+    ----------
+    num_rows, duration_s : (n,) arrays
+        Batches from an alarm's first one on. [rows, s]
+    fixed_s, per_row_s : float, >= 0
+        The line that held before. [s, s/row]
+    relative_noise : float, > 0
+        Noise in proportion to the duration. [-]
+
+    Returns
+    -------
+    Shift
+        The kind that explains the batches best, if it leads the next by odds of 20 to 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (E26). Least squares of relative deviations on each kind alone; their squares over
+    the variance of the noise are compared.
+
+    Examples
+    --------
+    >>> rows = np.tile([5e3, 2e4], 10)
+    >>> shift_since(rows, 2.0 + 4e-4 * rows, 2.0, 3e-4, 0.05).kind
+    <ShiftKind.SLOPE: 'slope'>
+    """
+    rows, duration = np.asarray(num_rows, dtype=float), np.asarray(duration_s, dtype=float)
+    mean = fixed_s + per_row_s * rows
+    if rows.size == 0 or not (np.all(mean > 0.0) and np.all(duration > 0.0)):
+        raise ValueError("need at least one batch, with positive durations, measured and modelled")
+    if not (relative_noise > 0.0 and fixed_s >= 0.0 and per_row_s >= 0.0 and np.all(rows >= 0.0)):
+        raise ValueError("need relative_noise > 0 and neither rows nor the line negative")
+    deviation = duration / mean - 1.0
+    columns = {
+        ShiftKind.LEVEL: 1.0 / mean,
+        ShiftKind.SLOPE: rows / mean,
+        ShiftKind.BOTH: np.ones_like(mean),
+    }
+    amount, misfit = {}, {}
+    for kind, column in columns.items():
+        square = max(float(column @ column), 1e-300)
+        amount[kind] = float(column @ deviation) / square
+        rest = deviation - amount[kind] * column
+        # Durations that have grown vary more as well.
+        misfit[kind] = float(rest @ rest) / (relative_noise * _typical_ratio(deviation)) ** 2
+    first, second = sorted(misfit, key=lambda kind: misfit[kind])[:2]
+    clear = misfit[second] - misfit[first] >= _CLEAR_LEAD
+    return Shift(
+        first if clear else ShiftKind.UNCLEAR,
+        amount[ShiftKind.LEVEL],
+        amount[ShiftKind.SLOPE],
+        1.0 + amount[ShiftKind.BOTH],
+    )
+
+
+def _typical_ratio(deviation: Array) -> float:
+    return max(1.0 + float(np.mean(deviation)), 1e-3)
