@@ -147,48 +147,6 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=np.trim_zeros(mass, "b"))
 
 
-def largest_of(law: LatticeLaw, num_values: int) -> LatticeLaw:
-    r"""Law of the largest of several independent times of one law.
-
-    Parameters
-    ----------
-    law : LatticeLaw
-        Of each.
-    num_values : int, >= 1
-        How many. [-]
-
-    Returns
-    -------
-    LatticeLaw
-        On the same lattice.
-
-    Raises
-    ------
-    ValueError
-        If ``num_values`` is below 1.
-
-    Notes
-    -----
-    theory.md (V4). The distribution function to the power of ``num_values``.
-
-    Examples
-    --------
-    >>> coin = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.array([0.5, 0.5]))
-    >>> largest_of(coin, 2).probability
-    array([0.25, 0.75])
-    """
-    if num_values < 1:
-        raise ValueError(f"num_values must be at least 1, got {num_values}")
-    if num_values == 1:
-        return law
-    below = np.minimum(np.cumsum(law.probability), 1.0) ** num_values
-    return LatticeLaw(
-        step_s=law.step_s,
-        lowest_index=law.lowest_index,
-        probability=np.maximum(np.diff(below, prepend=0.0), 0.0),
-    )
-
-
 def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
     r"""Quantile of a law without atoms: the mass of a time is spread over its step.
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
 from headway.models.queues.lattice import LatticeLaw
 from headway.models.queues.lattice_parts import (
-    largest_of,
     on_step,
     smooth_quantile_s,
     uniform_law,
@@ -120,9 +119,6 @@ def test_parts_on_a_lattice() -> None:
     assert on_step(law, 0.01) is law
     levels = np.array([0.1, 0.5, 0.99])
     assert smooth_quantile_s(uniform, levels) == pytest.approx(2.0 * levels, abs=0.006)
-    assert smooth_quantile_s(largest_of(uniform, 3), levels) == pytest.approx(
-        2.0 * levels ** (1.0 / 3.0), abs=0.02
-    )
 
 
 def test_lattice_parts_refuse() -> None:
@@ -133,8 +129,6 @@ def test_lattice_parts_refuse() -> None:
         zero_or_gamma_law(WaitMoments(np.array(np.inf), np.array(1.0), np.array(1.0)), 0.1)
     with pytest.raises(ValueError, match="step_s"):
         on_step(law, 0.0)
-    with pytest.raises(ValueError, match="at least 1"):
-        largest_of(law, 0)
     with pytest.raises(ValueError, match="strictly"):
         smooth_quantile_s(law, 1.0)
     with pytest.raises(ValueError, match="sd must"):

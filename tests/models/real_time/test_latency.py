@@ -255,5 +255,5 @@ def test_grid(busy: float, num_writers: int, num_tasks: int, cv: float) -> None:
     ]
     latency = real_time_latency(rate_per_s, stages, num_slots=SLOTS, trigger_s=1.0)
     rows = played(rate_per_s, stages, 1_500_000, trigger_s=1.0)
-    assert latency.mean_s == pytest.approx(rows.mean(), rel=0.05)
-    assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.12)
+    assert latency.mean_s == pytest.approx(rows.mean(), rel=0.06)
+    assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.11)
