@@ -265,8 +265,10 @@ def _shifted_gamma(known: _Known, third_central: Numeric | None) -> Array:
     if third_central is None:
         raise ValueError("a shifted gamma needs third_central")
     varies = known.bounded & (known.sd > 0.0)
-    cube = np.where(varies, known.sd, 1.0) ** 3
-    skewness = np.where(varies, np.asarray(third_central, dtype=np.float64), 0.0) / cube
+    sd = np.where(varies, known.sd, 1.0)
+    # One division at a time: the cube of a tiny standard deviation would be zero.
+    with np.errstate(over="ignore"):
+        skewness = np.where(varies, np.asarray(third_central, dtype=np.float64), 0.0) / sd / sd / sd
     return shifted_gamma_quantile(known.probability, known.mean, known.sd, skewness)
 
 
