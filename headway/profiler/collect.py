@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from headway.profiler import aggregates, schema, tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
+
+# A row of a table, by column.
+Record: TypeAlias = Mapping[str, Any]
 
 # Batches of one run that are brought to the driver, the latest: enough for every estimate, and
 # the same memory however long the query ran.
@@ -81,8 +84,8 @@ class CollectedLogs:
     """What the pipeline brings to the driver."""
 
     applications: Mapping[int, ApplicationFacts]
-    batches: Sequence[Row]
-    stage_runs: Sequence[Row]
+    batches: Sequence[Record]
+    stage_runs: Sequence[Record]
 
 
 def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs:
@@ -96,9 +99,9 @@ def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs
     if not _tasks_stand_once(facts, identities):
         stage_runs = aggregates.stage_runs(events)
     progress("reading batches")
-    batches = _latest_batches(events, facts).collect()
+    batches = _records(_latest_batches(events, facts))
     progress("joining batches to stages and tasks")
-    stages = _stages_of(stage_runs, batches, facts).collect()
+    stages = _records(_stages_of(stage_runs, batches, facts))
     facts_of, stages_of = _by_application(facts), _by_application(stages)
     identities_of = _by_application(identities)
     return CollectedLogs(
@@ -113,11 +116,16 @@ def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs
     )
 
 
-def _facts_and_identities(events: DataFrame) -> tuple[list[Row], list[Row]]:
-    return aggregates.facts(events).collect(), aggregates.identities(events).collect()
+def _facts_and_identities(events: DataFrame) -> tuple[list[Record], list[Record]]:
+    return _records(aggregates.facts(events)), _records(aggregates.identities(events))
 
 
-def _tasks_stand_once(facts: Sequence[Row], identities: Sequence[Row]) -> bool:
+def _records(table: DataFrame) -> list[Record]:
+    """Spark's rows look a column up by going through their names."""
+    return [row.asDict() for row in table.collect()]
+
+
+def _tasks_stand_once(facts: Sequence[Record], identities: Sequence[Record]) -> bool:
     num_lines = sum(row["num_lines"] for row in facts if row["Event"] == schema.TASK_END)
     num_distinct = sum(row["num_distinct"] for row in identities if row["Event"] == schema.TASK_END)
     return bool(num_lines == num_distinct)
@@ -136,14 +144,14 @@ def each_application(logs: CollectedLogs) -> dict[int, CollectedLogs]:
     }
 
 
-def _by_application(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    by_app: dict[int, list[Row]] = defaultdict(list)
+def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
+    by_app: dict[int, list[Record]] = defaultdict(list)
     for row in rows:
         by_app[row["app"]].append(row)
     return by_app
 
 
-def _latest_batches(events: DataFrame, facts: Sequence[Row]) -> DataFrame:
+def _latest_batches(events: DataFrame, facts: Sequence[Record]) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -160,7 +168,9 @@ def _latest_batches(events: DataFrame, facts: Sequence[Row]) -> DataFrame:
     )
 
 
-def _stages_of(stage_runs: DataFrame, batches: Sequence[Row], facts: Sequence[Row]) -> DataFrame:
+def _stages_of(
+    stage_runs: DataFrame, batches: Sequence[Record], facts: Sequence[Record]
+) -> DataFrame:
     """All stages, or where batches of a query were left behind those of its latest ones."""
     from pyspark.sql import functions as F
 
@@ -177,18 +187,18 @@ def _stages_of(stage_runs: DataFrame, batches: Sequence[Row], facts: Sequence[Ro
     return stage_runs.where(wanted)
 
 
-def _is_long(facts: Sequence[Row]) -> bool:
+def _is_long(facts: Sequence[Record]) -> bool:
     reported = [row["num_lines"] for row in facts if row["Event"] == schema.QUERY_PROGRESS]
     return max(reported, default=0) > MOST_BATCHES_PER_RUN
 
 
-def _counted(stage_runs: Sequence[Row]) -> StageCounts:
+def _counted(stage_runs: Sequence[Record]) -> StageCounts:
     ended = [max(row["num_tasks"], 0) for row in stage_runs if row["num_tasks"] is not None]
     return StageCounts(num_attempts=len(stage_runs), num_ended=len(ended), num_tasks=sum(ended))
 
 
 def _application_facts(
-    app: int, rows: Sequence[Row], identities: Sequence[Row], stages: StageCounts
+    app: int, rows: Sequence[Record], identities: Sequence[Record], stages: StageCounts
 ) -> ApplicationFacts:
     def latest(name: str) -> str | None:
         return max((row[name] for row in rows if row[name] is not None), default=None)
@@ -229,12 +239,12 @@ def _application_facts(
     )
 
 
-def _of_event(rows: Sequence[Row], event: str, name: str) -> float | None:
+def _of_event(rows: Sequence[Record], event: str, name: str) -> float | None:
     return next((row[name] for row in rows if row["Event"] == event), None)
 
 
-def _executors(events: Iterable[Row]) -> tuple[Executor, ...]:
-    by_executor: dict[str, list[Row]] = defaultdict(list)
+def _executors(events: Iterable[Record]) -> tuple[Executor, ...]:
+    by_executor: dict[str, list[Record]] = defaultdict(list)
     for event in events:
         if event["executor_id"] is not None:
             by_executor[event["executor_id"]].append(event)

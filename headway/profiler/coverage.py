@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from headway.domain import Coverage, Share
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts, EventCount
+from headway.profiler.collect import ApplicationFacts, EventCount, Record
 from headway.profiler.logs.sources import EventLog
 from headway.units import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 _LEAST_BELIEVED_RATIO = 0.001  # ids further apart are damage, not gaps
 _LEAST_USUAL_RATIO = 0.99
@@ -21,14 +17,14 @@ _LEAST_USUAL_RATIO = 0.99
 _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
 
-def coverage_of(facts: ApplicationFacts, batches: Sequence[Row], log: EventLog) -> Coverage:
+def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLog) -> Coverage:
     """The coverage of one log.
 
     Parameters
     ----------
     facts : ApplicationFacts
         Of its application.
-    batches : sequence of Row
+    batches : sequence of mapping
         Its progress (:func:`headway.profiler.tables.batches`).
     log : EventLog
         The log, which knows whether it is still being written and was compacted.
@@ -156,7 +152,7 @@ def _by_ids(count: EventCount) -> Share:
     return Share(seen=count.num_distinct, expected=max(span, count.num_distinct))
 
 
-def _batches(rows: Sequence[Row]) -> Share:
+def _batches(rows: Sequence[Record]) -> Share:
     by_run: dict[tuple[str, str], set[int]] = defaultdict(set)
     for row in rows:
         by_run[row["query_id"], row["run_id"] or ""].add(row["batch_id"])

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway.domain import MemoryProfile
 from headway.domain.application_profile import (
@@ -24,9 +24,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
+from headway.profiler.collect import Record
 
 # Beyond these a number is damage, not a measurement: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0
@@ -74,15 +72,15 @@ class StageSums:
     peak_heap_bytes: float
 
 
-def stage_sums(stage_runs: Sequence[Row]) -> list[StageSums]:
+def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
     """The stages of an application in the order of their ids.
 
     Parameters
     ----------
-    stage_runs : sequence of Row
+    stage_runs : sequence of mapping
         Their attempts (:func:`headway.profiler.aggregates.stage_runs`).
     """
-    attempts: dict[int, list[Row]] = defaultdict(list)
+    attempts: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:
         attempts[row["stage_id"]].append(row)
     return [
@@ -96,7 +94,7 @@ def is_instant(at_s: float | None) -> bool:
     return at_s is not None and 0 < at_s < _LATEST_S
 
 
-def num_damaged(stage_runs: Sequence[Row]) -> int:
+def num_damaged(stage_runs: Sequence[Record]) -> int:
     """Attempts whose tasks finished at times that make no sense: they are in no sum."""
     return sum(bool(row["num_finished"]) and not _is_measured(row) for row in stage_runs)
 
@@ -223,7 +221,7 @@ def covered_s(stages: Iterable[StageSums]) -> float:
     return total_s
 
 
-def _sums_of(attempts: Sequence[Row]) -> StageSums:
+def _sums_of(attempts: Sequence[Record]) -> StageSums:
     """One stage; of its attempts, in order, the last tells whether it failed."""
     first, last = attempts[0], attempts[-1]
     spans = [span for row in attempts if (span := _span(row)) is not None]
@@ -285,11 +283,11 @@ def _sums_of(attempts: Sequence[Row]) -> StageSums:
     )
 
 
-def _is_measured(row: Row) -> bool:
+def _is_measured(row: Record) -> bool:
     return bool(row["num_finished"]) and row["launch_to_finish_s"] <= _LONGEST_S
 
 
-def _span(row: Row) -> tuple[float, float] | None:
+def _span(row: Record) -> tuple[float, float] | None:
     """When an attempt was submitted and completed, or else when its tasks ran."""
     launched_s, launch_to_finish_s = row["first_launch_s"], row["launch_to_finish_s"]
     of_tasks = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,14 +35,11 @@ from headway.profiler.application.dstreams import (
     steady_batches,
     typical_stages,
 )
-from headway.profiler.collect import ApplicationFacts
+from headway.profiler.collect import ApplicationFacts, Record
 from headway.profiler.coverage import gaps
 from headway.profiler.redaction import allowed_properties
 from headway.profiler.streaming.summarize import application_of
 from headway.units import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 _RECORD_NEXT_TIME = (
     "record the application from its start to its end (spark.eventLog.enabled=true) "
@@ -62,7 +59,7 @@ class _Lifetime(NamedTuple):
 
 
 def profile_application(
-    facts: ApplicationFacts, stage_runs: Sequence[Row], coverage: Coverage, version: str
+    facts: ApplicationFacts, stage_runs: Sequence[Record], coverage: Coverage, version: str
 ) -> ApplicationProfile:
     """The profile of a batch or DStreams application.
 
@@ -70,7 +67,7 @@ def profile_application(
     ----------
     facts : ApplicationFacts
         Of the application.
-    stage_runs : sequence of Row
+    stage_runs : sequence of mapping
         All its stages (:func:`headway.profiler.aggregates.stage_runs`).
     coverage : Coverage
         Of its log (:func:`headway.profiler.coverage.coverage_of`).

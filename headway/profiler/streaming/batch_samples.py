@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
+from headway.profiler.collect import Record
 from headway.profiler.offsets import read_offset
 from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
-
-# A row of headway.profiler.aggregates.stage_runs, or what stands for one.
-StageRow: TypeAlias = "Row | Mapping[str, Any]"
 
 # Spark's phase -> ours, in the order Spark runs them.
 PHASES = {
@@ -50,13 +45,13 @@ _MOST_ROWS = 1e12
 _LONGEST_S = 1e6
 
 
-def known_rows(report: Row) -> float:
+def known_rows(report: Record) -> float:
     """Rows of the batch; less than none where the report does not tell."""
     rows = report["num_rows"]
     return float(rows) if rows is not None and 0 <= rows < _MOST_ROWS else -1.0
 
 
-def is_timed(report: Row) -> bool:
+def is_timed(report: Record) -> bool:
     """Whether the times of the batch are all there and make sense."""
     phases_s = report["phases_s"] or {}
     times_s = [seconds for seconds in phases_s.values() if seconds is not None]
@@ -68,7 +63,7 @@ def is_timed(report: Row) -> bool:
     )
 
 
-def is_usable(stages: Sequence[StageRow]) -> bool:
+def is_usable(stages: Sequence[Record]) -> bool:
     """Whether the stages of a batch are on record, each with most of its tasks."""
     return bool(stages) and all(
         not stage["failed"]
@@ -80,9 +75,9 @@ def is_usable(stages: Sequence[StageRow]) -> bool:
     )
 
 
-def stages_by_batch(stage_runs: Sequence[Row]) -> dict[int, list[Row]]:
+def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:
     """The stages of each batch in the order they ran."""
-    by_batch: dict[int, list[Row]] = defaultdict(list)
+    by_batch: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:
         by_batch[row["batch_id"]].append(row)
     return {
@@ -92,7 +87,7 @@ def stages_by_batch(stage_runs: Sequence[Row]) -> dict[int, list[Row]]:
 
 
 def batch_sample(
-    report: Row, stages: Sequence[StageRow], jvm_started_s: float, interval_s: float | None
+    report: Record, stages: Sequence[Record], jvm_started_s: float, interval_s: float | None
 ) -> BatchSample:
     """What one batch showed; its times and stages must be usable."""
     phases_s: dict[str, float] = {}
@@ -115,7 +110,7 @@ def batch_sample(
     )
 
 
-def source_samples(report: Row) -> tuple[SourceSample, ...]:
+def source_samples(report: Record) -> tuple[SourceSample, ...]:
     """The offsets of each source of the batch."""
     return tuple(
         SourceSample(
@@ -127,7 +122,7 @@ def source_samples(report: Row) -> tuple[SourceSample, ...]:
     )
 
 
-def whole_batch(report: Row, num_slots: int) -> dict[str, Any]:
+def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
     """What stands for the stages of a batch where only its progress is on record.
 
     One stage with a task on every slot, as long as ``addBatch``: it tells how the duration grows
@@ -166,7 +161,7 @@ def _state(operators: Sequence[Any]) -> StateSample:
     )
 
 
-def _stage_sample(stage: StageRow, level: int) -> StageSample:
+def _stage_sample(stage: Record, level: int) -> StageSample:
     # Sums over the tasks seen stand for all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
@@ -202,7 +197,7 @@ def _stage_sample(stage: StageRow, level: int) -> StageSample:
     )
 
 
-def _levels(stages: Sequence[StageRow]) -> Mapping[int, int]:
+def _levels(stages: Sequence[Record]) -> Mapping[int, int]:
     """Level of each stage: behind its parents, and behind the jobs that came before."""
     levels: dict[int, int] = {}
     first_of_job, job_id = 0, None

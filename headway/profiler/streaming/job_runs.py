@@ -6,20 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError
 from headway.profiler import schema
-from headway.profiler.collect import CollectedLogs
+from headway.profiler.collect import CollectedLogs, Record
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.streaming.fit import common_signature
 from headway.profiler.streaming.runs import LEAST_BATCHES, query_label, steady_part
 from headway.profiler.streaming.samples import QueryRun
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 _LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
@@ -101,8 +98,8 @@ def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterato
     yield from (f"left out: {why}" for why in without)
 
 
-def _by_run(batches: Sequence[Row]) -> dict[RunKey, list[Row]]:
-    by_run: dict[RunKey, list[Row]] = defaultdict(list)
+def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
+    by_run: dict[RunKey, list[Record]] = defaultdict(list)
     for row in batches:
         by_run[RunKey(row["app"], row["query_id"], row["run_id"] or "")].append(row)
     # In order of log and time, so that messages and choices do not hang on Spark's order.
@@ -120,7 +117,9 @@ def _by_run(batches: Sequence[Row]) -> dict[RunKey, list[Row]]:
     }
 
 
-def _without_copies(by_run: dict[RunKey, list[Row]], notes: list[str]) -> dict[RunKey, list[Row]]:
+def _without_copies(
+    by_run: dict[RunKey, list[Record]], notes: list[str]
+) -> dict[RunKey, list[Record]]:
     """Runs that stand in several logs, which are then copies, once: the longest of them."""
     longest: dict[tuple[str, str], RunKey] = {}
     for key, reports in by_run.items():
@@ -139,11 +138,11 @@ def _without_copies(by_run: dict[RunKey, list[Row]], notes: list[str]) -> dict[R
 
 
 def _choose_queries(
-    by_run: dict[RunKey, list[Row]], queries: Sequence[str], log_names: Sequence[str]
-) -> dict[RunKey, list[Row]]:
+    by_run: dict[RunKey, list[Record]], queries: Sequence[str], log_names: Sequence[str]
+) -> dict[RunKey, list[Record]]:
     if not queries:
         return by_run
-    chosen: dict[RunKey, list[Row]] = {}
+    chosen: dict[RunKey, list[Record]] = {}
     for wanted in queries:
         matches = {
             key: reports
@@ -164,12 +163,14 @@ def _choose_queries(
     return chosen
 
 
-def _stages_by_run(stage_runs: Sequence[Row], runs: Iterable[RunKey]) -> dict[RunKey, list[Row]]:
+def _stages_by_run(
+    stage_runs: Sequence[Record], runs: Iterable[RunKey]
+) -> dict[RunKey, list[Record]]:
     """Stages by the run whose batch they belong to."""
     runs_of: dict[tuple[int, str], list[RunKey]] = defaultdict(list)
     for key in runs:
         runs_of[key.app, key.query_id].append(key)
-    by_run: dict[RunKey, list[Row]] = defaultdict(list)
+    by_run: dict[RunKey, list[Record]] = defaultdict(list)
     for row in stage_runs:
         candidates = runs_of.get((row["app"], row["query_id"]), [])
         # A query gives its jobs its run's id as group; only the job's own code can change that.

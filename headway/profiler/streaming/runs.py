@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,12 @@ from headway.domain import Configuration, QueryShape
 from headway.errors import EventLogError
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts, Executor
+from headway.profiler.collect import ApplicationFacts, Executor, Record
 from headway.profiler.offsets import num_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
 from headway.profiler.streaming.batch_samples import (
-    StageRow,
     batch_sample,
     is_timed,
     is_usable,
@@ -29,9 +28,6 @@ from headway.profiler.streaming.batch_samples import (
 )
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.trigger import read_trigger
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 LEAST_BATCHES = 5
 _LONGEST_LABEL = 60
@@ -59,8 +55,8 @@ def query_label(query_id: str, query_name: str | None) -> str:
 
 
 def steady_part(
-    reports: Sequence[Row],
-    stage_runs: Sequence[Row],
+    reports: Sequence[Record],
+    stage_runs: Sequence[Record],
     facts: ApplicationFacts,
     plan: PlanShape,
     log_name: str,
@@ -69,9 +65,9 @@ def steady_part(
 
     Parameters
     ----------
-    reports : sequence of Row
+    reports : sequence of mapping
         Its progress (:func:`headway.profiler.tables.batches`), at least one.
-    stage_runs : sequence of Row
+    stage_runs : sequence of mapping
         The stages of its batches (:func:`headway.profiler.aggregates.stage_runs`).
     facts : ApplicationFacts
         Of its application.
@@ -90,7 +86,7 @@ def steady_part(
     label = f"query {query_label(last['query_id'], last['query_name'])}"
     jvm_started_s = _first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
     notes = []
-    stages: Mapping[int, Sequence[StageRow]] = stages_by_batch(stage_runs)
+    stages: Mapping[int, Sequence[Record]] = stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
         num_executors, cores = _executors_at(facts.executors, np.inf, label, log_name)
         stages = {
@@ -178,12 +174,12 @@ def steady_part(
     return SteadyPart(run, tuple(notes))
 
 
-def _one_per_batch(reports: Sequence[Row]) -> list[Row]:
+def _one_per_batch(reports: Sequence[Record]) -> list[Record]:
     """The reports in order, one per batch: an idle query announces the next batch time and again.
 
     The one with rows is the batch that ran; where lines stand twice any of them will do.
     """
-    by_batch: dict[int, Row] = {}
+    by_batch: dict[int, Record] = {}
     for report in reports:
         known = by_batch.get(report["batch_id"])
         if known is None or known_rows(report) > known_rows(known):
@@ -191,7 +187,7 @@ def _one_per_batch(reports: Sequence[Row]) -> list[Row]:
     return [by_batch[batch_id] for batch_id in sorted(by_batch)]
 
 
-def _intervals_s(reports: Sequence[Row]) -> dict[int, float]:
+def _intervals_s(reports: Sequence[Record]) -> dict[int, float]:
     """Time from the start of the batch before, by batch; without gaps and clocks set back."""
     return {
         this["batch_id"]: this["started_s"] - before["started_s"]
@@ -203,7 +199,7 @@ def _intervals_s(reports: Sequence[Row]) -> dict[int, float]:
     }
 
 
-def _arrivals(reports: Sequence[Row], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:
+def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:
     """What the sources showed at each batch; batches without rows had their time too."""
     return [
         BatchArrivals(
@@ -243,7 +239,7 @@ def _executors_at(
     return len(alive), max(int(np.median(alive)), 1)
 
 
-def _shuffle_partitions(report: Row, stages: Sequence[StageRow]) -> int:
+def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:
     """Partitions of the state, which the checkpoint fixed; without state those of the session.
 
     Where neither is on record, the tasks of the last stage.
@@ -254,7 +250,7 @@ def _shuffle_partitions(report: Row, stages: Sequence[StageRow]) -> int:
     return int(stated if stated and stated > 0 else stages[-1]["num_tasks"])
 
 
-def _state_partitions(report: Row) -> int | None:
+def _state_partitions(report: Record) -> int | None:
     stated = [operator["num_partitions"] for operator in report["stateful_operators"] or ()]
     return next((int(number) for number in stated if number and number > 0), None)
 
@@ -265,7 +261,7 @@ def _state_store(properties: Mapping[str, str]) -> str | None:
     return provider.rsplit(".", 1)[-1] if provider else None
 
 
-def _shape(report: Row, plan: PlanShape) -> QueryShape:
+def _shape(report: Record, plan: PlanShape) -> QueryShape:
     operators: Sequence[Any] = report["stateful_operators"] or ()
     return QueryShape(
         sources=tuple(describe_source(source["description"]) for source in report["sources"] or ()),
