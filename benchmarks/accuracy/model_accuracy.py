@@ -17,12 +17,23 @@ from pathlib import Path
 
 from formulas.batches import ROWS_HEAVY, ROWS_LASTING, ROWS_LIGHT, ROWS_NOISY, WINDOWS
 from formulas.cells import Cell, Family, section
+from formulas.laws import LARGEST, SUMS
 from formulas.queues import QUEUES
 from formulas.stages import STAGES
 
 from headway.version import __version__
 
-FAMILIES = (QUEUES, STAGES, ROWS_LIGHT, ROWS_NOISY, ROWS_HEAVY, ROWS_LASTING, WINDOWS)
+FAMILIES = (
+    SUMS,
+    LARGEST,
+    QUEUES,
+    STAGES,
+    ROWS_LIGHT,
+    ROWS_NOISY,
+    ROWS_HEAVY,
+    ROWS_LASTING,
+    WINDOWS,
+)
 
 PREFACE = """\
 A formula is held against an event simulation that plays the rules, not the formula; how the rules
