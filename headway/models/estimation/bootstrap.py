@@ -170,7 +170,10 @@ def bootstrap_interval(
 
     Notes
     -----
-    theory.md (E19), with the coverage over simulated samples.
+    theory.md (E19). Intervals of 90 % covered 88.5 to 92 % of simulated samples of 10 to 40 batches
+    at two loads, for mean and p99, at a known autocorrelation of 0 to 0.5; planning values of 95 %
+    covered 92 to 96 %. Estimated from the same batches, autocorrelation leaves 88 % for 40 batches
+    and 72 % for ten.
 
     Examples
     --------

@@ -302,7 +302,9 @@ def cusum_run_length(
 
     Notes
     -----
-    theory.md (E25); Siegmund (1985). Independent normal scores.
+    theory.md (E25); Siegmund (1985). Independent normal scores. Against the exact integral
+    equation: between false alarms within 1 % for thresholds from 3 and allowances up to 0.5; at a
+    shift of 3 up to 13 % low.
 
     Examples
     --------

@@ -171,8 +171,8 @@ def fit_task_costs(terms: TaskTerms, duration_s: Array) -> TaskCosts:
     Notes
     -----
     theory.md (E10), (E11), by (E3). 24 tasks fitted at 2, 4, 8 and 16 cores and two loads predict
-    3 to 32 cores with a median error of 0.6 % and 3.6 % at most in simulation, where rows over
-    cores in its place are 7 % and 23 % off.
+    3 to 32 cores with a median error of 0.5 % and 2.4 % at most in simulation, where rows over
+    cores in its place are 5 % and 23 % off.
 
     Examples
     --------

@@ -131,8 +131,8 @@ def test_the_error_of_a_mean_is_that_of_its_sample() -> None:
 
 @pytest.mark.parametrize("num_batches", [10, 40])
 def test_intervals_hold_the_truth(num_batches: int) -> None:
-    inside, above, _ = coverage(num_batches, 0.0, 0.0, 150, without_the_wait)
-    assert np.all(np.abs(inside - 0.9) < 0.085)  # 3.5 standard errors
+    inside, above, _ = coverage(num_batches, 0.0, 0.0, 100, without_the_wait)
+    assert np.all(np.abs(inside - 0.9) < 0.09)  # three standard errors
     assert np.all(above > 0.88)
 
 

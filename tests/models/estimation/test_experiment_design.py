@@ -126,10 +126,10 @@ def test_too_few_runs_are_refused() -> None:
 
 @pytest.mark.parametrize("num_tasks", [16, 24, 40, 200])
 @pytest.mark.parametrize(("driver", "fixed", "row"), [(1.0, 0.05, 1e-4), (0.2, 0.2, 2e-5)])
-def test_two_loads_and_two_or_three_core_counts_come_out(
+def test_two_loads_at_the_fewest_and_the_most_cores_come_out(
     num_tasks: int, driver: float, fixed: float, row: float
 ) -> None:
-    """The rule of thumb for experiments is what the design itself chooses."""
+    """The rule of thumb for experiments: a third core count would only check the model."""
     grid = np.array([(n, c) for n in (1e4, 3e4, 1e5) for c in (2, 3, 4, 6, 8, 12, 16)], dtype=float)
     rows, cores = grid.T
     terms = task_terms(
@@ -138,7 +138,7 @@ def test_two_loads_and_two_or_three_core_counts_come_out(
     columns = relative(terms, np.array([driver, fixed, row]))
     chosen = grid[d_optimal_design(columns, 6, most_repeats=2).chosen]
     assert set(chosen[:, 0]) == {1e4, 1e5}
-    assert 2 <= len(set(chosen[:, 1])) <= 3
+    assert set(chosen[:, 1]) == {2.0, 16.0}
     rule = np.flatnonzero(np.isin(rows, (1e4, 1e5)) & np.isin(cores, (2, 16)))
     best = d_optimal_design(columns, 4, most_repeats=4).chosen
     assert design_efficiency(columns, rule, best) > 0.6
@@ -179,14 +179,7 @@ def test_refusals() -> None:
         setting_time_s(20, 0.0)
 
 
-# Errors of the study, %: interpolation at 6 and 12 cores, extrapolation to 24 and 32; median, p95.
-DESIGNS = {
-    "all 15": (5, 2.0, 5.3, 3.1, 8.4),
-    "D-optimal 5": (5, 2.3, 6.2, 3.3, 10.0),
-    "D-optimal 7": (5, 2.4, 6.1, 2.8, 8.2),
-    "one load": (5, 3.4, 10.2, 5.4, 16.4),
-    "4 and 8 cores": (5, 2.9, 11.4, 10.0, 28.9),
-}
+DESIGNS = ("all 15", "D-optimal 5", "D-optimal 7", "one load", "4 and 8 cores")
 
 
 def settings_of(name: str) -> NDArray[np.intp]:
@@ -221,7 +214,9 @@ def design_errors(name: str, repeats: int, cores: tuple[int, ...], samples: int 
 
 @pytest.mark.statistical
 def test_few_chosen_settings_are_worth_nearly_all() -> None:
+    near = {name: np.quantile(design_errors(name, 5, (6, 12)), 0.95) for name in DESIGNS}
     far = {name: np.quantile(design_errors(name, 5, (24, 32)), 0.95) for name in DESIGNS}
+    assert near["D-optimal 7"] < 1.6 * near["all 15"]
     assert far["D-optimal 7"] < 1.5 * far["all 15"]
-    assert far["one load"] > 1.2 * far["D-optimal 5"]
+    assert near["one load"] > 1.5 * near["D-optimal 5"]
     assert far["4 and 8 cores"] > 2.0 * far["D-optimal 7"]
