@@ -34,7 +34,7 @@ def test_two_loads_give_the_part_of_the_driver_and_that_of_the_rows() -> None:
 
 def test_three_loads_give_all_parts() -> None:
     true = NoiseLaw(0.5, 0.2, 0.3, 3)
-    rows = np.repeat([0.0, 1e4, 1e6], 20_000)
+    rows = np.repeat([0.0, 1e4, 1e6], 5000)
     found = noise_law(rows, noisy_s(np.random.default_rng(2), rows, true), FIXED_S, PER_ROW_S)
     assert found.num_loads == 3
     for load in (0.0, 1e4, 1e6):
@@ -62,13 +62,26 @@ def test_few_batches_are_told_without_bias() -> None:
     true = NoiseLaw(0.3, 0.0, 0.15, 2)
     rows = np.repeat([2e3, 2e4], 15)
     variances = []
-    for seed in range(400):
+    for seed in range(200):
         duration = noisy_s(np.random.default_rng(seed), rows, true)
         line = relative_huber_lines(rows, duration)
         found = noise_law(rows, duration, float(line[0]), float(line[1]))
         variances.append([float(found.sd_s(line[0], line[1] * n)) ** 2 for n in (2e3, 2e4)])
     expected = [float(true.sd_s(FIXED_S, PER_ROW_S * n)) ** 2 for n in (2e3, 2e4)]
-    assert np.mean(variances, axis=0) == pytest.approx(expected, rel=0.06)
+    assert np.mean(variances, axis=0) == pytest.approx(expected, rel=0.08)
+
+
+def test_many_loads_are_told_at_both_ends() -> None:
+    true = NoiseLaw(0.3, 0.0, 0.15, 20)
+    rows = np.tile(np.geomspace(1e2, 1e6, 20), 10)
+    ends = PER_ROW_S * np.array([1e2, 1e6])
+    ratios = []
+    for seed in range(30):
+        duration = noisy_s(np.random.default_rng(seed), rows, true)
+        found = noise_law(rows, duration, FIXED_S, PER_ROW_S, num_parameters=0)
+        ratios.append(found.sd_s(FIXED_S, ends) / true.sd_s(FIXED_S, ends))
+    assert np.mean(ratios, axis=0) == pytest.approx([1.0, 1.0], abs=0.08)
+    assert np.all(np.std(ratios, axis=0) < 0.13)
 
 
 def test_from_light_loads_a_constant_ratio_misleads() -> None:
@@ -84,7 +97,7 @@ def test_from_light_loads_a_constant_ratio_misleads() -> None:
     assert constant / sd > 2.5
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.tuples(st.floats(0.0, 1e6), st.floats(1e-3, 1e3)), min_size=3, max_size=12),
     st.floats(0.0, 10.0),
