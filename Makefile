@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
-        accuracy model-accuracy scalla speed speed-profiling speed-models java clean
+        accuracy model-accuracy window-accuracy scalla speed speed-profiling speed-models java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -40,6 +40,9 @@ accuracy: $(READY) java  ## predicted against measured on recorded real runs -> 
 
 model-accuracy: $(READY)  ## every formula against simulation -> docs/model-accuracy.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy/model_accuracy.py --output docs/model-accuracy.md
+
+window-accuracy: $(READY) java  ## window latency predicted and measured on real runs -> docs/window-accuracy.md
+	$(BIN)/python benchmarks/accuracy/window_runs.py --output docs/window-accuracy.md
 
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from formulas.batches import ROWS_HEAVY, ROWS_LASTING, ROWS_LIGHT, ROWS_NOISY, WINDOWS
 from formulas.cells import Cell, Family, section
+from formulas.jobs import BATCH_JOBS, DSTREAMS, DSTREAMS_LASTING, REAL_TIME
 from formulas.laws import LARGEST, SUMS
 from formulas.queues import QUEUES
 from formulas.stages import STAGES
@@ -33,6 +34,10 @@ FAMILIES = (
     ROWS_HEAVY,
     ROWS_LASTING,
     WINDOWS,
+    DSTREAMS,
+    DSTREAMS_LASTING,
+    BATCH_JOBS,
+    REAL_TIME,
 )
 
 PREFACE = """\

@@ -125,7 +125,8 @@ class ObservedArrivals:
 
     ``counted`` says what was counted: ``offsets``, what the source had, or ``rows``, what the
     query took, which is less than what arrived once it is overloaded.
-    ``largest_partition_share`` is the share of the busiest source partition.
+    ``largest_partition_share`` is the share of the busiest source partition, ``event_time_lag_s``
+    how far the newest event time that a batch reads lies behind the start of the batch.
     """
 
     counted: str
@@ -136,6 +137,7 @@ class ObservedArrivals:
     lag_p95_rows: float | None = None
     lag_max_rows: float | None = None
     largest_partition_share: float | None = None
+    event_time_lag_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ _EVENTS: dict[str, Any] = {
         "batchId": "bigint",
         "numInputRows": "bigint",
         "durationMs": ("string", "bigint"),
-        "eventTime": {"watermark": "string"},
+        "eventTime": {"max": "string", "watermark": "string"},
         "stateOperators": [
             {
                 "operatorName": "string",

@@ -113,7 +113,7 @@ def batches(events: DataFrame) -> DataFrame:
 
     Columns: app, query_id, run_id, query_name, batch_id, started_s, phases_s (map of driver phase
     to seconds), num_rows, sources (array of description, start, end and latest offset, num_rows),
-    sink, stateful_operators (array of struct), watermarked.
+    sink, stateful_operators (array of struct), watermarked, newest_event_s (event time).
     """
     from pyspark.sql import functions as F
 
@@ -160,6 +160,7 @@ def batches(events: DataFrame) -> DataFrame:
             ),
         ).alias("stateful_operators"),
         F.col("eventTime.watermark").isNotNull().alias("watermarked"),
+        _instant("eventTime.max").alias("newest_event_s"),
     )
 
 

@@ -28,6 +28,7 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.models.job.window_law import why_no_window_law, window_law
 from headway.units import format_rate
 
 Z90 = 1.6449  # half of a 90 % interval in standard deviations
@@ -96,6 +97,9 @@ def predict(
     quotable = _add_load_warnings(warnings, law, configuration)
     limit_holds = _limit_holds(model, configuration, arrivals, age_factor, warnings)
     stable = limit_holds and is_bounded
+    windows = window_law(profile, law)
+    if (untold := why_no_window_law(profile)) is not None:
+        warnings.append(untold)
     return Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -109,7 +113,9 @@ def predict(
         tuple_latency=_distribution(law.tuple_latency_mean_s(), law.tuple_latency_quantile_s)
         if stable
         else None,
-        window_latency=None,
+        window_latency=_distribution(windows.mean_s(), windows.quantile_s)
+        if stable and windows is not None
+        else None,
         phases_s=_phases_s(profile, model, law, arrivals, settled, age_factor) if stable else {},
         sustainable_rate_per_s=sustainable_rate_per_s(
             profile, configuration, age_factor=age_factor

@@ -74,7 +74,9 @@ class SettingLaw(NamedTuple):
 
     def batch_duration_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the batch duration [s]; ``inf`` where unstable."""
-        return self._quantile_s(self.batch_duration_cdf, self.batch_duration_mean_s(), q)
+        return averaged_quantile_s(
+            self.batch_duration_cdf, self.batch_duration_mean_s(), q, self.is_stable
+        )
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
@@ -87,28 +89,14 @@ class SettingLaw(NamedTuple):
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        return self._quantile_s(self.tuple_latency_cdf, self.tuple_latency_mean_s(), q)
+        return averaged_quantile_s(
+            self.tuple_latency_cdf, self.tuple_latency_mean_s(), q, self.is_stable
+        )
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> SettingLaw:
         """The law at some of the settings."""
         values = (getattr(self.state, field.name)[chosen] for field in fields(self.state))
         return SettingLaw(SteadyState(*values), self.weights)
-
-    def _quantile_s(self, cdf: Callable[[Array], Array], guess_s: Array, q: Numeric) -> Array:
-        """Inverse of a distribution function, for every pair of ``q`` and setting."""
-        stable = self.is_stable
-        probability, guess = np.broadcast_arrays(
-            np.asarray(q, dtype=np.float64), np.where(stable, guess_s, 1.0)
-        )
-        if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-            raise ValueError("q must lie strictly between 0 and 1")
-
-        def excess(x_s: Array) -> Array:
-            # Tails are nearly straight in the logarithm of what lies beyond.
-            beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
-            return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
-
-        return np.where(stable, increasing_root(excess, guess), np.inf)
 
     def _average(self, values: Array) -> Array:
         return np.asarray(np.sum(values * self.weights, axis=-1))
@@ -298,6 +286,41 @@ def _slow_levels(profile: JobProfile) -> Array:
 def _fresh_noise_ratio(profile: JobProfile) -> float:
     """Coefficient of variation of the part of the noise that every batch draws anew."""
     return float(np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio)
+
+
+def averaged_quantile_s(
+    cdf: Callable[[Array], Array], guess_s: Array, q: Numeric, stable: BoolArray
+) -> Array:
+    """Inverse of a distribution function that is an average, for every pair of ``q`` and setting.
+
+    Parameters
+    ----------
+    cdf : callable
+        Takes moments [s], of the shape of the pairs.
+    guess_s : (n,) array, > 0
+        Where to look first, about the mean; ignored where unstable. [s]
+    q : float or array, 0 < q < 1
+        Probability; broadcasts against the settings. [-]
+    stable : (n,) bool array
+        Settings that have a law; the quantile is ``inf`` elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is outside its range.
+    """
+    probability, guess = np.broadcast_arrays(
+        np.asarray(q, dtype=np.float64), np.where(stable, guess_s, 1.0)
+    )
+    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
+        raise ValueError("q must lie strictly between 0 and 1")
+
+    def excess(x_s: Array) -> Array:
+        # Tails are nearly straight in the logarithm of what lies beyond.
+        beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
+        return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
+
+    return np.where(stable, increasing_root(excess, guess), np.inf)
 
 
 def increasing_root(

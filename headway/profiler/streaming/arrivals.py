@@ -60,8 +60,11 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     )
 
 
-def observed_arrivals(series: ArrivalSeries) -> ObservedArrivals:
-    """How the rate varied between batches; intervals weigh by their length."""
+def observed_arrivals(series: ArrivalSeries, event_time_lag_s: float | None) -> ObservedArrivals:
+    """How the rate varied between batches; intervals weigh by their length.
+
+    ``event_time_lag_s``: how late the newest rows come, where that is on record.
+    """
     rates_per_s = series.arrived_rows / series.interval_s
     order = np.argsort(rates_per_s)
     weight = np.cumsum(series.interval_s[order]) / series.interval_s.sum()
@@ -83,6 +86,7 @@ def observed_arrivals(series: ArrivalSeries) -> ObservedArrivals:
         largest_partition_share=max(rows.values()) / sum(rows.values())
         if rows and sum(rows.values()) > 0
         else None,
+        event_time_lag_s=event_time_lag_s,
     )
 
 

@@ -106,8 +106,15 @@ def batch_sample(
         num_rows=int(report["num_rows"]),
         state_commit_s=sum(max(operator["commit_s"] or 0.0, 0.0) for operator in operators),
         state=_state(operators),
+        event_time_lag_s=_event_time_lag_s(report),
         stages=tuple(_stage_sample(stage, levels[stage["stage_id"]]) for stage in stages),
     )
+
+
+def _event_time_lag_s(report: Record) -> float | None:
+    """Rows from the future lie at most a clock's error ahead: they are not late."""
+    newest_s = report["newest_event_s"]
+    return None if newest_s is None else max(report["started_s"] - newest_s, 0.0)
 
 
 def source_samples(report: Record) -> tuple[SourceSample, ...]:

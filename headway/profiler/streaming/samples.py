@@ -68,7 +68,8 @@ class StateSample:
 class BatchSample:
     """One micro-batch: when, how long, how many rows, and its stages in order.
 
-    ``interval_s`` is the time in which its rows arrived: since the start of the batch before; None
+    ``interval_s`` is the time in which its rows arrived: since the start of the batch before,
+    ``event_time_lag_s`` how far the newest event time of its rows lies before its start; None
     where that is not on record.
     """
 
@@ -81,6 +82,7 @@ class BatchSample:
     num_rows: int
     state_commit_s: float
     state: StateSample
+    event_time_lag_s: float | None
     stages: tuple[StageSample, ...]
 
     @property

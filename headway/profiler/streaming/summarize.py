@@ -94,7 +94,7 @@ def profile_of(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
-        observed_arrivals=observed_arrivals(last.arrivals),
+        observed_arrivals=observed_arrivals(last.arrivals, _event_time_lag_s(last)),
         state=observe_state(last),
         memory=observe_memory(runs),
         pins=pins_of(last),
@@ -122,6 +122,12 @@ def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
     known = [ratio for ratio in ratios if ratio is not None]
     # Where no interval is known, arrivals at random times.
     return float(np.median(known)) if known else 1.0
+
+
+def _event_time_lag_s(run: QueryRun) -> float | None:
+    """The usual one: a single row from another time must not count."""
+    known = [batch.event_time_lag_s for batch in run.batches if batch.event_time_lag_s is not None]
+    return float(np.median(known)) if known else None
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:

@@ -1,0 +1,91 @@
+"""Window latency of a profiled job: what its plan and its rows tell, at an array of settings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import EventTimeWindow, JobProfile, WindowKind
+from headway.models.arrays import Array, Numeric
+from headway.models.batches.windows import (
+    WindowEnds,
+    WindowLatency,
+    append_window_latency,
+    update_window_latency,
+)
+from headway.models.job.setting import SettingLaw, averaged_quantile_s
+
+_FINAL_IN_ONE_BATCH = ("update", "complete")
+
+
+class WindowLaw(NamedTuple):
+    """Latency from the end of a window to the commit of its final result: theory.md (T5).
+
+    Arrays have the shape of the settings; the law has one axis more, the slow noise.
+    """
+
+    latency: WindowLatency
+    setting: SettingLaw
+
+    def mean_s(self) -> Array:
+        """Mean [s]; ``inf`` where unstable."""
+        return np.asarray(np.sum(self.latency.mean_s * self.setting.weights, axis=-1))
+
+    def cdf(self, x_s: Numeric) -> Array:
+        """Share of windows that are final within ``x_s`` of their end."""
+        points = np.asarray(x_s, dtype=np.float64)[..., np.newaxis]
+        return np.asarray(np.sum(self.latency.cdf(points) * self.setting.weights, axis=-1))
+
+    def quantile_s(self, q: Numeric) -> Array:
+        """Quantile [s]; ``inf`` where unstable."""
+        return averaged_quantile_s(self.cdf, self.mean_s(), q, self.setting.is_stable)
+
+
+def why_no_window_law(profile: JobProfile) -> str | None:
+    """What the profile does not tell of its windows; None if it has none, or tells enough."""
+    shape, arrivals = profile.shape, profile.observed_arrivals
+    if not shape.windows:
+        return None
+    if shape.output_mode is None:
+        return "window latency not told: the plan on record does not say the output mode"
+    if shape.output_mode == "append" and shape.watermark_delay_s is None:
+        return "window latency not told: the plan on record does not say the watermark delay"
+    if arrivals is None or arrivals.event_time_lag_s is None:
+        return "window latency not told: no event time on record, so how late rows come is unknown"
+    return None
+
+
+def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
+    """The window latency at the settings of a law, where the profile has windows and tells enough.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        Its windows, watermark and output mode, and how late its newest rows come.
+    law : SettingLaw
+        Batches at the settings (:func:`headway.models.job.setting.setting_law`).
+
+    Notes
+    -----
+    theory.md (T5). Of several windows the one of the longest slide counts. Windows that end on the
+    epoch grid of their slide, as Spark's do without an offset.
+    """
+    shape, arrivals = profile.shape, profile.observed_arrivals
+    if not shape.windows or why_no_window_law(profile) is not None:
+        return None
+    assert arrivals is not None
+    assert arrivals.event_time_lag_s is not None
+    window = max(shape.windows, key=_slide_s)
+    ends, lag_s = WindowEnds(slide_s=_slide_s(window)), arrivals.event_time_lag_s
+    if shape.output_mode in _FINAL_IN_ONE_BATCH:
+        # The last row of a session comes a gap before its end.
+        gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
+        return WindowLaw(update_window_latency(law.state, ends, lag_s - gap_s), law)
+    assert shape.watermark_delay_s is not None
+    return WindowLaw(append_window_latency(law.state, ends, shape.watermark_delay_s, lag_s), law)
+
+
+def _slide_s(window: EventTimeWindow) -> float:
+    """Distance of two ends; 0 for sessions, which end anywhere."""
+    return window.slide_s or 0.0
