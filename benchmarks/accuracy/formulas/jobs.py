@@ -22,6 +22,8 @@ from headway.models.stages.pooling import JobStage
 _NUM_BATCHES, _NUM_JOBS, _NUM_ROWS = 400_000, 2_000, 400_000
 _NUM_REPLICATIONS = 4
 _FLUSH_S = 0.05
+_TRIGGER_S = 5.0
+"""Short, so that the clocks of the shuffle, which start anew in each batch, average out."""
 
 
 def play_dstreams(utilization: float, cv: float, num_concurrent: int, memory: float) -> Cell:
@@ -90,7 +92,11 @@ def play_real_time(num_tasks: int, utilization: float, cv: float, largest_share:
         RealTimeStage(num_tasks=num_tasks, row_s=row_s, row_cv=cv, largest_share=share),
     )
     latency = real_time_latency(
-        rate_per_s, stages, num_slots=required_slots(stages), flush_s=_FLUSH_S
+        rate_per_s,
+        stages,
+        num_slots=required_slots(stages),
+        trigger_s=_TRIGGER_S,
+        flush_s=_FLUSH_S,
     )
     played = [
         simulate_real_time(
@@ -100,7 +106,7 @@ def play_real_time(num_tasks: int, utilization: float, cv: float, largest_share:
                 for stage in stages
             ],
             flush_s=_FLUSH_S,
-            trigger_s=300.0,
+            trigger_s=_TRIGGER_S,
             gap_s=0.0,
             num_rows=_NUM_ROWS,
             seed=seed,
