@@ -1,0 +1,187 @@
+"""Calls about event logs: profile them, look at each, hold the models against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.domain import ApplicationProfile, Backtest, JobProfile
+from headway.errors import EventLogError
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headway.profiler.logs.sources import LogFailure
+    from headway.profiler.reading import LogsRead, Tell
+    from headway.profiler.survey import LogSurvey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What several logs hold, the sources that could not be read, and the tables written."""
+
+    logs: tuple[LogSurvey, ...]
+    failures: tuple[LogFailure, ...]
+    tables: tuple[Path, ...] = ()
+
+
+def profile(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> JobProfile:
+    """Profile a streaming job from its Spark event logs.
+
+    Parameters
+    ----------
+    sources : path or sequence of paths
+        Event logs: files, rolling folders, folders that hold such, zips, patterns, addresses of
+        a History Server or of a file system that Hadoop reads, files of a recorder.
+    queries : sequence of str
+        Names or ids of the queries to use; all of them by default. Several runs of one job at
+        different settings make one profile, and a better one.
+    master : str
+        Spark master to read the logs with, when no session is given.
+    session : SparkSession, optional
+        A running session to use instead of starting one.
+    progress : callable, optional
+        Told what is being done.
+
+    Raises
+    ------
+    EventLogError
+        If no log can be read, or none holds a streaming query that can be profiled.
+    InputError
+        If ``queries`` names none, or what was found are different jobs.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    found = profile_any(sources, queries=queries, master=master, session=session, progress=progress)
+    if isinstance(found, JobProfile):
+        return found
+    raise EventLogError(
+        f"{found.application.id}: a {found.kind.value} application with {found.num_jobs} jobs, no "
+        "streaming query; expected progress events of a Structured Streaming query"
+    )
+
+
+def profile_any(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> JobProfile | ApplicationProfile:
+    """Profile whatever the event logs hold: a streaming job, or one batch or DStreams application.
+
+    Parameters and errors are those of :func:`profile`; several applications without a streaming
+    query are an ``InputError``.
+    """
+    from headway.profiler.collect import collect
+    from headway.profiler.survey import profile_together
+
+    with _read(sources, master, session, progress) as read:
+        collected = collect(read.events, read.tell)
+        read.tell("fitting")
+        found = profile_together(collected, read.logs, queries, __version__)
+        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+        return replace(found, notes=(*found.notes, *not_read))
+
+
+def survey(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+    tables: Path | None = None,
+) -> Survey:
+    """Look at each log on its own: what it holds and lacks, and the profile it gives.
+
+    Parameters
+    ----------
+    sources, master, session, progress
+        As of :func:`profile`.
+    tables : Path, optional
+        A folder to write the tables of all logs to, as Parquet.
+
+    Raises
+    ------
+    EventLogError
+        If no log can be read.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    from headway.profiler.collect import collect
+    from headway.profiler.survey import surveys
+
+    with _read(sources, master, session, progress) as read:
+        collected = collect(read.events, read.tell)
+        found = tuple(surveys(collected, read.logs, __version__))
+        written: tuple[Path, ...] = ()
+        if tables is not None:
+            from headway.profiler.export import write_tables
+
+            read.tell("writing tables")
+            written = write_tables(read.events, tables)
+        return Survey(logs=found, failures=read.failures, tables=written)
+
+
+def backtest(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> Backtest:
+    """How right the models are about a job: fitted on part of its logs, judged on the rest.
+
+    Parameters are those of :func:`profile`. Where the logs hold runs at several settings, each
+    setting is predicted from the runs at the others, else the later half of each run from the
+    earlier half.
+
+    Raises
+    ------
+    EventLogError
+        If no log can be read, or holds too little to leave a part of it out.
+    InputError
+        If the logs hold several different jobs.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    from headway.profiler.collect import collect
+    from headway.profiler.streaming.backtest import backtest as judged
+
+    with _read(sources, master, session, progress) as read:
+        collected = collect(read.events, read.tell)
+        read.tell("fitting and predicting")
+        found = judged(collected, read.logs, queries, __version__)
+        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+        return replace(found, notes=(*found.notes, *not_read))
+
+
+def _read(
+    sources: str | Path | Sequence[str | Path],
+    master: str,
+    session: SparkSession | None,
+    progress: Tell | None,
+) -> AbstractContextManager[LogsRead]:
+    from headway.profiler.logs.limits import UnpackLimits
+    from headway.profiler.reading import read_logs
+
+    return read_logs(
+        [sources] if isinstance(sources, str | Path) else list(sources),
+        master=master,
+        session=session,
+        limits=UnpackLimits(),
+        tell=progress or (lambda _text, _done=None: None),
+    )

@@ -1,0 +1,210 @@
+"""Calls about a setting: predict one, plan for the best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from headway.api.profiles import load_profile
+from headway.domain import Arrivals, Configuration, JobProfile, Plan, Prediction, Target
+from headway.errors import InputError
+from headway.units import parse_duration_s, parse_rate_per_s
+
+
+def predict(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str | None = None,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    max_offsets: int | None = None,
+    jvm_age: float | str | None = None,
+) -> Prediction:
+    """Latency of a job at a setting; what is not given is as profiled.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job.
+    rate : float or str
+        Arrivals, records per second or e.g. ``"50k/s"``.
+    trigger : float or str
+        Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
+    executors, cores, partitions, max_offsets : int
+        Executors, cores per executor, shuffle partitions, rate limit per batch.
+    jvm_age : float or str
+        Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be.
+    """
+    from headway.models.job.predict import predict as predict_setting
+
+    job = _job(profile)
+    return predict_setting(
+        job,
+        configuration_from(
+            job.baseline,
+            trigger=trigger,
+            executors=executors,
+            cores=cores,
+            partitions=partitions,
+            max_offsets=max_offsets,
+        ),
+        _arrivals(job, rate),
+        jvm_age_s=None if jvm_age is None else _positive_seconds(jvm_age, "jvm_age"),
+    )
+
+
+def plan(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str,
+    target: Target | str,
+    max_nodes: int = 50,
+    node_cores: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    trigger: float | str | None = None,
+    confidence: float = 0.95,
+) -> Plan:
+    """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job.
+    rate : float or str
+        Arrivals to plan for, records per second or e.g. ``"50k/s"``.
+    target : Target or str
+        The promise, e.g. ``"p99 <= 3s"``.
+    max_nodes : int
+        Most nodes that may be bought.
+    node_cores, cores : int
+        Cores of a node and of an executor; as profiled by default, one executor per node.
+    partitions : int
+        Shuffle partitions, if they are fixed (by an existing checkpoint).
+    trigger : float or str
+        Trigger interval, if it is fixed.
+    confidence : float
+        Plan for durations that are exceeded with at most the remaining probability.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be. A target that cannot be met is no error: the plan
+        then says ``feasible=False``, and why.
+    """
+    from headway.planner.search import plan as search
+    from headway.planner.space import SearchSpace
+
+    if rate is None:
+        raise InputError("rate is missing; expected the arrivals to plan for, e.g. '50k/s'")
+    job = _job(profile)
+    per_executor = _at_least_one(
+        job.baseline.cores_per_executor if cores is None else cores, "cores"
+    )
+    per_node = _at_least_one(per_executor if node_cores is None else node_cores, "node_cores")
+    if per_node < per_executor:
+        raise InputError(
+            f"a node of {per_node} cores has no room for an executor of {per_executor}; "
+            "give a larger --node-cores or fewer --cores"
+        )
+    if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    return search(
+        job,
+        _arrivals(job, rate),
+        _target(target),
+        SearchSpace(
+            max_nodes=_at_least_one(max_nodes, "max_nodes"),
+            executors_per_node=per_node // per_executor,
+            cores_per_executor=per_executor,
+            shuffle_partitions=None
+            if partitions is None
+            else _at_least_one(partitions, "partitions"),
+            trigger_s=None if trigger is None else _seconds(trigger, "trigger"),
+        ),
+        confidence=confidence,
+    )
+
+
+def configuration_from(
+    baseline: Configuration,
+    *,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    max_offsets: int | None = None,
+) -> Configuration:
+    """The baseline with what is given replaced."""
+    changes: dict[str, float] = {}
+    for field, value, name in (
+        ("executors", executors, "executors"),
+        ("cores_per_executor", cores, "cores"),
+        ("shuffle_partitions", partitions, "partitions"),
+        ("max_offsets_per_trigger", max_offsets, "max_offsets"),
+    ):
+        if value is not None:
+            changes[field] = _at_least_one(value, name)
+    if trigger is not None:
+        changes["trigger_s"] = _seconds(trigger, "trigger")
+    return replace(baseline, **changes)  # type: ignore[arg-type]  # values checked field by field
+
+
+def _job(profile: JobProfile | str | Path) -> JobProfile:
+    return profile if isinstance(profile, JobProfile) else load_profile(profile)
+
+
+def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
+    if rate is None:
+        return job.arrivals
+    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
+    if not _is_number(rate_per_s) or not 0 < rate_per_s < math.inf:
+        raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
+    return replace(job.arrivals, rate_per_s=float(rate_per_s))
+
+
+def _target(target: Target | str) -> Target:
+    if isinstance(target, Target):
+        return target
+    if not isinstance(target, str):
+        raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
+    return Target.parse(target)
+
+
+def _seconds(value: float | str, name: str) -> float:
+    if isinstance(value, str):
+        try:
+            # Zero needs no unit.
+            seconds = 0.0 if value.strip() == "0" else parse_duration_s(value)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    else:
+        seconds = value
+    if not _is_number(seconds) or not 0 <= seconds < math.inf:
+        raise InputError(f"{name} is {value!r}; expected 0 or more seconds")
+    return float(seconds)
+
+
+def _positive_seconds(value: float | str, name: str) -> float:
+    seconds = _seconds(value, name)
+    if seconds == 0:
+        raise InputError(f"{name} is {value!r}; expected more than 0 seconds")
+    return seconds
+
+
+def _at_least_one(value: int, name: str) -> int:
+    if not _is_number(value) or value != value // 1 or value < 1:
+        raise InputError(f"{name} is {value!r}; expected a whole number, at least 1")
+    return int(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
