@@ -112,9 +112,9 @@ def batch_sample(
 
 
 def _event_time_lag_s(report: Record) -> float | None:
-    """Rows from the future lie at most a clock's error ahead: they are not late."""
+    """Negative where rows came while the batch was asking its sources what there is."""
     newest_s = report["newest_event_s"]
-    return None if newest_s is None else max(report["started_s"] - newest_s, 0.0)
+    return None if newest_s is None else report["started_s"] - newest_s
 
 
 def source_samples(report: Record) -> tuple[SourceSample, ...]:

@@ -77,6 +77,18 @@ def test_an_update_is_final_with_its_last_row() -> None:
     assert found.window_latency.mean_s == pytest.approx(expected_s, rel=1e-3)
 
 
+@pytest.mark.parametrize(("lag_s", "waited_s"), [(-0.002, 0.0), (0.002, 10.0)])
+def test_rows_that_come_just_after_the_trigger_are_read(lag_s: float, waited_s: float) -> None:
+    # The end plus the delay meets a trigger: a few milliseconds decide on a whole interval.
+    profile = replace(windowed(), observed_arrivals=replace(SEEN, event_time_lag_s=lag_s))
+    found = at(profile, 10.0)
+    assert found.window_latency is not None
+    assert found.batch_duration is not None
+    shown_s = found.batch_duration.mean_s - after_commit_s(profile)
+    expected_s = 10.0 + waited_s + 10.0 + shown_s
+    assert found.window_latency.mean_s == pytest.approx(expected_s, rel=1e-3)
+
+
 def test_a_session_ends_a_gap_after_its_last_row() -> None:
     append, update = (
         at(windowed(windows=(SESSION,), output_mode=mode), 10.0).window_latency
