@@ -174,6 +174,13 @@ def backwards(number: int, progress: Event) -> None:
         progress["timestamp"] = f"{start}Z"
 
 
+def with_event_times(number: int, progress: Event) -> None:
+    """The newest rows 0.7 s old, now and then rows from another time."""
+    start = np.datetime64(progress["timestamp"][:-1])
+    lag_ms = 700 if number % 5 else 3_600_000
+    progress["eventTime"] = {"max": f"{start - np.timedelta64(lag_ms, 'ms')}Z"}
+
+
 def as_in_2_3(_: int, progress: Event) -> None:
     """Phases and operators as Spark 2.3 named them."""
     progress["durationMs"]["getOffset"] = progress["durationMs"].pop("latestOffset")
@@ -264,6 +271,7 @@ CASES: dict[str, Callable[[], Sequence[str]]] = {
         lambda _, progress: progress.update(numInputRows=progress["sources"][0].pop("numInputRows"))
     ),
     "backwards": lambda: of_progress(backwards),
+    "event times": lambda: of_progress(with_event_times),
     "negative": lambda: of_progress(
         lambda number, progress: (
             progress["sources"][0].update(numInputRows=-5)
@@ -625,6 +633,14 @@ def test_old_versions_name_phases_and_operators_differently(profiled: Profiled) 
     assert {phase.name for phase in profile.driver_phases} >= {"latest_offset", "add_batch"}
     assert profile.shape.stateful_operators == ("unknown",)
     assert profile.baseline.shuffle_partitions == 4
+
+
+def test_how_late_rows_come_is_told_where_event_times_are(profiled: Profiled) -> None:
+    told, untold = (profiled(name).observed_arrivals for name in ("event times", "rows on top"))
+    assert told is not None
+    assert told.event_time_lag_s == pytest.approx(0.7, abs=1e-6)
+    assert untold is not None
+    assert untold.event_time_lag_s is None
 
 
 @pytest.mark.parametrize("name", ["stateless", "vendor settings"])
