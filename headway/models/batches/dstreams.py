@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.job_pool import (
     DStreamJobs,
     busy_mean_s,
@@ -208,8 +208,6 @@ def _shifted(law: LatticeLaw, shift_s: float) -> LatticeLaw:
 
 def _quantile(law: LatticeLaw | None, q: Numeric) -> Array:
     if law is None:
-        level = np.asarray(q, dtype=np.float64)
-        if not (np.all(level > 0.0) and np.all(level < 1.0)):
-            raise ValueError("q must lie strictly between 0 and 1")
+        level = open_probability(q)
         return np.full(level.shape, np.inf)
     return smooth_quantile_s(law, q)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.latency_law import LatencyLaw
 from headway.models.batches.microbatch import SteadyState
 from headway.models.laws.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
@@ -104,9 +104,7 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     >>> tuple_latency_quantile(state, np.array([0.95, 0.99]))
     array([13.2986, 14.0167])
     """
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
+    probability = open_probability(q)
     return LatencyLaw(state, _USUAL_STEPS * probability.size).quantile(probability)
 
 

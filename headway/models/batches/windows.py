@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import BoolArray, SteadyState, interval_moments
 from headway.models.laws.distributions import (
     bisect_increasing,
@@ -101,9 +101,7 @@ class WindowLatency:
 
     def quantile_above_delay_s(self, q: Numeric) -> Array:
         """Quantile less the watermark delay. [s]"""
-        probability = np.asarray(q, dtype=np.float64)
-        if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-            raise ValueError("q must lie strictly between 0 and 1")
+        probability = open_probability(q)
         mean, cv = self.batch_mean_s, self.batch_sd_s / self.batch_mean_s
         batch = lognormal_quantile(probability[..., np.newaxis], mean, cv) * (1.0 + 1e-8)
         # A time that every part keeps with probability q is one that the mixture keeps.

@@ -14,7 +14,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
 from headway.domain import JobProfile
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import AffineDuration, BoolArray, SteadyState, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_mean
 from headway.models.job.duration import DurationModel, level_spans
@@ -309,11 +309,7 @@ def averaged_quantile_s(
     ValueError
         If ``q`` is outside its range.
     """
-    probability, guess = np.broadcast_arrays(
-        np.asarray(q, dtype=np.float64), np.where(stable, guess_s, 1.0)
-    )
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
+    probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
 
     def excess(x_s: Array) -> Array:
         # Tails are nearly straight in the logarithm of what lies beyond.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, any_probability, open_probability
 from headway.models.laws.normal import ndtr, ndtri
 from headway.models.laws.uniform_wait import uniform_wait_cdf
 
@@ -119,7 +119,7 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     >>> float(lognormal_quantile(0.99, 5.0, 0.2))
     7.77
     """
-    probability = _probability(q)
+    probability = any_probability(q)
     cv_array = np.asarray(cv, dtype=np.float64)
     log_sd = _log_sd(mean, cv)
     value = np.asarray(mean) * np.exp(log_sd * ndtri(probability) - 0.5 * log_sd * log_sd)
@@ -271,7 +271,7 @@ def uniform_plus_lognormal_quantile(
     >>> float(uniform_plus_lognormal_quantile(0.99, 10.0, 5.0, 1.0))
     16.0303
     """
-    probability = _open_probability(q)
+    probability = open_probability(q)
     interval, mean, _ = _checked_sum(interval_s, mean_s, sd_s)
     sd = np.asarray(sd_s, dtype=np.float64)
     own_quantile = lognormal_quantile(probability, mean, sd / mean)
@@ -339,20 +339,6 @@ def _score(x: Array, mean: Numeric, log_sd: Array) -> Array:
     ratio = np.maximum(x, 0.0) / mean
     with np.errstate(divide="ignore"):
         return np.log(ratio) / log_sd + 0.5 * log_sd
-
-
-def _probability(q: Numeric) -> Array:
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability >= 0.0) and np.all(probability <= 1.0)):
-        raise ValueError("q must lie in 0..1")
-    return probability
-
-
-def _open_probability(q: Numeric) -> Array:
-    probability = _probability(q)
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
-    return probability
 
 
 def _checked_sum(interval_s: Numeric, mean_s: Numeric, sd_s: Numeric) -> tuple[Array, Array, Array]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, any_probability, open_probability
 from headway.models.laws.distributions import lognormal_cdf, lognormal_partial_expectation
 from headway.models.laws.normal import ndtri
 
@@ -96,7 +96,7 @@ def gamma_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     """
     from scipy.special import gammaincinv
 
-    probability = _probability(q)
+    probability = any_probability(q)
     centre, variation, _, _ = _shape(mean, cv)
     near_normal = variation < _SMALLEST_SKEWNESS / 2.0
     shape = 1.0 / np.square(np.where(near_normal, 1.0, variation))
@@ -187,9 +187,7 @@ def shifted_gamma_quantile(q: Numeric, mean: Numeric, sd: Numeric, skewness: Num
     """
     from scipy.special import gammainccinv, gammaincinv
 
-    probability = _probability(q)
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
+    probability = open_probability(q)
     centre, spread, skew = (np.asarray(value, dtype=np.float64) for value in (mean, sd, skewness))
     if not (np.all(np.isfinite(centre) & np.isfinite(skew)) and np.all(spread >= 0.0)):
         raise ValueError("mean and skewness must be finite and sd non-negative")
@@ -229,10 +227,3 @@ def _shape(mean: Numeric, cv: Numeric) -> tuple[Array, Array, NDArray[np.bool_],
         raise ValueError("mean must be positive and cv non-negative")
     narrow = variation < _NARROWEST_CV
     return centre, variation, narrow, 1.0 / np.square(np.where(narrow, 1.0, variation))
-
-
-def _probability(q: Numeric) -> Array:
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability >= 0.0) and np.all(probability <= 1.0)):
-        raise ValueError("q must lie in 0..1")
-    return probability

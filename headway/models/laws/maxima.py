@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import bisect_increasing
 from headway.models.laws.order_statistics import MaximumMoments
 
@@ -96,7 +96,7 @@ def max_quantile(q: Numeric, num_values: int, upper_quantile: Callable[[Array], 
     >>> float(max_quantile(0.99, 1000, lambda prob: -np.log(prob)))
     11.50791
     """
-    return upper_quantile(_upper_probability(np.log(_open_probability(q)), num_values))
+    return upper_quantile(_upper_probability(np.log(open_probability(q)), num_values))
 
 
 def max_of_different(parents: tuple[Parents, ...], low: float, high: float) -> MaximumMoments:
@@ -167,7 +167,7 @@ def max_of_different_quantile(
     >>> float(max_of_different_quantile(0.99, alike, 0.0, 100.0))
     11.50791
     """
-    return _quantile_of_different(np.log(_open_probability(q)), parents, low, high)
+    return _quantile_of_different(np.log(open_probability(q)), parents, low, high)
 
 
 def _probabilities() -> tuple[Array, Array]:
@@ -226,10 +226,3 @@ def _quantile_of_different(
     return bisect_increasing(
         log_cdf, log_prob, np.full_like(log_prob, low), np.full_like(log_prob, high)
     )
-
-
-def _open_probability(q: Numeric) -> Array:
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
-    return probability

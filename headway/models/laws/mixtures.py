@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import (
     bisect_increasing,
     lognormal_cdf,
@@ -106,7 +106,7 @@ class Mode:
     def quantile_s(self, q: Numeric) -> Array:
         """Quantiles, 0 < q < 1. [s]"""
         of_excess = gamma_quantile if self.family is ModeFamily.GAMMA else lognormal_quantile
-        return self.offset_s + of_excess(_open_probability(q), *self._excess_and_cv())
+        return self.offset_s + of_excess(open_probability(q), *self._excess_and_cv())
 
     def _excess_and_cv(self) -> tuple[Array, Array]:
         excess = np.asarray(self.mean_s, dtype=np.float64) - self.offset_s
@@ -189,7 +189,7 @@ class DurationMixture:
     def quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the duration, 0 < q < 1. [s]"""
         lowest, highest = self._quantile_range_s(q)
-        return bisect_increasing(self.cdf, _open_probability(q), lowest, highest)
+        return bisect_increasing(self.cdf, open_probability(q), lowest, highest)
 
     def after_uniform_wait_cdf(self, x_s: Numeric, interval_s: Numeric) -> Array:
         """Probability that a wait uniform on ``interval_s`` and the duration end by ``x_s``. [-]"""
@@ -207,7 +207,7 @@ class DurationMixture:
         interval = _interval(interval_s)
         return bisect_increasing(
             lambda x: self.after_uniform_wait_cdf(x, interval),
-            _open_probability(q),
+            open_probability(q),
             lowest,
             highest + interval,
         )
@@ -386,10 +386,3 @@ def _interval(interval_s: Numeric) -> Array:
     if not (np.all(interval >= 0.0) and np.all(np.isfinite(interval))):
         raise ValueError("interval_s must be non-negative and finite")
     return interval
-
-
-def _open_probability(q: Numeric) -> Array:
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
-    return probability

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import bisect_increasing
 from headway.models.laws.moment_quantiles import cantelli_quantile_bound
 from headway.models.laws.normal import ndtr, ndtri
@@ -125,7 +125,7 @@ class PipelineLatency:
 
     def quantile_s(self, q: Numeric) -> Array:
         """Quantiles, 0 < q < 1; ``inf`` where unstable. [s]"""
-        probability = _checked_probability(q)
+        probability = open_probability(q)
         law = _Law.of(self)
         reach = 0.5 * (law.first + law.second)
         score = np.minimum(np.abs(ndtri(probability)) + 1.0, _FARTHEST_SCORE) * law.sd
@@ -292,10 +292,3 @@ class _Law:
 def _density(score: Array) -> Array:
     bounded = np.clip(score, -_FARTHEST_SCORE, _FARTHEST_SCORE)
     return np.exp(-0.5 * bounded * bounded) / _ROOT_TWO_PI
-
-
-def _checked_probability(q: Numeric) -> Array:
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
-    return probability

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 
 _MOST_CELLS = 1 << 20
 
@@ -76,9 +76,7 @@ class LatticeLaw:
 
     def quantile_s(self, q: Numeric) -> Array:
         """First time at which the distribution function reaches ``q``, 0 < q < 1. [s]"""
-        level = np.asarray(q, dtype=np.float64)
-        if not (np.all(level > 0.0) and np.all(level < 1.0)):
-            raise ValueError("q must lie strictly between 0 and 1")
+        level = open_probability(q)
         position = np.searchsorted(np.cumsum(self.probability), level)
         return self.time_s[np.minimum(position, len(self.probability) - 1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammainc, gammaincinv
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.queues.lattice import LatticeLaw, lattice_law
 from headway.models.queues.queueing import WaitMoments
 
@@ -176,9 +176,7 @@ def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
     >>> float(smooth_quantile_s(uniform_law(1.0, 0.01), 0.9))
     0.90
     """
-    level = np.asarray(q, dtype=np.float64)
-    if not (np.all(level > 0.0) and np.all(level < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
+    level = open_probability(q)
     edge = law.step_s * (law.lowest_index - 0.5 + np.arange(len(law.probability) + 1.0))
     below = np.concatenate([[0.0], np.cumsum(law.probability)])
     return np.asarray(np.maximum(np.interp(level * below[-1], below, edge), 0.0))

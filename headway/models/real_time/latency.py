@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import lognormal_quantile
 from headway.models.queues.lattice import LatticeLaw
 from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
@@ -61,9 +61,7 @@ class RealTimeLatency:
         """Quantiles of the latency, 0 < q < 1; ``inf`` if unstable. [s]"""
         if self.law is not None:
             return smooth_quantile_s(self.law, q)
-        level = np.asarray(q, dtype=np.float64)
-        if not (np.all(level > 0.0) and np.all(level < 1.0)):
-            raise ValueError("q must lie strictly between 0 and 1")
+        level = open_probability(q)
         return np.full(level.shape, np.inf)
 
 
