@@ -2,7 +2,8 @@
 
 One query runs all the time while the recorder is switched on and off, block after block, each pair
 of blocks in the other order than the pair before, so that what drifts hits both. Every pair gives
-one difference of mean batch durations; the interval is Student's over the pairs.
+one difference of median batch durations, which a pause of the machine does not move; the interval
+is Student's over the pairs.
 
     python benchmarks/speed/recorder.py --output docs/recorder.md
 """
@@ -148,12 +149,12 @@ def measure(
 def cost(
     progress: Sequence[Mapping[str, Any]], blocks: Sequence[Block], recorded: bytes, num_lost: int
 ) -> Cost:
-    """Means of the blocks, and the differences of their pairs."""
+    """Medians of the blocks, and the differences of their pairs."""
     of_block = [durations_s(progress, block) for block in blocks]
     if not all(of_block):
         sys.exit("a block without a whole batch; give longer blocks")
-    on = [statistics.mean(d) for d, b in zip(of_block, blocks, strict=True) if b.is_recorded]
-    off = [statistics.mean(d) for d, b in zip(of_block, blocks, strict=True) if not b.is_recorded]
+    on = [statistics.median(d) for d, b in zip(of_block, blocks, strict=True) if b.is_recorded]
+    off = [statistics.median(d) for d, b in zip(of_block, blocks, strict=True) if not b.is_recorded]
     differences = [with_s - without_s for with_s, without_s in zip(on, off, strict=True)]
     quantile = float(stats.t.ppf(0.5 * (1.0 + CONFIDENCE), len(differences) - 1))
     return Cost(
@@ -172,7 +173,8 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
     """The measurement as Markdown."""
     made = (
         f"Word count on `local[{CORES}]`, {CORES} source and {CORES} shuffle partitions, recorder "
-        f"on and off in turn, {block_s:.0f} s each, in one JVM. The difference is recorded minus "
+        f"on and off in turn, {block_s:.0f} s each, in one JVM. Figures are means over the blocks "
+        "of the median batch; the difference is recorded minus "
         f"not recorded, with its {CONFIDENCE:.0%} interval. Made {datetime.now(UTC):%Y-%m-%d} by "
         f"`benchmarks/speed/recorder.py`, headway {__version__}, Python "
         f"{platform.python_version()}, {platform.machine()}, {platform.system()}."
@@ -217,9 +219,9 @@ def main() -> None:
     """Measure, and write the section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, help="Markdown page with markers; else printed")
-    parser.add_argument("--pairs", type=int, default=30, help="at least 2")
-    parser.add_argument("--block", type=float, default=15.0, help="seconds")
-    parser.add_argument("--warm", type=float, default=60.0, help="seconds before the first block")
+    parser.add_argument("--pairs", type=int, default=45, help="at least 2")
+    parser.add_argument("--block", type=float, default=6.0, help="seconds")
+    parser.add_argument("--warm", type=float, default=45.0, help="seconds before the first block")
     arguments = parser.parse_args()
     if arguments.pairs < 2:
         parser.error("--pairs: at least 2")
