@@ -126,8 +126,8 @@ class ObservedArrivals:
     ``counted`` says what was counted: ``offsets``, what the source had, or ``rows``, what the
     query took, which is less than what arrived once it is overloaded.
     ``largest_partition_share`` is the share of the busiest source partition, ``event_time_lag_s``
-    how far the newest event time that a batch reads lies behind the start of the batch: negative
-    where a batch still reads what comes just after its start.
+    how far the newest event time that a batch reads lies behind its trigger: negative where a batch
+    still reads what comes just after.
     """
 
     counted: str

@@ -35,6 +35,8 @@ from headway.profiler.streaming.samples import QueryRun
 if TYPE_CHECKING:
     pass
 
+_ON_TIME_RATIO = 0.1  # of the interval: later, the batch before was what it waited for
+
 
 def summarize(
     logs: CollectedLogs,
@@ -125,9 +127,24 @@ def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
 
 
 def _event_time_lag_s(run: QueryRun) -> float | None:
-    """The usual one: a single row from another time must not count."""
-    known = [batch.event_time_lag_s for batch in run.batches if batch.event_time_lag_s is not None]
+    """The usual one, so that a single row from another time does not count.
+
+    Counted from the trigger, which a batch starts a few milliseconds after: where a window ends on
+    a trigger, they decide.
+    """
+    trigger_s = run.configuration.trigger_s
+    known = [
+        batch.event_time_lag_s - _behind_trigger_s(batch.started_s, trigger_s)
+        for batch in run.batches
+        if batch.event_time_lag_s is not None
+    ]
     return float(np.median(known)) if known else None
+
+
+def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
+    """How long after its trigger a batch started; 0 for those that no trigger started."""
+    behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
+    return behind_s if behind_s < _ON_TIME_RATIO * trigger_s else 0.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:

@@ -638,7 +638,8 @@ def test_old_versions_name_phases_and_operators_differently(profiled: Profiled) 
 def test_how_late_rows_come_is_told_where_event_times_are(profiled: Profiled) -> None:
     told, untold = (profiled(name).observed_arrivals for name in ("event times", "rows on top"))
     assert told is not None
-    assert told.event_time_lag_s == pytest.approx(0.7, abs=1e-6)
+    # Batches start 2 ms after their trigger, which is what counts.
+    assert told.event_time_lag_s == pytest.approx(0.698, abs=1e-3)
     assert untold is not None
     assert untold.event_time_lag_s is None
 
