@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES, PARTITIONS, RATE_PER_S = 2, 4, 4_000.0
-TRIGGERS_S = (0.0, 1.0, 2.5)
-WARM_S = 10.0
+TRIGGERS_S = (1.0, 2.5)
+WARM_S = 8.0
 _QUANTILES = (0.5, 0.95, 0.99)
 
 
@@ -208,7 +208,7 @@ def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
-    parser.add_argument("--run", type=float, default=45.0, help="seconds per run")
+    parser.add_argument("--run", type=float, default=30.0, help="seconds per run")
     arguments = parser.parse_args()
     text = page(arguments.run)
     if arguments.output is None:

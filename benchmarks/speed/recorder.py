@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy import stats
 
@@ -61,11 +61,15 @@ CASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A stretch of time with the recorder on or off; instants in seconds since 1970."""
+    """A stretch of time with the recorder on or off; instants in seconds since 1970.
+
+    ``processor_s`` is what the driver's JVM and this process computed in it.
+    """
 
     is_recorded: bool
     begin_s: float
     end_s: float
+    processor_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,9 @@ class Cost:
     with_s: float
     difference_s: float
     half_interval_s: float
+    processor_without_s: float
+    processor_difference_s: float
+    processor_half_interval_s: float
     bytes_per_batch: float
     num_lost: int
 
@@ -92,15 +99,29 @@ def run_blocks(
         for is_recorded in (False, True) if number % 2 == 0 else (True, False):
             recorder = record(spark, recording, max_bytes=10**12) if is_recorded else None
             time.sleep(SETTLE_S)
-            begin_s = time.time()
+            begin_s, computed_s = time.time(), processor_s(spark)
             time.sleep(block_s)
-            blocks.append(Block(is_recorded=is_recorded, begin_s=begin_s, end_s=time.time()))
+            blocks.append(
+                Block(
+                    is_recorded=is_recorded,
+                    begin_s=begin_s,
+                    processor_s=processor_s(spark) - computed_s,
+                    end_s=time.time(),
+                )
+            )
             if recorder is not None:
                 recorder.stop()
                 num_lost += recorder.num_lost
         if not query.isActive:
             sys.exit(f"the query ended: {query.exception()}")
     return blocks, num_lost
+
+
+def processor_s(spark: SparkSession) -> float:
+    """Processor time of the driver's JVM, which is Spark and all its tasks, and of this process."""
+    assert spark._jvm is not None
+    jvm = spark._jvm.java.lang.ProcessHandle.current().info().totalCpuDuration().get()
+    return float(jvm.toNanos()) / 1e9 + time.process_time()
 
 
 def durations_s(progress: Sequence[Mapping[str, Any]], block: Block) -> list[float]:
@@ -153,19 +174,46 @@ def cost(
     of_block = [durations_s(progress, block) for block in blocks]
     if not all(of_block):
         sys.exit("a block without a whole batch; give longer blocks")
-    on = [statistics.median(d) for d, b in zip(of_block, blocks, strict=True) if b.is_recorded]
-    off = [statistics.median(d) for d, b in zip(of_block, blocks, strict=True) if not b.is_recorded]
-    differences = [with_s - without_s for with_s, without_s in zip(on, off, strict=True)]
-    quantile = float(stats.t.ppf(0.5 * (1.0 + CONFIDENCE), len(differences) - 1))
+    wall_s = [statistics.median(durations) for durations in of_block]
+    work_s = [
+        block.processor_s / len(durations)
+        for block, durations in zip(blocks, of_block, strict=True)
+    ]
+    wall, work = compared(wall_s, blocks), compared(work_s, blocks)
     return Cost(
-        num_pairs=len(differences),
+        num_pairs=len(blocks) // 2,
         num_batches=sum(map(len, of_block)),
-        without_s=statistics.mean(off),
-        with_s=statistics.mean(on),
-        difference_s=statistics.mean(differences),
-        half_interval_s=quantile * statistics.stdev(differences) / math.sqrt(len(differences)),
+        without_s=wall.without_s,
+        with_s=wall.without_s + wall.difference_s,
+        difference_s=wall.difference_s,
+        half_interval_s=wall.half_interval_s,
+        processor_without_s=work.without_s,
+        processor_difference_s=work.difference_s,
+        processor_half_interval_s=work.half_interval_s,
         bytes_per_batch=len(recorded) / max(recorded.count(b'QueryProgressEvent"'), 1),
         num_lost=num_lost,
+    )
+
+
+class Compared(NamedTuple):
+    """Mean without the recorder, and how much more with it."""
+
+    without_s: float
+    difference_s: float
+    half_interval_s: float
+
+
+def compared(values_s: Sequence[float], blocks: Sequence[Block]) -> Compared:
+    """The differences of the pairs, with Student's interval."""
+    both = list(zip(values_s, blocks, strict=True))
+    on = [value_s for value_s, block in both if block.is_recorded]
+    off = [value_s for value_s, block in both if not block.is_recorded]
+    differences = [with_s - without_s for with_s, without_s in zip(on, off, strict=True)]
+    quantile = float(stats.t.ppf(0.5 * (1.0 + CONFIDENCE), len(differences) - 1))
+    return Compared(
+        statistics.mean(off),
+        statistics.mean(differences),
+        quantile * statistics.stdev(differences) / math.sqrt(len(differences)),
     )
 
 
@@ -174,8 +222,8 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
     made = (
         f"Word count on `local[{CORES}]`, {CORES} source and {CORES} shuffle partitions, recorder "
         f"on and off in turn, {block_s:.0f} s each, in one JVM. Figures are means over the blocks "
-        "of the median batch; the difference is recorded minus "
-        f"not recorded, with its {CONFIDENCE:.0%} interval. Made {datetime.now(UTC):%Y-%m-%d} by "
+        "of the median batch, and of the processor time per batch; the difference is recorded "
+        f"minus not recorded, with its {CONFIDENCE:.0%} interval. Made {datetime.now(UTC):%Y-%m-%d} by "
         f"`benchmarks/speed/recorder.py`, headway {__version__}, Python "
         f"{platform.python_version()}, {platform.machine()}, {platform.system()}."
     )
@@ -187,6 +235,9 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
         "recorded",
         "difference",
         "of the duration",
+        "processor time, not recorded",
+        "difference",
+        "of the processor time",
         "file, per batch",
         "events lost",
     )
@@ -200,7 +251,13 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
             f"| {name} | {found.num_pairs} | {found.num_batches} "
             f"| {1e3 * found.without_s:.1f} ms | {1e3 * found.with_s:.1f} ms "
             f"| {1e3 * found.difference_s:+.2f} ± {1e3 * found.half_interval_s:.2f} ms "
-            f"| {share:+.2f} ± {half:.2f} % | {found.bytes_per_batch / 1e3:.1f} kB "
+            f"| {share:+.2f} ± {half:.2f} % "
+            f"| {1e3 * found.processor_without_s:.0f} ms "
+            f"| {1e3 * found.processor_difference_s:+.2f} "
+            f"± {1e3 * found.processor_half_interval_s:.2f} ms "
+            f"| {100 * found.processor_difference_s / found.processor_without_s:+.2f} "
+            f"± {100 * found.processor_half_interval_s / found.processor_without_s:.2f} % "
+            f"| {found.bytes_per_batch / 1e3:.1f} kB "
             f"| {found.num_lost} |"
         )
     return "\n".join(lines)
