@@ -92,14 +92,16 @@ def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs
     """Run the pipeline over the parsed events; ``progress`` is told of each step."""
     progress("reading events")
     with ThreadPoolExecutor(max_workers=1) as reader:
-        reading = reader.submit(_facts_and_identities, events)
+        reading = reader.submit(lambda: _records(aggregates.facts(events)))
+        counting = reader.submit(lambda: _records(aggregates.identities(events)))
         # To plan this takes Spark as long as to read a small log.
         stage_runs = aggregates.stage_runs(events, tasks_stand_once=True)
-        facts, identities = reading.result()
+        facts = reading.result()
+        progress("reading batches")
+        batches = _records(_latest_batches(events, facts))
+        identities = counting.result()
     if not _tasks_stand_once(facts, identities):
         stage_runs = aggregates.stage_runs(events)
-    progress("reading batches")
-    batches = _records(_latest_batches(events, facts))
     progress("joining batches to stages and tasks")
     stages = _records(_stages_of(stage_runs, batches, facts))
     facts_of, stages_of = _by_application(facts), _by_application(stages)
@@ -114,10 +116,6 @@ def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs
         batches=batches,
         stage_runs=stages,
     )
-
-
-def _facts_and_identities(events: DataFrame) -> tuple[list[Record], list[Record]]:
-    return _records(aggregates.facts(events)), _records(aggregates.identities(events))
 
 
 def _records(table: DataFrame) -> list[Record]:
