@@ -224,8 +224,9 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
         f"on and off in turn, {block_s:.0f} s each, in one JVM. Figures are means over the blocks "
         "of the median batch, and of the processor time per batch; the difference is recorded "
         f"minus not recorded, with its {CONFIDENCE:.0%} interval. Made "
-        f"{datetime.now(UTC):%Y-%m-%d} by `benchmarks/speed/recorder.py`, headway {__version__}, Python "
-        f"{platform.python_version()}, {platform.machine()}, {platform.system()}."
+        f"{datetime.now(UTC):%Y-%m-%d} by `benchmarks/speed/recorder.py`, headway "
+        f"{__version__}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{platform.system()}."
     )
     columns = (
         "batches",

@@ -17,6 +17,8 @@ from headway.models.batches.windows import (
 from headway.models.job.setting import SettingLaw, averaged_quantile_s
 
 _FINAL_IN_ONE_BATCH = ("update", "complete")
+# Spark's watermark counts whole milliseconds, and a window that ends on it has ended.
+_HALF_A_MILLISECOND_S = 0.0005
 
 
 class WindowLaw(NamedTuple):
@@ -77,7 +79,8 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     assert arrivals is not None
     assert arrivals.event_time_lag_s is not None
     window = max(shape.windows, key=_slide_s)
-    ends, lag_s = WindowEnds(slide_s=_slide_s(window)), arrivals.event_time_lag_s
+    ends = WindowEnds(slide_s=_slide_s(window))
+    lag_s = arrivals.event_time_lag_s - _HALF_A_MILLISECOND_S
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
         # The last row of a session comes a gap before its end.
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
