@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,16 @@ from headway.runtime.word_count import (
     observe_arrivals,
     word_count,
 )
+
+
+@pytest.fixture(autouse=True)
+def _same_session_for_others(spark: SparkSession) -> Iterator[None]:
+    """A run sets the partitions of the session that all tests share."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    assert before is not None
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
 
 _EPOCH_S = 1893456000  # 2030-01-01
 
