@@ -28,6 +28,7 @@ from headway.spec.profile_file import (
     load_profile,
     save_profile,
 )
+from headway.units import counted
 
 if TYPE_CHECKING:
     from published.figures import LogTables
@@ -233,7 +234,8 @@ def test_surveys_render(entry: dict[str, Any], published: Published) -> None:
     (rendered,) = json.loads(survey_as_json([survey], ()))["logs"]
     assert rendered["profiled"] == (survey.profile is not None)
     if survey.counts is not None:
-        assert f"{survey.counts.jobs} jobs, {survey.counts.stages} stages" in text
+        jobs, stages = counted(survey.counts.jobs, "job"), counted(survey.counts.stages, "stage")
+        assert f"{jobs}, {stages}" in text
         assert rendered["counts"]["tasks"] == survey.counts.tasks
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import bisect_increasing, uniform_plus_lognormal_cdf
 
 _MAD_TO_SD = 1.4826
@@ -122,9 +122,7 @@ def latency_quantile_with_rare_s(
     >>> latency_quantile_with_rare_s(np.array([0.5, 0.95, 0.99]), 10.0, 5.0, parts).round(2)
     array([10.  , 14.79, 16.03])
     """
-    probability = np.asarray(q, dtype=np.float64)
-    if not np.all((probability > 0.0) & (probability < 1.0)):
-        raise ValueError("q must lie strictly between 0 and 1")
+    probability = open_probability(q)
     if not 0.0 <= parts.share < 1.0:
         raise ValueError("the share of rare batches must lie in 0..1")
 

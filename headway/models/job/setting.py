@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.batches.latency_law import LatencyLaw
 from headway.models.batches.microbatch import AffineDuration, BoolArray, SteadyState, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_mean
 from headway.models.job.duration import DurationModel, level_spans
@@ -89,8 +90,13 @@ class SettingLaw(NamedTuple):
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
+        # Its nodes are the same wherever it is evaluated.
+        law = LatencyLaw(self.state)
         return averaged_quantile_s(
-            self.tuple_latency_cdf, self.tuple_latency_mean_s(), q, self.is_stable
+            lambda x_s: self._average(law.cdf(x_s[..., np.newaxis])),
+            self.tuple_latency_mean_s(),
+            q,
+            self.is_stable,
         )
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> SettingLaw:

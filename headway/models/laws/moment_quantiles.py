@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import bisect_increasing, lognormal_quantile
 from headway.models.laws.gamma import gamma_quantile, shifted_gamma_quantile
 from headway.models.laws.normal import ndtri
@@ -300,10 +300,8 @@ class _Known(NamedTuple):
 
     @classmethod
     def checked(cls, q: Numeric, mean: Numeric, sd: Numeric) -> _Known:
-        probability = np.asarray(q, dtype=np.float64)
+        probability = open_probability(q)
         centre, spread = np.asarray(mean, dtype=np.float64), np.asarray(sd, dtype=np.float64)
-        if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
-            raise ValueError("q must lie strictly between 0 and 1")
         if not (np.all(centre > -np.inf) and np.all(spread >= 0.0)):
             raise ValueError("mean must be a number and sd non-negative")
         probability, centre, spread = np.broadcast_arrays(probability, centre, spread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array, Numeric, any_probability
 
 
 def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> Array:
@@ -77,9 +77,7 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     >>> uniform_mixture_quantile(np.array([0.25, 0.75]), *parts)
     array([1., 3.])
     """
-    probability = np.asarray(q, dtype=np.float64)
-    if not (np.all(probability >= 0.0) and np.all(probability <= 1.0)):
-        raise ValueError("q must lie in 0..1")
+    probability = any_probability(q)
     starts, ends, share = _checked_mixture(low, high, weight)
     used = share > 0.0
     starts, ends, share = starts[used], ends[used], share[used]

@@ -9,6 +9,7 @@ import numpy as np
 from headway.models.arrays import Array
 from headway.models.queues.positive_parts import positive_parts
 from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.spitzer import spitzer_terms
 
 _NUM_EXACT_SUMS = 500
 _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(96)
@@ -102,16 +103,7 @@ def _last_sum(slack: float, cv: float, phi: float) -> float:
 def _counts(last: float) -> tuple[Array, Array]:
     """Numbers of jobs and weights 1/n: one by one, then by quadrature in the logarithm."""
     num_terms = int(min(_NUM_EXACT_SUMS, np.ceil(last)))
-    count = np.arange(1.0, num_terms + 1.0)
-    weight = 1.0 / count
-    if last > num_terms:
-        # Euler-Maclaurin: the integral from the last exact term on, less half of that term.
-        half_width = 0.5 * np.log(last / num_terms)
-        weight[-1] /= 2.0
-        node = np.exp(np.log(num_terms) + half_width * (1.0 + _TAIL_NODES))
-        count = np.concatenate([count, node])
-        weight = np.concatenate([weight, half_width * _TAIL_WEIGHTS])
-    return count, weight
+    return spitzer_terms(num_terms, last, _TAIL_NODES, _TAIL_WEIGHTS)
 
 
 def _cumulants_of_sums(count: Array, cv: float, phi: float) -> tuple[Array, Array]:

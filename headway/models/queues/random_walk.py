@@ -10,6 +10,7 @@ from scipy.special import gammainc, gammaincc, gammaln, ndtr
 from headway.models.arrays import Array, Numeric
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.spitzer import spitzer_terms
 
 _NUM_EXACT_TERMS = 500
 # What follows the last term is below e^-36 of the first.
@@ -274,16 +275,7 @@ def _spitzer_sums(beta: float, skewness: float) -> tuple[float, float, float]:
     rate = beta * beta * _log_excess(tilt)
     last = 1.0 + _LAST_EXPONENT / rate
     num_terms = int(min(_NUM_EXACT_TERMS, np.ceil(last)))
-    count = np.arange(1.0, num_terms + 1.0)
-    weight = 1.0 / count
-    if last > _NUM_EXACT_TERMS:
-        # Euler-Maclaurin: the rest is the integral from the last exact term on, less half of that
-        # term. In the logarithm of n the integrand is smooth over all its decades.
-        half_width = 0.5 * np.log(last / num_terms)
-        weight[-1] /= 2.0
-        node = np.exp(np.log(num_terms) + half_width * (1.0 + _TAIL_NODES))
-        count = np.concatenate([count, node])
-        weight = np.concatenate([weight, half_width * _TAIL_WEIGHTS])
+    count, weight = spitzer_terms(num_terms, last, _TAIL_NODES, _TAIL_WEIGHTS)
     positive, first, second = _partial_moments(count, beta, skewness)
     return (
         float(weight @ first),

@@ -7,8 +7,10 @@ import numpy as np
 from headway.models.arrays import Array
 from headway.models.queues.positive_parts import positive_parts
 from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.spitzer import spitzer_terms
 
 _NODE, _WEIGHT = np.polynomial.legendre.leggauss(24)
+_MOST_WHOLE_PERIODS = 400
 _LAST_SCORE = 8.0
 _MOST_PERIODS = 1e7
 _NODES_PER_PERIOD = 8  # panels within a period, whose clock the variance of the work follows
@@ -120,25 +122,14 @@ class _Work:
 def _alone(work: _Work) -> WaitMoments:
     """One writer: a clocked queue of buffers, by Spitzer's sums (Q10)."""
     first, second, third = work.moments
-    count, weight = _whole_periods(work.last_period())
+    last = work.last_period()
+    count, weight = spitzer_terms(int(min(_MOST_WHOLE_PERIODS, last)), last, _NODE, _WEIGHT)
     rows = work.rows * count
     parts = positive_parts(
         count * work.period_s - rows * first, np.sqrt(rows * second), rows * third
     )
     exponent = weight @ parts.probability
     return WaitMoments(weight @ parts.first, weight @ parts.second, -np.expm1(-exponent))
-
-
-def _whole_periods(last: float) -> tuple[Array, Array]:
-    num_terms = int(min(400.0, last))
-    count = np.arange(1.0, num_terms + 1.0)
-    weight = 1.0 / count
-    if last > num_terms:
-        half_width = 0.5 * np.log(last / num_terms)
-        weight[-1] /= 2.0
-        count = np.concatenate([count, np.exp(np.log(num_terms) + half_width * (1.0 + _NODE))])
-        weight = np.concatenate([weight, half_width * _WEIGHT])
-    return count, weight
 
 
 def _among_others(work: _Work) -> WaitMoments:
