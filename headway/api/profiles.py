@@ -1,10 +1,10 @@
-"""Calls about profiles as files."""
+"""Calls about profiles: as files, and what they lack."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from headway.domain import ApplicationProfile, JobProfile
+from headway.domain import AdvisedRun, ApplicationProfile, JobProfile
 
 
 def load_profile(path: str | Path) -> JobProfile:
@@ -25,3 +25,10 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
     from headway.spec.profile_file import save_profile as save
 
     save(profile, Path(path))
+
+
+def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
+    """Which runs to record next, the one that teaches most first."""
+    from headway.models.job.advice import advised_runs as advised
+
+    return advised(profile)

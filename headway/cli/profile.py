@@ -24,6 +24,7 @@ from headway.errors import EventLogError, InputError
 )
 @click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable.")
 @click.option("--check", is_flag=True, help="Print only what the logs hold and what they lack.")
+@click.option("--advise", is_flag=True, help="Print which runs to record next, and what for.")
 @click.option(
     "--tables",
     type=click.Path(file_okay=False, path_type=Path),
@@ -39,6 +40,7 @@ def command(
     output: str | None,
     queries: tuple[str, ...],
     check: bool,
+    advise: bool,
     tables: Path | None,
     master: str,
     as_json: bool,
@@ -52,6 +54,7 @@ def command(
     headway profile logs/ -o profiles/                         # each application on its own
     headway profile http://history:18080/history/app-1 --check
     headway profile 's3a://logs/app-1*' --tables tables/
+    headway profile run1.zstd --advise                         # what to run next
 
     A SOURCE is an event log (a file; a rolling folder; a folder of such; a zip; a pattern; the
     address of an application on a History Server, or one that Hadoop can read) or the file of a
@@ -59,8 +62,10 @@ def command(
     settings make one profile. Without -o the profile is printed.
     """
     each_into = _folder_for_each(output)
-    if as_json and not check:
-        raise InputError("--json belongs to --check; the profile itself is YAML")
+    if as_json and not (check or advise):
+        raise InputError("--json belongs to --check and --advise; the profile itself is YAML")
+    if advise and (check or tables is not None or output is not None):
+        raise InputError("--advise stands alone, or with --query: it prints what to run next")
     if output is not None and each_into is None:
         _require_folder(Path(output))
     if check or tables is not None or each_into is not None:
@@ -70,6 +75,9 @@ def command(
                 "--check, --tables and -o FOLDER/ look at each log on its own"
             )
         _survey(sources, master, each_into=each_into, tables=tables, as_json=as_json)
+        return
+    if advise:
+        _advise(sources, queries, master, as_json=as_json)
         return
     from headway.report.profiles import profile_summary
     from headway.spec.profile_file import dump_profile
@@ -82,6 +90,17 @@ def command(
     api.save_profile(found, output)
     click.echo(profile_summary(found), err=True)
     click.echo(output)
+
+
+def _advise(
+    sources: tuple[str, ...], queries: tuple[str, ...], master: str, *, as_json: bool
+) -> None:
+    from headway.report.advice import advice_as_json, advice_as_text
+
+    with Progress() as progress:
+        found = api.profile(sources, queries=queries, master=master, progress=progress.tell)
+    runs = api.advised_runs(found)
+    click.echo(advice_as_json(runs) if as_json else advice_as_text(runs))
 
 
 def _survey(

@@ -17,6 +17,7 @@ MOST_HASH_ROUNDS = 60
 """Spark's analyzer gives up on an expression some hundred calls deep."""
 
 _MICROSECOND = timedelta(microseconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def clock_lines(
@@ -26,12 +27,14 @@ def clock_lines(
     num_source_partitions: int,
     start_epoch_s: float | None = None,
     max_rows_per_trigger: int | None = None,
+    burst_period_s: float = 1.0,
+    burst_share_ratio: float = 1.0,
     num_words: int = 1000,
     zipf_exponent: float = 1.1,
     words_per_row: int = 8,
     seed: int = 1,
 ) -> DataFrame:
-    """Lines of text arriving at a constant rate: ``arrival`` (timestamp) and ``text``.
+    """Lines of text arriving at a constant rate or in bursts: ``arrival`` (timestamp), ``text``.
 
     Parameters
     ----------
@@ -45,6 +48,9 @@ def clock_lines(
         Arrival of the first line, seconds since 1970; by default the start of the query.
     max_rows_per_trigger : int, optional
         Most lines per batch.
+    burst_period_s, burst_share_ratio : float, > 0
+        Period of bursts, in whole milliseconds, and the part of it in which all its lines arrive;
+        1 is a constant rate.
     num_words : int, >= 1
         Size of the vocabulary.
     zipf_exponent : float, >= 0
@@ -61,6 +67,8 @@ def clock_lines(
         "zipf": zipf_exponent,
         "wordsPerRow": words_per_row,
         "seed": seed,
+        "burstPeriodMillis": round(timedelta(seconds=burst_period_s) / _MILLISECOND),
+        "burstShare": burst_share_ratio,
     }
     if start_epoch_s is not None:
         options["startEpochMicros"] = round(timedelta(seconds=start_epoch_s) / _MICROSECOND)

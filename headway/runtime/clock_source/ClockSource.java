@@ -34,13 +34,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A stream of text lines that arrive on the wall clock at a constant rate, with no process that
- * produces them: row i arrives at start + i / rate, and the offset is the number of rows whose
- * arrival lies in the past. The tasks make the rows of their share when they run, from the row
- * number and a seed alone, so that a restart yields the same rows again.
+ * A stream of text lines that arrive on the wall clock at a constant rate, or in bursts, with no
+ * process that produces them: row i arrives at start + i / rate, and the offset is the number of
+ * rows whose arrival lies in the past. The tasks make the rows of their share when they run, from
+ * the row number and a seed alone, so that a restart yields the same rows again.
  *
- * <p>Options: rowsPerSecond (required); numPartitions (1); startEpochMicros (when the stream is
- * first asked); words, the size of the vocabulary (1000); zipf, the exponent of the word
+ * <p>Options: rowsPerSecond (required), the mean rate; numPartitions (1); startEpochMicros (when
+ * the stream is first asked); burstPeriodMillis (1000) and burstShare (1), the part of every period
+ * in which all its rows arrive, evenly; words, the size of the vocabulary (1000); zipf, the exponent of the word
  * frequencies (1.1, 0 for uniform); wordsPerRow (8); seed (1); maxRowsPerTrigger (no limit).
  */
 public final class ClockSource implements TableProvider {
@@ -62,7 +63,8 @@ public final class ClockSource implements TableProvider {
 
   /** What the options say, checked once on the driver and sent along with every task. */
   record Settings(double rowsPerSecond, int numPartitions, Long startEpochMicros, int words,
-                  double zipf, int wordsPerRow, long seed, Long maxRowsPerTrigger)
+                  double zipf, int wordsPerRow, long seed, Long maxRowsPerTrigger,
+                  double burstShare, long burstPeriodMillis)
       implements Serializable {
 
     static Settings of(CaseInsensitiveStringMap options) {
@@ -77,7 +79,12 @@ public final class ClockSource implements TableProvider {
           options.getDouble("zipf", 1.1),
           options.getInt("wordsPerRow", 8),
           options.getLong("seed", 1),
-          options.containsKey("maxRowsPerTrigger") ? options.getLong("maxRowsPerTrigger", 0) : null);
+          options.containsKey("maxRowsPerTrigger") ? options.getLong("maxRowsPerTrigger", 0) : null,
+          options.getDouble("burstShare", 1.0),
+          options.getLong("burstPeriodMillis", 1000));
+      require(settings.burstShare > 0 && settings.burstShare <= 1,
+          "burstShare", "above 0 and at most 1");
+      require(settings.burstPeriodMillis >= 1, "burstPeriodMillis", "at least 1");
       require(settings.rowsPerSecond > 0 && settings.rowsPerSecond <= 1e9,
           "rowsPerSecond", "above 0 and at most 1e9");
       require(settings.numPartitions >= 1, "numPartitions", "at least 1");
@@ -140,6 +147,49 @@ public final class ClockSource implements TableProvider {
     }
   }
 
+  /** When rows arrive: evenly within the burst that every period begins with. */
+  record Clock(long startEpochMicros, double rowsPerSecond, double burstShare,
+               long burstPeriodMillis) implements Serializable {
+
+    static Clock of(Settings settings, long startEpochMicros) {
+      return new Clock(startEpochMicros, settings.rowsPerSecond(), settings.burstShare(),
+          settings.burstPeriodMillis());
+    }
+
+    long arrivalMicros(long row) {
+      if (burstShare == 1.0) {
+        return startEpochMicros + (long) Math.floor(row * 1e6 / rowsPerSecond);
+      }
+      double periods = row / rowsPerPeriod();
+      double whole = Math.floor(periods);
+      return startEpochMicros
+          + (long) Math.floor((whole + (periods - whole) * burstShare) * burstPeriodMillis * 1e3);
+    }
+
+    /** The rows whose arrival is not after the given instant. */
+    long arrivedBy(long epochMicros) {
+      if (epochMicros < startEpochMicros) {
+        return 0;
+      }
+      double periods = (epochMicros - startEpochMicros) / (burstPeriodMillis * 1e3);
+      double whole = Math.floor(periods);
+      double arrived = whole + Math.min((periods - whole) / burstShare, 1.0);
+      long count = (long) (arrived * rowsPerPeriod()) + 1;
+      // The division above may be off by a row; the arrival instants are what counts.
+      while (arrivalMicros(count) <= epochMicros) {
+        count++;
+      }
+      while (count > 0 && arrivalMicros(count - 1) > epochMicros) {
+        count--;
+      }
+      return count;
+    }
+
+    private double rowsPerPeriod() {
+      return rowsPerSecond * burstPeriodMillis / 1e3;
+    }
+  }
+
   /**
    * How many rows have arrived, with the clock they were counted on. Carrying the clock makes a
    * restart go on where it stopped although the stream itself remembers nothing.
@@ -171,26 +221,6 @@ public final class ClockSource implements TableProvider {
     public String json() {
       return "{\"rows\":" + rows + ",\"startEpochMicros\":" + startEpochMicros
           + ",\"rowsPerSecond\":" + rowsPerSecond + "}";
-    }
-
-    long arrivalMicros(long row) {
-      return startEpochMicros + (long) Math.floor(row * 1e6 / rowsPerSecond);
-    }
-
-    /** The rows whose arrival is not after the given instant. */
-    long arrivedBy(long epochMicros) {
-      if (epochMicros < startEpochMicros) {
-        return 0;
-      }
-      long count = (long) ((epochMicros - startEpochMicros) * rowsPerSecond / 1e6) + 1;
-      // The division above may be off by a row; the arrival instants are what counts.
-      while (arrivalMicros(count) <= epochMicros) {
-        count++;
-      }
-      while (count > 0 && arrivalMicros(count - 1) > epochMicros) {
-        count--;
-      }
-      return count;
     }
 
     ClockOffset at(long newRows) {
@@ -243,7 +273,7 @@ public final class ClockSource implements TableProvider {
     public Offset latestOffset(Offset start, ReadLimit limit) {
       ClockOffset from = (ClockOffset) start;
       lastKnown = from;
-      long arrived = Math.max(from.rows, from.arrivedBy(nowMicros()));
+      long arrived = Math.max(from.rows, clockOf(from).arrivedBy(nowMicros()));
       return from.at(Math.min(arrived, from.rows + maxRows(limit, arrived - from.rows)));
     }
 
@@ -266,7 +296,11 @@ public final class ClockSource implements TableProvider {
     @Override
     public Offset reportLatestOffset() {
       ClockOffset known = lastKnown;
-      return known == null ? null : known.at(known.arrivedBy(nowMicros()));
+      return known == null ? null : known.at(clockOf(known).arrivedBy(nowMicros()));
+    }
+
+    private Clock clockOf(ClockOffset offset) {
+      return Clock.of(settings, offset.startEpochMicros);
     }
 
     @Override
@@ -280,7 +314,7 @@ public final class ClockSource implements TableProvider {
       for (int share = 0; share < count; share++) {
         // Row i belongs to partition i mod count, as if a producer dealt them out in turn.
         long first = startRow + Math.floorMod(share - startRow, (long) count);
-        shares[share] = new Share(first, to.rows, count, to.startEpochMicros, to.rowsPerSecond);
+        shares[share] = new Share(first, to.rows, count, clockOf(to));
       }
       return shares;
     }
@@ -305,8 +339,7 @@ public final class ClockSource implements TableProvider {
   }
 
   /** Rows first, first + step, ... below end. */
-  record Share(long first, long end, int step, long startEpochMicros, double rowsPerSecond)
-      implements InputPartition {}
+  record Share(long first, long end, int step, Clock clock) implements InputPartition {}
 
   record ReaderFactory(int words, double zipf, int wordsPerRow, long seed)
       implements PartitionReaderFactory {
@@ -320,7 +353,7 @@ public final class ClockSource implements TableProvider {
     private final Share share;
     private final ReaderFactory lines;
     private final Vocabulary vocabulary;
-    private final ClockOffset clock;
+    private final Clock clock;
     private final byte[] buffer;
     private long row;
 
@@ -328,7 +361,7 @@ public final class ClockSource implements TableProvider {
       this.share = share;
       this.lines = lines;
       this.vocabulary = vocabulary;
-      this.clock = new ClockOffset(0, share.startEpochMicros(), share.rowsPerSecond());
+      this.clock = share.clock();
       this.buffer = new byte[lines.wordsPerRow() * (vocabulary.longest + 1)];
       this.row = share.first() - share.step();
     }

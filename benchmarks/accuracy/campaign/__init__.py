@@ -1,0 +1,1 @@
+"""Real streaming runs over workloads and settings: played, measured, predicted, published."""

@@ -1,0 +1,105 @@
+"""Judged runs -> error figures; the rules on what counts where are here and nowhere else.
+
+* A run counts as *steady* if its rows did not become older, and others used less than 0.3 cores.
+* Errors are predicted over measured, less one, of steady runs that were called stable.
+* A run is *overloaded* if its rate is above what one more row allows for, and its rows grew older.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+MOST_CORES_OF_OTHERS = 0.3
+GOAL_MEAN_RATIO, GOAL_P99_RATIO = 0.10, 0.15
+QUOTED = ("mean", "p50", "p95", "p99")
+
+
+def is_backlog(row: Row) -> bool:
+    """Whether the run worked off a backlog, so that its rows waited as long as the backlog is."""
+    return bool(row["setting"]["backlog"])
+
+
+def is_undisturbed(row: Row) -> bool:
+    """Whether other processes left the machine alone."""
+    return bool(row["cores_of_others"] < MOST_CORES_OF_OTHERS)
+
+
+def is_steady(row: Row) -> bool:
+    """Whether there is a latency to predict."""
+    return not is_backlog(row) and is_undisturbed(row) and bool(row["truth"]["kept_up"])
+
+
+def is_judged(row: Row) -> bool:
+    """Whether there is a latency to predict, and one that was predicted."""
+    return is_steady(row) and row["predicted"]["latency"] is not None
+
+
+def error_ratio(row: Row, what: str, figure: str) -> float | None:
+    """Predicted over measured, less one; None where either is missing."""
+    told, true = row["predicted"].get(what), row["truth"].get(what)
+    if not told or not true:
+        return None
+    return float(told[figure] / true[figure] - 1)
+
+
+def errors(rows: Iterable[Row], what: str, figure: str) -> list[float]:
+    """Of the judged runs among these."""
+    found = (error_ratio(row, what, figure) for row in rows if is_judged(row))
+    return [error for error in found if error is not None]
+
+
+def median_size(values: Sequence[float]) -> str:
+    """Median of absolute errors in per cent."""
+    return f"{100 * statistics.median(abs(v) for v in values):.1f} %" if values else "-"
+
+
+def share_within(values: Sequence[float], limit_ratio: float) -> str:
+    """Share of absolute errors up to a limit in per cent."""
+    if not values:
+        return "-"
+    return f"{100 * sum(abs(v) <= limit_ratio for v in values) / len(values):.0f} %"
+
+
+def largest(values: Sequence[float]) -> str:
+    """The error of the largest size."""
+    return f"{100 * max(values, key=abs):+.0f} %" if values else "-"
+
+
+def covered(rows: Iterable[Row]) -> tuple[int, int]:
+    """How many of the 90 % intervals for mean and p99 held, and how many there were."""
+    held = [
+        interval[0] <= row["truth"]["latency"][figure] <= interval[1]
+        for row in rows
+        if is_judged(row)
+        for figure, interval in (
+            ("mean", row["predicted"]["latency"]["mean90"]),
+            ("p99", row["predicted"]["latency"]["p99_90"]),
+        )
+        if interval is not None
+    ]
+    return sum(held), len(held)
+
+
+def repeat_differences(rows: Iterable[Row], figure: str) -> list[float]:
+    """How far two runs of one setting lie apart, over their mean: no prediction can do better."""
+    by_setting: dict[tuple[object, ...], list[float]] = {}
+    for row in rows:
+        if is_steady(row):
+            key = (row["group"], row["workload"], *row["setting"].values())
+            by_setting.setdefault(key, []).append(row["truth"]["latency"][figure])
+    return [
+        (first - second) / ((first + second) / 2)
+        for first, second, *_ in (values for values in by_setting.values() if len(values) > 1)
+    ]
+
+
+def grouped(rows: Sequence[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
+    """Rows by a property, in the order of their first appearance."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups

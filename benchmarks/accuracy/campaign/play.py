@@ -1,0 +1,224 @@
+"""Plays the runs of a group in one JVM, and keeps what was measured, line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from campaign.machine import cores_of_others, cpu_time
+from campaign.schedule import VARIED, Group, Run, runs_of
+from campaign.truth import Event, truth_of
+from campaign.workloads import WORKLOADS, Stream, Workload, varying
+from headway.errors import HeadwayError
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.measure import progress_events
+from headway.units import spark_trigger_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PROBE_ROWS = (4_000, 40_000)
+_PROBE_S = 6.0
+_BACKLOG_RATE_PER_S = 1e6
+_BACKLOG_AGE_S = 3600.0
+_BACKLOG_BATCH_S = 2.0
+"""Work in a batch of a run from a backlog."""
+
+
+def play_group(group: Group, folder: Path) -> None:
+    """Play what is not yet played; results in ``folder``, event logs below it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results = folder / "truth.jsonl"
+    done = {row["name"] for row in read_lines(results)}
+    rates = {row["workload"]: row["carried_per_s"] for row in read_lines(folder / "probes.jsonl")}
+    runs = [run for run in runs_of(group) if run.name not in done]
+    if not runs:
+        return
+    with campaign_session(group, folder) as spark:
+        for name in group.workloads:
+            if name not in rates:
+                rates[name] = _probe(spark, WORKLOADS[name], folder)
+            else:
+                # This JVM has not compiled it yet.
+                _backlog(spark, WORKLOADS[name], _PROBE_ROWS[0], folder)
+        for place, run in enumerate(runs):
+            print(f"{group.name}: {place + 1} of {len(runs)}, {run.name}", file=sys.stderr)
+            append_line(results, _played(spark, run, rates[run.workload], folder))
+
+
+def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:
+    """The JVM of a group, with an event log below the folder."""
+    return embedded_session(
+        app_name=f"headway campaign {group.name}",
+        master=group.master,
+        event_log_dir=folder / "log",
+        jars=[build_clock_source_jar(folder)],
+        driver_memory=group.driver_memory,
+        extra_conf={
+            **local_checkpoint_conf(),
+            "spark.sql.streaming.numRecentProgressUpdates": "100000",
+        },
+    )
+
+
+def warm_up(
+    spark: SparkSession, workload: Workload, folder: Path, carried_per_s: float, warm_s: float
+) -> None:
+    """Run a workload for a while in a JVM that has not compiled it yet."""
+    run_query(
+        spark,
+        workload,
+        Stream(rate_per_s=0.4 * carried_per_s),
+        name=f"warm-up/{workload.name}",
+        trigger_s=0.0,
+        partitions=4,
+        run_s=warm_s,
+        folder=folder,
+    )
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Lines of results; none if there is no file yet."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Kept at once: a campaign goes on where it was cut."""
+    with path.open("a") as results:
+        results.write(json.dumps(row) + "\n")
+
+
+def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -> dict[str, Any]:
+    workload, setting = WORKLOADS[run.workload], run.setting
+    if run.role == VARIED:
+        workload = varying(workload)
+    stream = Stream(rate_per_s=setting.share * carried_per_s)
+    if setting.backlog:
+        limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
+        stream = _backlog_stream(limit)
+    warm_s, measured_s = setting.warm_s, setting.measured_s(run.role)
+    before = cpu_time()
+    started_s, events = run_query(
+        spark,
+        workload,
+        stream,
+        name=run.name,
+        trigger_s=setting.trigger_s,
+        partitions=setting.partitions,
+        run_s=warm_s + measured_s,
+        folder=folder,
+    )
+    after = cpu_time()
+    truth = truth_of(events, started_s + warm_s, workload.windows)
+    return {
+        "group": run.group,
+        "workload": run.workload,
+        "role": run.role,
+        "name": run.name,
+        "setting": setting._asdict(),
+        "rate_per_s": stream.rate_per_s,
+        "carried_per_s": carried_per_s,
+        "max_rows": stream.max_rows_per_trigger,
+        "started_s": started_s,
+        "cores_of_others": cores_of_others(before, after),
+        "truth": None if truth is None else truth.as_json(),
+    }
+
+
+def _probe(spark: SparkSession, workload: Workload, folder: Path) -> float:
+    """Rows per second at which one more row costs as much time as it takes to arrive."""
+    small_s, large_s = (_backlog(spark, workload, rows, folder) for rows in _PROBE_ROWS)
+    carried_per_s = (_PROBE_ROWS[1] - _PROBE_ROWS[0]) / max(large_s - small_s, 1e-3)
+    row = {"workload": workload.name, "carried_per_s": carried_per_s}
+    append_line(
+        folder / "probes.jsonl",
+        {**row, "rows": _PROBE_ROWS, "duration_s": [small_s, large_s]},
+    )
+    print(f"{workload.name}: carries {carried_per_s:,.0f} rows/s", file=sys.stderr)
+    return carried_per_s
+
+
+def _backlog(spark: SparkSession, workload: Workload, num_rows: int, folder: Path) -> float:
+    """Median duration of batches of so many rows, the first ones left out [s]."""
+    name = f"probe/{workload.name}/{num_rows}"
+    _, events = run_query(
+        spark,
+        workload,
+        _backlog_stream(num_rows),
+        name=name,
+        trigger_s=0.0,
+        partitions=2,
+        run_s=_PROBE_S,
+        folder=folder,
+    )
+    durations_ms = [event["durationMs"]["triggerExecution"] for event in events]
+    kept = sorted(durations_ms[len(durations_ms) // 2 :])
+    if not kept:
+        raise HeadwayError(f"{name}: no batch was finished in {_PROBE_S:g} s")
+    return float(kept[len(kept) // 2]) / 1e3
+
+
+def _backlog_stream(num_rows: int) -> Stream:
+    return Stream(
+        rate_per_s=_BACKLOG_RATE_PER_S,
+        start_epoch_s=time.time() - _BACKLOG_AGE_S,
+        max_rows_per_trigger=num_rows,
+    )
+
+
+def run_query(
+    spark: SparkSession,
+    workload: Workload,
+    stream: Stream,
+    *,
+    name: str,
+    trigger_s: float,
+    partitions: int,
+    run_s: float,
+    folder: Path,
+) -> tuple[float, list[Event]]:
+    """Run a query for a while; the instant of its start, and its progress."""
+    checkpoint = folder / "checkpoints" / f"{os.getpid()}-{name.replace('/', '-')}"
+    with _settings(spark, {**workload.conf, "spark.sql.shuffle.partitions": str(partitions)}):
+        query = (
+            workload.query(spark, stream)
+            .writeStream.format("noop")
+            .queryName(name)
+            .outputMode(workload.output_mode)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(processingTime=spark_trigger_text(trigger_s))
+            .start()
+        )
+        started_s = time.time()
+        try:
+            while time.time() < started_s + run_s:
+                if not query.isActive:
+                    raise HeadwayError(f"{name} ended: {query.exception()}")
+                time.sleep(0.2)
+            events = progress_events(query)
+        finally:
+            query.stop()
+    return started_s, events
+
+
+@contextmanager
+def _settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session while a query starts; as they were after it."""
+    before = {name: spark.conf.get(name, None) for name in conf}
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)

@@ -1,0 +1,167 @@
+"""What is run where, in which order, and which runs are fitted: all fixed before looking.
+
+A workload is fitted on three settings (one trigger and partition number apart from each other, as
+`headway profile --advise` asks for) and judged on all others. Rates are shares of the rate at
+which one more row costs as much time as it took to arrive, which a probe finds first.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+FIT, JUDGE, REPEAT, VARIED = "fit", "judge", "repeat", "varied"
+SEED = 20261121
+WARM_S, MEASURED_S = 3.0, 9.0
+
+
+class Setting(NamedTuple):
+    """A trigger, a number of partitions, and the rate as a share of what can be carried."""
+
+    trigger_s: float
+    partitions: int
+    share: float
+    backlog: bool = False
+
+    def __str__(self) -> str:
+        trigger = f"{self.trigger_s:g}s" if self.trigger_s else "asap"
+        load = "backlog" if self.backlog else f"{self.share:.0%}"
+        return f"{trigger}-p{self.partitions}-{load}"
+
+    @property
+    def warm_s(self) -> float:
+        """Left out of what is measured [s]."""
+        return WARM_S + self.trigger_s
+
+    def measured_s(self, role: str) -> float:
+        """Measured after that [s]; a fit needs some batches of every trigger."""
+        if role == VARIED:
+            return 40.0
+        return max(MEASURED_S, (6.0 if role == FIT else 4.0) * self.trigger_s)
+
+
+FITTED = (Setting(1.0, 2, 0.3), Setting(3.0, 2, 0.6), Setting(2.0, 8, 0.45))
+JUDGED = (
+    Setting(0.0, 2, 0.3),
+    Setting(0.0, 8, 0.6),
+    Setting(1.0, 4, 0.6),
+    Setting(2.0, 16, 0.3),
+    Setting(1.0, 2, 0.9),
+    Setting(2.0, 4, 1.15),
+    Setting(0.0, 2, 0.0, backlog=True),
+)
+REPEATED = (Setting(1.0, 4, 0.6), Setting(0.0, 2, 0.3))
+MORE = (
+    Setting(5.0, 2, 0.6),
+    Setting(0.5, 2, 0.1),
+    Setting(1.0, 1, 0.3),
+    Setting(1.0, 32, 0.45),
+)
+"""Of the workload that all groups run."""
+ORDINARY = Setting(1.0, 2, 0.35)
+VARYING = ("aggregation", "json", "pandas")
+"""Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Runs that share a JVM."""
+
+    name: str
+    master: str
+    workloads: tuple[str, ...]
+    driver_memory: str = "2g"
+    num_slots: int
+
+
+GROUPS = {
+    group.name: group
+    for group in (
+        Group(
+            name="two-cores",
+            master="local[2]",
+            num_slots=2,
+            workloads=(
+                "aggregation",
+                "slow-checkpoint",
+                "rocksdb",
+                "bursty",
+                "json",
+                "tumbling",
+                "sliding",
+                "sessions",
+                "join",
+                "deduplication",
+                "pandas",
+                "skewed",
+                "growing",
+            ),
+        ),
+        Group(name="one-core", master="local[1]", num_slots=1, workloads=("aggregation",)),
+        Group(
+            name="one-executor",
+            master="local-cluster[1,1,1024]",
+            num_slots=1,
+            workloads=("aggregation",),
+        ),
+        Group(
+            name="two-executors",
+            master="local-cluster[2,1,1024]",
+            num_slots=2,
+            workloads=("aggregation",),
+        ),
+        Group(
+            name="small-heap",
+            master="local[2]",
+            driver_memory="512m",
+            num_slots=2,
+            workloads=("growing",),
+        ),
+        Group(name="four-slots", master="local[4]", num_slots=4, workloads=("waiting",)),
+        Group(name="sixteen-slots", master="local[16]", num_slots=16, workloads=("waiting",)),
+    )
+}
+ACROSS = (
+    ("one-core", "two-cores"),
+    ("one-executor", "two-executors"),
+    ("four-slots", "sixteen-slots"),
+)
+"""Fitted in the first group, judged in the second, on the workload they share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a workload at a setting."""
+
+    group: str
+    workload: str
+    setting: Setting
+    role: str
+
+    @property
+    def name(self) -> str:
+        """What its query is called, in event logs and results."""
+        return f"{self.workload}/{self.setting}/{self.role}"
+
+
+def runs_of(group: Group) -> list[Run]:
+    """All runs of a group in the order they are played: drawn once, repeats spread over it."""
+    runs = [
+        Run(group=group.name, workload=workload, setting=setting, role=role)
+        for workload in group.workloads
+        for setting, role in _of_workload(group, workload)
+    ]
+    random.Random(f"{SEED}-{group.name}").shuffle(runs)
+    return runs
+
+
+def _of_workload(group: Group, workload: str) -> Iterator[tuple[Setting, str]]:
+    yield from ((setting, FIT) for setting in FITTED)
+    yield from ((setting, JUDGE) for setting in JUDGED)
+    yield from ((setting, REPEAT) for setting in REPEATED)
+    if workload == "aggregation" and group.name == "two-cores":
+        yield from ((setting, JUDGE) for setting in MORE)
+    if workload in VARYING and group.name == "two-cores":
+        yield ORDINARY, VARIED

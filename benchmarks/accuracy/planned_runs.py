@@ -1,0 +1,176 @@
+"""Plans for random targets, each run for real: was the promise kept?
+
+Profiles are those of the fitted runs of a campaign (`run_campaign.py`) on two cores; rates, targets
+and pinned partitions are drawn with a fixed seed before anything is run. Each plan is run as it is,
+feasible or not: an infeasible one names the setting that comes closest.
+
+    python benchmarks/accuracy/planned_runs.py WORK_FOLDER --output results/planned.jsonl.gz
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from campaign.machine import cores_of_others, cpu_time
+from campaign.play import append_line, campaign_session, read_lines, run_query, warm_up
+from campaign.reading import read_group
+from campaign.schedule import FIT, GROUPS
+from campaign.truth import truth_of
+from campaign.workloads import WORKLOADS, Stream
+
+from headway import api
+from headway.domain import JobProfile, Plan
+from headway.errors import HeadwayError
+from headway.profiler.spark.session import embedded_session
+
+GROUP = GROUPS["two-cores"]
+PLANNED = ("aggregation", "json", "tumbling", "pandas", "skewed", "growing")
+TARGETS_EACH = 8
+SEED = 20261121
+WARM_UP_S = 20.0
+LEAST_MEASURED_S = 10.0
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A promise to plan for."""
+
+    name: str
+    workload: str
+    rate_per_s: float
+    target: str
+    pinned_partitions: int | None
+
+
+def asked_of(workload: str, carried_per_s: float) -> Iterator[Asked]:
+    """Random promises about a workload: from easy to impossible."""
+    draw = random.Random(f"{SEED}-{workload}")
+    for number in range(TARGETS_EACH):
+        statistic = draw.choice(("mean", "p95", "p99"))
+        limit_s = math.exp(draw.uniform(math.log(0.25), math.log(5.0)))
+        yield Asked(
+            name=f"plan/{workload}/{number}",
+            workload=workload,
+            rate_per_s=draw.uniform(0.1, 0.85) * carried_per_s,
+            target=f"{statistic} <= {limit_s * 1000:.0f}ms",
+            pinned_partitions=draw.choice((None, None, 2, 4, 8)),
+        )
+
+
+def profiles(folder: Path) -> dict[str, JobProfile]:
+    """A profile of each workload from its fitted runs."""
+    with embedded_session(app_name="headway plans") as spark:
+        played = read_group(spark, GROUP, folder / GROUP.name)
+    return {
+        name: played.fitted_on([row for row in played.of(name) if row["role"] == FIT])
+        for name in PLANNED
+    }
+
+
+def planned(profile: JobProfile, asked: Asked) -> Plan:
+    """The plan for the machine the profile comes from."""
+    return api.plan(
+        profile,
+        rate=asked.rate_per_s,
+        target=asked.target,
+        max_nodes=1,
+        node_cores=GROUP.num_slots,
+        cores=GROUP.num_slots,
+        partitions=asked.pinned_partitions,
+    )
+
+
+def play(folder: Path) -> None:
+    """Plan and run what is not yet run."""
+    work = folder / "planned"
+    work.mkdir(exist_ok=True)
+    carried = {
+        row["workload"]: row["carried_per_s"]
+        for row in read_lines(folder / GROUP.name / "probes.jsonl")
+    }
+    known = profiles(folder)
+    done = {row["name"] for row in read_lines(work / "truth.jsonl")}
+    every = [one for name in PLANNED for one in asked_of(name, carried[name])]
+    random.Random(SEED).shuffle(every)
+    with campaign_session(GROUP, work) as spark:
+        for name in PLANNED:
+            warm_up(spark, WORKLOADS[name], work, carried[name], WARM_UP_S)
+        for place, asked in enumerate(every):
+            if asked.name in done:
+                continue
+            plan = planned(known[asked.workload], asked)
+            print(f"{place + 1} of {len(every)}: {asked.name}, {asked.target}", file=sys.stderr)
+            setting = plan.configuration
+            warm_s = 3.0 + setting.trigger_s
+            before = cpu_time()
+            started_s, events = run_query(
+                spark,
+                WORKLOADS[asked.workload],
+                Stream(
+                    rate_per_s=asked.rate_per_s,
+                    max_rows_per_trigger=setting.max_offsets_per_trigger,
+                ),
+                name=asked.name,
+                trigger_s=setting.trigger_s,
+                partitions=setting.shuffle_partitions,
+                run_s=warm_s + max(LEAST_MEASURED_S, 5 * setting.trigger_s),
+                folder=work,
+            )
+            others = cores_of_others(before, cpu_time())
+            truth = truth_of(events, started_s + warm_s, None)
+            append_line(work / "truth.jsonl", _row(asked, plan, truth, others))
+
+
+def _row(asked: Asked, plan: Plan, truth: Any, others: float) -> Row:
+    setting, latency = plan.configuration, plan.prediction.tuple_latency
+    return {
+        "name": asked.name,
+        "workload": asked.workload,
+        "rate_per_s": asked.rate_per_s,
+        "target": asked.target,
+        "statistic": plan.target.statistic,
+        "limit_s": plan.target.limit_s,
+        "pinned_partitions": asked.pinned_partitions,
+        "feasible": plan.feasible,
+        "planned_latency_s": plan.planned_latency_s
+        if math.isfinite(plan.planned_latency_s)
+        else None,
+        "predicted": None if latency is None else {"mean": latency.mean_s, "p99": latency.p99_s},
+        "setting": {
+            "trigger_s": setting.trigger_s,
+            "partitions": setting.shuffle_partitions,
+            "max_rows": setting.max_offsets_per_trigger,
+        },
+        "cores_of_others": others,
+        "truth": None if truth is None else truth.as_json(),
+    }
+
+
+def main() -> None:
+    """Plan, run, and write the lines."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path, help="work folder of run_campaign.py")
+    parser.add_argument("--output", type=Path, required=True, help="gzipped JSON lines")
+    arguments = parser.parse_args()
+    play(arguments.folder)
+    lines = [json.dumps(row) for row in read_lines(arguments.folder / "planned" / "truth.jsonl")]
+    arguments.output.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+    print(f"{arguments.output}: {len(lines)} plans")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HeadwayError as error:
+        sys.exit(f"planned_runs: {error}")
