@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.domain.configuration import Arrivals, Configuration
@@ -22,6 +22,10 @@ class Interval:
     high: float
 
 
+QUOTED_PROBABILITIES = (0.50, 0.95, 0.99)
+"""Of the percentiles that are told of every distribution."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyDistribution:
     """Mean and percentiles of a latency or a duration [s].
@@ -38,6 +42,12 @@ class LatencyDistribution:
     p99_s: float
     interval90_mean_s: Interval | None = None
     interval90_p99_s: Interval | None = None
+
+    @classmethod
+    def of(cls, mean_s: float, quantiles_s: Iterable[float]) -> LatencyDistribution:
+        """From a mean and the quantiles at :data:`QUOTED_PROBABILITIES`, in that order."""
+        p50_s, p95_s, p99_s = (float(value) for value in quantiles_s)
+        return cls(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

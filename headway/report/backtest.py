@@ -61,19 +61,24 @@ def _row(run: HeldOut) -> tuple[str, ...]:
         str(configuration.shuffle_partitions),
         format_duration(configuration.trigger_s) if configuration.trigger_s else "none",
         *_beside(
-            None if predicted is None else predicted.mean_s, run.observed_latency.mean_s, mean_held
+            predicted and predicted.mean_s,
+            run.observed_latency.mean_s,
+            run.mean_error_ratio,
+            mean_held,
         ),
         *_beside(
-            None if predicted is None else predicted.p99_s, run.observed_latency.p99_s, p99_held
+            predicted and predicted.p99_s, run.observed_latency.p99_s, run.p99_error_ratio, p99_held
         ),
         run.label,
     )
 
 
-def _beside(predicted_s: float | None, observed_s: float, held: bool) -> tuple[str, str, str]:
-    if predicted_s is None:
+def _beside(
+    predicted_s: float | None, observed_s: float, error_ratio: float | None, held: bool
+) -> tuple[str, str, str]:
+    if predicted_s is None or error_ratio is None:
         return "none", format_duration(observed_s), ""
-    error = f"{100 * (predicted_s / observed_s - 1):+.0f} %"
+    error = f"{100 * error_ratio:+.0f} %"
     return (
         format_duration(predicted_s),
         format_duration(observed_s),

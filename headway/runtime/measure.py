@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from headway.domain.prediction import LatencyDistribution
+from headway.domain.prediction import QUOTED_PROBABILITIES, LatencyDistribution
 from headway.errors import HeadwayError
 from headway.models.arrays import Array
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
@@ -33,7 +33,6 @@ Json: TypeAlias = Mapping[str, Any]
 """One progress event, as Spark's own JSON has it."""
 
 _LOOK_EVERY_S = 0.2
-_QUANTILES = (0.50, 0.95, 0.99)
 # Above this the query falls behind: a twentieth of the time that passes is added to the age of
 # the oldest row. Noise of 10 % in the duration of ten batches stays well below.
 _MOST_AGE_GROWTH_RATIO = 0.05
@@ -197,8 +196,8 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
         rate_per_s=_arrival_rate_per_s(batches),
         kept_up=_age_growth_ratio(batches) <= _MOST_AGE_GROWTH_RATIO,
         tuple_latency=_latency(batches),
-        batch_duration=_distribution(
-            float(batches.duration_s.mean()), np.quantile(batches.duration_s, _QUANTILES)
+        batch_duration=LatencyDistribution.of(
+            float(batches.duration_s.mean()), np.quantile(batches.duration_s, QUOTED_PROBABILITIES)
         ),
     )
 
@@ -265,15 +264,12 @@ def _us_to_s(microseconds: int) -> float:
 def _latency(batches: _Batches) -> LatencyDistribution:
     youngest_s = batches.commit_s - batches.last_arrival_s
     oldest_s = batches.commit_s - batches.first_arrival_s
-    return _distribution(
+    return LatencyDistribution.of(
         float(np.average(0.5 * (youngest_s + oldest_s), weights=batches.num_rows)),
-        uniform_mixture_quantile(np.array(_QUANTILES), youngest_s, oldest_s, batches.num_rows),
+        uniform_mixture_quantile(
+            np.array(QUOTED_PROBABILITIES), youngest_s, oldest_s, batches.num_rows
+        ),
     )
-
-
-def _distribution(mean_s: float, quantiles_s: Array) -> LatencyDistribution:
-    p50_s, p95_s, p99_s = (float(value) for value in quantiles_s)
-    return LatencyDistribution(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)
 
 
 def _arrival_rate_per_s(batches: _Batches) -> float:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.domain import Arrivals, Backtest, HeldOut, JobProfile, LatencyDistribution
+from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.errors import EventLogError
-from headway.models.arrays import Array
 from headway.models.batches.tuple_latency import (
     empirical_latency_mean,
     empirical_latency_quantile,
@@ -23,9 +23,9 @@ from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.runs import LEAST_BATCHES, query_label
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.summarize import profile_of
+from headway.units import counted
 
 _SAME_RATE_RATIO = 1.1
-_QUANTILES = (0.5, 0.95, 0.99)
 BY_SETTING = "each setting predicted from the runs at all other settings"
 BY_TIME = "the later half of each run predicted from the earlier half: one setting only"
 
@@ -65,8 +65,11 @@ def backtest(
     """
     job = runs_of_job(logs, event_logs, queries)
     by_setting = _settings(job.runs)
-    rule = BY_SETTING if len(by_setting) > 1 else BY_TIME
-    folds = list(_without_each(by_setting) if len(by_setting) > 1 else _halves(job.runs))
+    rule, folds = (
+        (BY_SETTING, _without_each(by_setting))
+        if len(by_setting) > 1
+        else (BY_TIME, _halves(job.runs))
+    )
     judged = []
     for fold in folds:
         profile = profile_of(replace(job, runs=fold.fitted, notes=()), logs, event_logs, version)
@@ -103,8 +106,8 @@ def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
     """All earlier halves against all later ones."""
     if any(len(run.batches) < 2 * LEAST_BATCHES for run in runs):
         raise EventLogError(
-            f"{len(runs)} run(s) at one setting, with {min(len(run.batches) for run in runs)} "
-            f"steady batches: expected {2 * LEAST_BATCHES} to fit on half of them, or runs at "
+            f"{counted(len(runs), 'run')} at one setting, with "
+            f"{min(len(run.batches) for run in runs)} steady batches: expected {2 * LEAST_BATCHES} to fit on half of them, or runs at "
             "several settings; name more logs"
         )
     halves = [(run, len(run.batches) // 2) for run in runs]
@@ -136,8 +139,8 @@ def _judged(run: QueryRun, profile: JobProfile) -> HeldOut:
         num_batches=len(run.batches),
         prediction=prediction,
         observed_latency=_observed_latency(run),
-        observed_duration=_distribution(
-            float(durations_s.mean()), np.quantile(durations_s, _QUANTILES)
+        observed_duration=LatencyDistribution.of(
+            float(durations_s.mean()), np.quantile(durations_s, QUOTED_PROBABILITIES)
         ),
     )
 
@@ -158,12 +161,7 @@ def _observed_latency(run: QueryRun) -> LatencyDistribution:
         ]
     )
     to_commit_s = np.maximum(to_commit_s, 0.0)
-    return _distribution(
+    return LatencyDistribution.of(
         empirical_latency_mean(intervals_s, to_commit_s),
-        empirical_latency_quantile(np.array(_QUANTILES), intervals_s, to_commit_s),
+        empirical_latency_quantile(np.array(QUOTED_PROBABILITIES), intervals_s, to_commit_s),
     )
-
-
-def _distribution(mean_s: float, quantiles_s: Array) -> LatencyDistribution:
-    p50_s, p95_s, p99_s = (float(value) for value in quantiles_s)
-    return LatencyDistribution(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)
