@@ -63,13 +63,15 @@ CASES = {
 class Block:
     """A stretch of time with the recorder on or off; instants in seconds since 1970.
 
-    ``processor_s`` is what the driver's JVM and this process computed in it.
+    ``processor_s`` is what the driver's JVM and this process computed in it, ``own_s`` the part of
+    it in threads that the recorder works in.
     """
 
     is_recorded: bool
     begin_s: float
     end_s: float
     processor_s: float
+    own_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,9 @@ class Cost:
     processor_without_s: float
     processor_difference_s: float
     processor_half_interval_s: float
+    own_s: float
+    own_half_interval_s: float
+    batches_per_s: float
     bytes_per_batch: float
     num_lost: int
 
@@ -99,13 +104,14 @@ def run_blocks(
         for is_recorded in (False, True) if number % 2 == 0 else (True, False):
             recorder = record(spark, recording, max_bytes=10**12) if is_recorded else None
             time.sleep(SETTLE_S)
-            begin_s, computed_s = time.time(), processor_s(spark)
+            begin_s, computed_s, own_s = time.time(), processor_s(spark), recorder_threads_s(spark)
             time.sleep(block_s)
             blocks.append(
                 Block(
                     is_recorded=is_recorded,
                     begin_s=begin_s,
                     processor_s=processor_s(spark) - computed_s,
+                    own_s=recorder_threads_s(spark) - own_s,
                     end_s=time.time(),
                 )
             )
@@ -122,6 +128,21 @@ def processor_s(spark: SparkSession) -> float:
     assert spark._jvm is not None
     jvm = spark._jvm.java.lang.ProcessHandle.current().info().totalCpuDuration().get()
     return float(jvm.toNanos()) / 1e9 + time.process_time()
+
+
+def recorder_threads_s(spark: SparkSession) -> float:
+    """Processor time of this process, and of the JVM's threads that serve it and tell listeners.
+
+    Whatever else happens on the machine is not in it. While the query runs, only the recorder asks
+    the JVM for anything.
+    """
+    assert spark._jvm is not None
+    threads = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    total_ns = 0
+    for thread in threads.dumpAllThreads(False, False):
+        if thread.getThreadName().startswith(("Thread-", "spark-listener-group")):
+            total_ns += max(threads.getThreadCpuTime(thread.getThreadId()), 0)
+    return total_ns / 1e9 + time.process_time()
 
 
 def durations_s(progress: Sequence[Mapping[str, Any]], block: Block) -> list[float]:
@@ -179,7 +200,11 @@ def cost(
         block.processor_s / len(durations)
         for block, durations in zip(blocks, of_block, strict=True)
     ]
-    wall, work = compared(wall_s, blocks), compared(work_s, blocks)
+    own_s = [
+        block.own_s / len(durations) for block, durations in zip(blocks, of_block, strict=True)
+    ]
+    sum(block.end_s - block.begin_s for block in blocks)
+    wall, work, own = (compared(values_s, blocks) for values_s in (wall_s, work_s, own_s))
     return Cost(
         num_pairs=len(blocks) // 2,
         num_batches=sum(map(len, of_block)),
@@ -190,6 +215,10 @@ def cost(
         processor_without_s=work.without_s,
         processor_difference_s=work.difference_s,
         processor_half_interval_s=work.half_interval_s,
+        own_s=own.difference_s,
+        own_half_interval_s=own.half_interval_s,
+        batches_per_s=sum(map(len, of_block))
+        / sum(block.end_s - block.begin_s for block in blocks),
         bytes_per_batch=len(recorded) / max(recorded.count(b'QueryProgressEvent"'), 1),
         num_lost=num_lost,
     )
@@ -223,7 +252,9 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
         f"Word count on `local[{CORES}]`, {CORES} source and {CORES} shuffle partitions, recorder "
         f"on and off in turn, {block_s:.0f} s each, in one JVM. Figures are means over the blocks "
         "of the median batch, and of the processor time per batch; the difference is recorded "
-        f"minus not recorded, with its {CONFIDENCE:.0%} interval. Made "
+        "minus not recorded; the recorder's own threads are those of its process and those of the "
+        "JVM that serve it or tell listeners, likewise as a difference; each difference with its "
+        f"{CONFIDENCE:.0%} interval. Made "
         f"{datetime.now(UTC):%Y-%m-%d} by `benchmarks/speed/recorder.py`, headway "
         f"{__version__}, Python {platform.python_version()}, {platform.machine()}, "
         f"{platform.system()}."
@@ -239,6 +270,8 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
         "processor time, not recorded",
         "difference",
         "of the processor time",
+        "recorder's own threads, per batch",
+        f"of {CORES} cores",
         "file, per batch",
         "events lost",
     )
@@ -258,6 +291,8 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
             f"± {1e3 * found.processor_half_interval_s:.2f} ms "
             f"| {100 * found.processor_difference_s / found.processor_without_s:+.2f} "
             f"± {100 * found.processor_half_interval_s / found.processor_without_s:.2f} % "
+            f"| {1e3 * found.own_s:.2f} ± {1e3 * found.own_half_interval_s:.2f} ms "
+            f"| {100 * found.own_s * found.batches_per_s / CORES:.2f} % "
             f"| {found.bytes_per_batch / 1e3:.1f} kB "
             f"| {found.num_lost} |"
         )

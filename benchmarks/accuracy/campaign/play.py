@@ -24,8 +24,8 @@ from headway.units import spark_trigger_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROBE_ROWS = (4_000, 40_000)
-_PROBE_S = 6.0
+_PROBE_ROWS = (5_000, 100_000)
+_PROBE_S = 8.0
 _BACKLOG_RATE_PER_S = 1e6
 _BACKLOG_AGE_S = 3600.0
 _BACKLOG_BATCH_S = 2.0

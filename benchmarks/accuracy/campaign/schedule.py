@@ -115,7 +115,7 @@ GROUPS = {
         Group(
             name="small-heap",
             master="local[2]",
-            driver_memory="512m",
+            driver_memory="768m",
             num_slots=2,
             workloads=("growing",),
         ),

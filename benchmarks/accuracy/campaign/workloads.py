@@ -10,7 +10,6 @@ from headway.profiler.spark.session import local_checkpoint_conf
 from headway.runtime.word_count import clock_lines, count_words
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NUM_SOURCE_PARTITIONS = 2
@@ -95,6 +94,16 @@ def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
     return lines.observe(ARRIVALS, *told)
 
 
+def _worked(lines: DataFrame, num_rounds: int = 30) -> DataFrame:
+    """The lines after some microseconds of work each: their text is a stretched hash now."""
+    from pyspark.sql import functions
+
+    text = functions.col("text")
+    for _ in range(num_rounds):
+        text = functions.sha2(text, 256)
+    return lines.withColumn("text", text)
+
+
 def _key(num_keys: int) -> Column:
     """One of so many keys, evenly drawn."""
     from pyspark.sql import functions
@@ -118,14 +127,14 @@ def _json(spark: SparkSession, stream: Stream) -> DataFrame:
 
     written = functions.to_json(functions.struct("arrival", "text", _key(1000).alias("user")))
     parsed = functions.from_json(written, "arrival timestamp, text string, user long")
-    rows = _lines(spark, stream).select(parsed.alias("row")).select("row.*")
+    rows = _worked(_lines(spark, stream)).select(parsed.alias("row")).select("row.*")
     return rows.where("user % 2 = 0").withColumn("length", functions.length("text"))
 
 
 def _tumbling(spark: SparkSession, stream: Stream) -> DataFrame:
     from pyspark.sql import functions
 
-    late = _lines(spark, stream).withWatermark("arrival", "500 milliseconds")
+    late = _worked(_lines(spark, stream)).withWatermark("arrival", "500 milliseconds")
     window = functions.window("arrival", "2 seconds")
     return _observed_windows(late.groupBy(window, _key(200).alias("user")).count())
 
@@ -133,7 +142,7 @@ def _tumbling(spark: SparkSession, stream: Stream) -> DataFrame:
 def _sliding(spark: SparkSession, stream: Stream) -> DataFrame:
     from pyspark.sql import functions
 
-    late = _lines(spark, stream).withWatermark("arrival", "1 second")
+    late = _worked(_lines(spark, stream)).withWatermark("arrival", "1 second")
     window = functions.window("arrival", "4 seconds", "1 second")
     return _observed_windows(late.groupBy(window, _key(50).alias("user")).count())
 
@@ -141,7 +150,7 @@ def _sliding(spark: SparkSession, stream: Stream) -> DataFrame:
 def _sessions(spark: SparkSession, stream: Stream) -> DataFrame:
     from pyspark.sql import functions
 
-    late = _lines(spark, stream).withWatermark("arrival", "500 milliseconds")
+    late = _worked(_lines(spark, stream)).withWatermark("arrival", "500 milliseconds")
     session = functions.session_window("arrival", "500 milliseconds")
     return late.groupBy(session, _key(10_000).alias("user")).count()
 
@@ -152,17 +161,20 @@ def _join(spark: SparkSession, stream: Stream) -> DataFrame:
     half = replace(stream, rate_per_s=stream.rate_per_s / 2)
     if half.max_rows_per_trigger is not None:
         half = replace(half, max_rows_per_trigger=half.max_rows_per_trigger // 2)
-    left = _lines(spark, half).select(
-        functions.col("arrival").alias("clicked"), _key(20_000).alias("user")
+    left = _worked(_lines(spark, half)).select(
+        functions.col("arrival").alias("clicked"), _key(100_000).alias("user")
     )
-    other = clock_lines(
+    lines = clock_lines(
         spark,
         rate_per_s=half.rate_per_s,
         num_source_partitions=NUM_SOURCE_PARTITIONS,
         start_epoch_s=stream.start_epoch_s,
         max_rows_per_trigger=half.max_rows_per_trigger,
         seed=stream.seed + 1,
-    ).select(functions.col("arrival").alias("bought"), _key(20_000).alias("buyer"))
+    )
+    other = _worked(lines).select(
+        functions.col("arrival").alias("bought"), _key(100_000).alias("buyer")
+    )
     return left.withWatermark("clicked", "1 second").join(
         other.withWatermark("bought", "1 second"),
         functions.expr(
@@ -173,16 +185,22 @@ def _join(spark: SparkSession, stream: Stream) -> DataFrame:
 
 
 def _deduplication(spark: SparkSession, stream: Stream) -> DataFrame:
-    keyed = _lines(spark, stream).withColumn("user", _key(50_000))
+    keyed = _worked(_lines(spark, stream)).withColumn("user", _key(50_000))
     return keyed.withWatermark("arrival", "2 seconds").dropDuplicatesWithinWatermark(["user"])
 
 
 def _pandas(spark: SparkSession, stream: Stream) -> DataFrame:
+    import pandas as pd
     from pyspark.sql import functions
 
-    def total(texts: pd.Series) -> pd.Series:
-        return texts.map(lambda text: sum(text.encode()))
+    def weight(text: str) -> int:
+        return sum(place * code for _ in range(4) for place, code in enumerate(text.encode()))
 
+    def total(texts):  # type: ignore[no-untyped-def]
+        return texts.map(weight)
+
+    # Spark reads them when it runs, when names of this function are not known by their text.
+    total.__annotations__ = {"texts": pd.Series, "return": pd.Series}
     summed = functions.pandas_udf(total, "long")  # type: ignore[call-overload]
     rows = _lines(spark, stream).select(summed("text").alias("total"), _key(1000).alias("user"))
     return rows.groupBy("user").agg(functions.sum("total").alias("total"))
@@ -200,7 +218,7 @@ def _skewed(spark: SparkSession, stream: Stream) -> DataFrame:
 def _growing(spark: SparkSession, stream: Stream) -> DataFrame:
     from pyspark.sql import functions
 
-    return _lines(spark, stream).groupBy(functions.xxhash64("text").alias("line")).count()
+    return _worked(_lines(spark, stream)).groupBy(functions.xxhash64("text").alias("line")).count()
 
 
 def _waiting(spark: SparkSession, stream: Stream) -> DataFrame:

@@ -107,8 +107,9 @@ def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
     if any(len(run.batches) < 2 * LEAST_BATCHES for run in runs):
         raise EventLogError(
             f"{counted(len(runs), 'run')} at one setting, with "
-            f"{min(len(run.batches) for run in runs)} steady batches: expected {2 * LEAST_BATCHES} to fit on half of them, or runs at "
-            "several settings; name more logs"
+            f"{min(len(run.batches) for run in runs)} steady batches: expected "
+            f"{2 * LEAST_BATCHES} to fit on half of them, or runs at several settings; "
+            "name more logs"
         )
     halves = [(run, len(run.batches) // 2) for run in runs]
     yield _Fold(
