@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from headway.api.profiles import load_profile
-from headway.domain import Arrivals, Configuration, JobProfile, Plan, Prediction, Target
+from headway.domain import (
+    Arrivals,
+    CatchUp,
+    Configuration,
+    JobProfile,
+    NodeType,
+    Objective,
+    Plan,
+    Prediction,
+    Target,
+    parse_promise,
+)
 from headway.errors import InputError
 from headway.units import parse_duration_s, parse_rate_per_s
 
@@ -65,13 +79,17 @@ def plan(
     profile: JobProfile | str | Path,
     *,
     rate: float | str,
-    target: Target | str,
+    target: Target | str | Sequence[Target | CatchUp | str],
     max_nodes: int = 50,
     node_cores: int | None = None,
     cores: int | None = None,
     partitions: int | None = None,
     trigger: float | str | None = None,
     confidence: float = 0.95,
+    objective: Objective | str = Objective.NODES,
+    node_types: Sequence[NodeType | str] = (),
+    budget: float | None = None,
+    checkpoint: str | None = None,
 ) -> Plan:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
 
@@ -81,8 +99,9 @@ def plan(
         The job.
     rate : float or str
         Arrivals to plan for, records per second or e.g. ``"50k/s"``.
-    target : Target or str
-        The promise, e.g. ``"p99 <= 3s"``.
+    target : Target or str, or several
+        The promise, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``. Of several all must hold, for
+        instance ``"catch_up <= 15m after 30m"``; the first latency is the one that is planned by.
     max_nodes : int
         Most nodes that may be bought.
     node_cores, cores : int
@@ -93,6 +112,15 @@ def plan(
         Trigger interval, if it is fixed.
     confidence : float
         Plan for durations that are exceeded with at most the remaining probability.
+    objective : str
+        ``"nodes"``, ``"cost"`` or ``"latency"``: what to make small.
+    node_types : sequence of NodeType or str
+        What is on offer, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``.
+    budget : float
+        Most that all nodes may cost per hour.
+    checkpoint : str
+        ``"existing"`` keeps what the checkpoint pins; ``"new"`` starts without; by default today's
+        partitions are preferred, and a change of them says that it needs a new checkpoint.
 
     Raises
     ------
@@ -100,6 +128,7 @@ def plan(
         If a value is not what it should be. A target that cannot be met is no error: the plan
         then says ``feasible=False``, and why.
     """
+    from headway.planner.pins import Checkpoint
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
@@ -117,10 +146,16 @@ def plan(
         )
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    types = _node_types(node_types)
+    if types and node_cores is not None:
+        raise InputError("node_cores contradicts node_types, which have cores of their own")
+    if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
+        raise InputError(f"budget is {budget!r}; expected a positive price per hour")
+    first, others = _promises(target)
     return search(
         job,
         _arrivals(job, rate),
-        _target(target),
+        first,
         SearchSpace(
             max_nodes=_at_least_one(max_nodes, "max_nodes"),
             executors_per_node=per_node // per_executor,
@@ -131,6 +166,12 @@ def plan(
             trigger_s=None if trigger is None else _seconds(trigger, "trigger"),
         ),
         confidence=confidence,
+        also=others,
+        objective=_one_of(Objective, objective, "objective"),
+        node_types=types,
+        cores_per_executor=None if cores is None else per_executor,
+        budget_per_hour=budget,
+        checkpoint=None if checkpoint is None else _one_of(Checkpoint, checkpoint, "checkpoint"),
     )
 
 
@@ -171,12 +212,47 @@ def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
     return replace(job.arrivals, rate_per_s=float(rate_per_s))
 
 
-def _target(target: Target | str) -> Target:
-    if isinstance(target, Target):
-        return target
-    if not isinstance(target, str):
+def _promises(
+    target: Target | str | Sequence[Target | CatchUp | str],
+) -> tuple[Target, list[Target | CatchUp]]:
+    """The latency that is planned by, and the other promises."""
+    given = [target] if isinstance(target, Target | str) else target
+    if not isinstance(given, Sequence) or not given:
         raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
-    return Target.parse(target)
+    every = [_promise(one) for one in given]
+    first = next((one for one in every if isinstance(one, Target)), None)
+    if first is None:
+        raise InputError(f"target '{every[0]}' promises no latency; add one, e.g. 'p99 <= 3s'")
+    place = every.index(first)
+    return first, [*every[:place], *every[place + 1 :]]
+
+
+def _promise(given: Target | CatchUp | str) -> Target | CatchUp:
+    if isinstance(given, Target | CatchUp):
+        return given
+    if not isinstance(given, str):
+        raise InputError(f"target is {given!r}; expected a text such as 'p99 <= 3s'")
+    return parse_promise(given)
+
+
+def _node_types(given: Sequence[NodeType | str]) -> list[NodeType]:
+    types = [NodeType.parse(one) if isinstance(one, str) else one for one in given]
+    names = [one.name for one in types]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"node type {name!r} is given twice")
+    return types
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def _one_of(kind: type[Choice], value: str, name: str) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise InputError(f"{name} is {value!r}; expected one of {known}") from None
 
 
 def _seconds(value: float | str, name: str) -> float:

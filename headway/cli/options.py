@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headway.domain import Target
+from headway.domain import NodeType, parse_promise
 from headway.errors import InputError
 from headway.units import parse_duration_s, parse_rate_per_s
 
@@ -49,7 +49,8 @@ def _ratio(text: str) -> float:
 PERCENT = _Parsed("share", _ratio)
 RATE = _Parsed("rate", parse_rate_per_s)
 DURATION = _Parsed("duration", _duration_s)
-TARGET = _Parsed("target", Target.parse)
+TARGET = _Parsed("target", parse_promise)
+NODE_TYPE = _Parsed("node type", NodeType.parse)
 # Spark counts in 32 bits, and offsets in 64.
 COUNT = click.IntRange(1, 2**31 - 1)
 ROWS = click.IntRange(1, 2**63 - 1)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import click
 
 from headway import api
 from headway.cli.options import (
     COUNT,
+    NODE_TYPE,
     RATE,
     TARGET,
     json_option,
     setting_options,
     strict_option,
 )
-from headway.domain import Plan, Target
+from headway.domain import CatchUp, NodeType, Objective, Plan, Target
 from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
@@ -25,10 +29,41 @@ _TEXT, _JSON = "text", "json"
 @click.command("plan")
 @click.argument("profile", metavar="PROFILE")
 @click.option("--rate", type=RATE, required=True, help="Arrivals to plan for, e.g. 50k/s.")
-@click.option("--target", type=TARGET, required=True, help="The promise, e.g. 'p99 <= 3s'.")
+@click.option(
+    "--target",
+    "targets",
+    type=TARGET,
+    multiple=True,
+    required=True,
+    help="The promise, e.g. 'p99 <= 3s'; of several all must hold.",
+)
 @click.option("--max-nodes", type=COUNT, default=50, show_default=True, help="Most nodes to buy.")
 @click.option("--node-cores", type=COUNT, help="Cores of a node; as an executor by default.")
 @setting_options
+@click.option(
+    "--node-type",
+    "node_types",
+    type=NODE_TYPE,
+    multiple=True,
+    help="A kind of node on offer, e.g. m6i.xlarge:cores=4,memory=14g,price=0.192; repeatable.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice([str(one) for one in Objective]),
+    default=str(Objective.NODES),
+    show_default=True,
+    help="What to make small.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0.0, min_open=True),
+    help="Most that all nodes may cost per hour.",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Choice(["existing", "new"]),
+    help="Keep what the checkpoint pins, or start without it.",
+)
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
@@ -49,12 +84,16 @@ _TEXT, _JSON = "text", "json"
 def command(
     profile: str,
     rate: float,
-    target: Target,
+    targets: Sequence[Target | CatchUp],
     max_nodes: int,
     node_cores: int | None,
     cores: int | None,
     partitions: int | None,
     trigger: float | None,
+    node_types: Sequence[NodeType],
+    objective: str,
+    budget: float | None,
+    checkpoint: str | None,
     confidence: float,
     output_format: str,
     strict: bool,
@@ -65,21 +104,31 @@ def command(
     \b
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
-    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --partitions 32
+    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
+    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --objective cost \\
+        --node-type m6i.xlarge:cores=4,memory=14g,price=0.192 \\
+        --node-type m7g.xlarge:cores=4,memory=14g,price=0.163,speed=1.1
 
-    --partitions and --trigger fix what an existing checkpoint or a consumer pins. Exits with 3,
-    and prints the nearest feasible plan, when the target cannot be met.
+    Targets: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s', and beside one of
+    those 'catch_up <= 15m after 30m'. --partitions and --trigger fix what a consumer pins. Exits
+    with 3, and prints the nearest feasible plan, when the target cannot be met.
     """
+    if budget is not None and math.isinf(budget):
+        budget = None
     plan = api.plan(
         profile,
         rate=rate,
-        target=target,
+        target=targets,
         max_nodes=max_nodes,
         node_cores=node_cores,
         cores=cores,
         partitions=partitions,
         trigger=trigger,
         confidence=confidence,
+        objective=objective,
+        node_types=node_types,
+        budget=budget,
+        checkpoint=checkpoint,
     )
     click.echo(_rendered(plan, _JSON if as_json else output_format).rstrip("\n"))
     if not plan.feasible:

@@ -1,5 +1,6 @@
 """The nouns every room speaks with; frozen, and checked when made."""
 
+from headway.domain.advice import AdvisedRun
 from headway.domain.application_profile import (
     APPLICATION_PROFILE_SCHEMA,
     ApplicationKind,
@@ -20,7 +21,21 @@ from headway.domain.application_profile import (
 from headway.domain.backtest import Backtest, HeldOut
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
-from headway.domain.plan import Applies, Change, FrontierPoint, Plan, Rejection
+from headway.domain.node_type import NodeType, Objective
+from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
+from headway.domain.plan_parts import (
+    Advice,
+    Applies,
+    LevelTime,
+    MemoryPlan,
+    NearestTarget,
+    Optimality,
+    PlannedDurations,
+    PlannedSetting,
+    RuleOfThumb,
+    Sensitivity,
+    StageTerm,
+)
 from headway.domain.prediction import Interval, LatencyDistribution, Prediction
 from headway.domain.profile import (
     PROFILE_SCHEMA,
@@ -37,17 +52,20 @@ from headway.domain.profile import (
 )
 from headway.domain.query import EventTimeWindow, QueryShape, WindowKind
 from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
-from headway.domain.target import Metric, Target
+from headway.domain.target import CatchUp, Metric, Target, parse_promise
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA",
     "PROFILE_SCHEMA",
+    "Advice",
+    "AdvisedRun",
     "Application",
     "ApplicationKind",
     "ApplicationProfile",
     "Applies",
     "Arrivals",
     "Backtest",
+    "CatchUp",
     "Change",
     "Cluster",
     "Configuration",
@@ -62,19 +80,29 @@ __all__ = [
     "Interval",
     "JobProfile",
     "LatencyDistribution",
+    "LevelTime",
+    "MemoryPlan",
     "MemoryProfile",
     "Metric",
+    "NearestTarget",
+    "NodeType",
+    "Objective",
     "ObservedArrivals",
     "ObservedSetting",
+    "Optimality",
     "OtherStages",
     "Pins",
     "Plan",
+    "PlannedDurations",
+    "PlannedSetting",
     "Prediction",
     "QueryShape",
     "RecordedStage",
     "Rejection",
     "RowsLaw",
+    "RuleOfThumb",
     "RunShares",
+    "Sensitivity",
     "Separation",
     "Share",
     "Spread",
@@ -82,6 +110,7 @@ __all__ = [
     "StageObserved",
     "StageProfile",
     "StageRows",
+    "StageTerm",
     "StageVolume",
     "StateProfile",
     "Target",
@@ -90,4 +119,5 @@ __all__ = [
     "TasksRule",
     "WallClock",
     "WindowKind",
+    "parse_promise",
 ]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.node_type import NodeType, Objective
+from headway.domain.plan_parts import (
+    Advice,
+    Applies,
+    MemoryPlan,
+    NearestTarget,
+    Optimality,
+    PlannedDurations,
+    PlannedSetting,
+    RuleOfThumb,
+    Sensitivity,
+)
 from headway.domain.prediction import Prediction
-from headway.domain.target import Target
-
-
-class Applies(StrEnum):
-    """When a changed setting takes effect."""
-
-    RESTART = "restart"
-    NEW_APPLICATION = "new application"
-    NEW_CHECKPOINT = "new checkpoint"
+from headway.domain.target import CatchUp, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class FrontierPoint:
     sustainable_rate_per_s: float
     configuration: Configuration | None
     calibrated: bool
+    cost_per_hour: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,11 @@ class Plan:
     the setting with the lowest latency at the asked rate if it is stable at all, otherwise the one
     that sustains the highest rate under the target. ``planned_latency_s`` is the latency the
     target is about at the planned confidence, so above the predicted one; ``floor_s``, of plans
-    that are not feasible, the lowest that any setting reaches at the asked rate.
+    that are not feasible, the lowest that any setting reaches at the asked rate, and
+    ``physical_floor_s`` what no number of nodes comes below.
+
+    ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
+    type that cannot do it, why.
     """
 
     target: Target
@@ -75,3 +83,18 @@ class Plan:
     query_options: Mapping[str, str]
     floor_s: float | None
     warnings: tuple[str, ...]
+    confidence: float = 0.95
+    also: tuple[Target | CatchUp, ...] = ()
+    objective: Objective = Objective.NODES
+    node_type: NodeType | None = None
+    cost_per_hour: float | None = None
+    refused_node_types: tuple[str, ...] = ()
+    settings: tuple[PlannedSetting, ...] = ()
+    memory: MemoryPlan | None = None
+    optimality: Optimality | None = None
+    physical_floor_s: float | None = None
+    nearest: tuple[NearestTarget, ...] = ()
+    sensitivities: tuple[Sensitivity, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    rules: tuple[RuleOfThumb, ...] = ()
+    durations: PlannedDurations | None = None

@@ -89,3 +89,73 @@ class Target:
     def __str__(self) -> str:
         metric = "" if self.metric is Metric.TUPLE else f"{self.metric} "
         return f"{metric}{self.statistic} <= {format_duration(self.limit_s)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUp:
+    """A promise about recovery: the backlog of an outage is worked off in time.
+
+    Parameters
+    ----------
+    limit_s : float, > 0
+        From the end of the outage until batches are back to their usual size [s].
+    outage_s : float, > 0
+        How long nothing was read [s].
+
+    Examples
+    --------
+    >>> CatchUp.parse("catch_up <= 15m after 30m")
+    CatchUp(limit_s=900.0, outage_s=1800.0)
+    """
+
+    limit_s: float
+    outage_s: float
+
+    def __post_init__(self) -> None:
+        for name in ("limit_s", "outage_s"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}; expected a positive number of seconds"
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> CatchUp:
+        """Read the promise as it is written on the command line and in files.
+
+        Raises
+        ------
+        InputError
+            If the text is no such promise.
+        """
+        match = re.fullmatch(
+            r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<outage>.+?)\s*", text
+        )
+        if match is None:
+            raise InputError(f"{text!r} is not a target; expected e.g. 'catch_up <= 15m after 30m'")
+        try:
+            limit_s, outage_s = (parse_duration_s(match[name]) for name in ("limit", "outage"))
+        except InputError as error:
+            raise InputError(f"target {text!r}: {error}") from None
+        if not (limit_s > 0 and outage_s > 0):
+            raise InputError(f"target {text!r}: both times must be above zero")
+        return cls(limit_s=limit_s, outage_s=outage_s)
+
+    def __str__(self) -> str:
+        limit, outage = format_duration(self.limit_s), format_duration(self.outage_s)
+        return f"catch_up <= {limit} after {outage}"
+
+
+def parse_promise(text: str) -> Target | CatchUp:
+    """A latency target, or the promise to catch up after an outage.
+
+    Raises
+    ------
+    InputError
+        If the text is neither.
+
+    Examples
+    --------
+    >>> str(parse_promise("window p95 <= 5s")), str(parse_promise("catch_up < 15m after 30m"))
+    ('window p95 <= 5.00 s', 'catch_up <= 15 min after 30 min')
+    """
+    return CatchUp.parse(text) if text.lstrip().startswith("catch_up") else Target.parse(text)

@@ -1,13 +1,14 @@
-"""All settings of some node counts at once, held against a target at some rate."""
+"""All settings of some node counts at once, held against the promises at some rate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.domain import Configuration, JobProfile, Metric, Target
+from headway.domain import Configuration, Target
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.duration import DurationModel, DurationStack, stacked
@@ -22,7 +23,9 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 from headway.models.laws.normal import ndtri
-from headway.planner.space import SearchSpace
+from headway.planner.promised import PromisedLatency, log_excess
+from headway.planner.question import Question
+from headway.planner.recovery import recovery_s
 
 BoolArray = NDArray[np.bool_]
 Places = NDArray[np.intp]
@@ -39,10 +42,7 @@ _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 class Candidates:
     """Settings as parallel arrays; one entry is one (nodes, partitions, trigger)."""
 
-    profile: JobProfile
-    space: SearchSpace
-    target: Target
-    confidence: float
+    question: Question
     nodes: NDArray[np.int_]
     partitions: NDArray[np.int_]
     trigger_s: Array
@@ -63,28 +63,28 @@ class Candidates:
 
     def configuration(self, place: int, max_offsets: int | None = None) -> Configuration:
         """One setting as a configuration."""
+        space = self.question.space
         return Configuration(
-            executors=int(self.nodes[place]) * self.space.executors_per_node,
-            cores_per_executor=self.space.cores_per_executor,
+            executors=int(self.nodes[place]) * space.executors_per_node,
+            cores_per_executor=space.cores_per_executor,
             shuffle_partitions=int(self.partitions[place]),
             trigger_s=float(self.trigger_s[place]),
             max_offsets_per_trigger=max_offsets,
         )
 
     def meets(self, rate_per_s: Numeric) -> BoolArray:
-        """Which settings keep the target at the planned confidence and rate."""
+        """Which settings keep every promise at the planned confidence and rate."""
         return np.asarray(self.excess(rate_per_s) <= 0.0)
 
     def excess(self, rate_per_s: Numeric) -> Array:
-        """How far each setting is from the target: increases with the rate, 0 at the limit.
+        """How far each setting is from its worst promise: increases with the rate, 0 at the limit.
 
-        The logarithm of the mean over its limit, or of the share beyond the limit over the share
-        allowed (one value of the distribution function instead of the ten a quantile takes), or
-        of the load over the highest load that is quoted.
+        The logarithm of a latency (or what lies beyond its limit) over what is allowed, or of the
+        load over the highest load that is quoted.
         """
         rate, factor = self._planned_rate_and_factor(rate_per_s)
         load = load_ratio(
-            self.profile,
+            self.question.profile,
             self.durations.model(num_axes=2),
             rate_per_s=rate,
             trigger_s=self.trigger_s,
@@ -94,22 +94,18 @@ class Candidates:
         excess = np.log(np.maximum(load, _LEAST_TAIL))
         loaded = np.flatnonzero(excess < 0.0)
         if len(loaded):
-            law = self.take(loaded)._law(rate[loaded], factor[loaded])
-            over = np.maximum(excess[loaded], self._target_excess(law))
+            settings = self.take(loaded)
+            law = settings._law(rate[loaded], factor[loaded])
+            over = np.maximum(excess[loaded], settings._latency_excess(law))
+            if self.question.catch_ups:
+                over = np.maximum(over, settings._recovery_excess(rate[loaded], factor[loaded]))
             excess[loaded] = np.where(_is_quotable(law), over, np.maximum(over, _LEAST_EXCESS))
         return excess
-
-    def _target_excess(self, law: SettingLaw) -> Array:
-        limit_s, quantile = self.target.limit_s, self.target.quantile
-        if quantile is None:
-            return np.log(np.where(law.is_stable, self._mean_s(law), limit_s) / limit_s)
-        beyond = np.maximum(1.0 - self._cdf(law, limit_s), _LEAST_TAIL)
-        return np.asarray(np.log(beyond / (1.0 - quantile)))
 
     def latency_s(self, rate_per_s: Numeric) -> Array:
         """The latency the target is about, at the planned confidence; ``inf`` beyond capacity."""
         law = self._planned_law(rate_per_s)
-        return np.where(_is_quotable(law), self._statistic_s(law), np.inf)
+        return np.where(_is_quotable(law), self._promised().statistic_s(law), np.inf)
 
     def lowest_latency(self, rate_per_s: float) -> tuple[int, float]:
         """The setting with the lowest such latency, and its latency [s].
@@ -126,11 +122,12 @@ class Candidates:
         others = np.setdiff1d(np.flatnonzero(bound_s < best_s), first)
         if len(others):
             law = self.take(others)._planned_law(rate_per_s)
-            quantile = self.target.quantile
+            quantile, promised = self.question.target.quantile, self._promised()
             lower = _is_quotable(law)
             if quantile is not None and np.isfinite(best_s):
-                lower &= self._cdf(law, best_s) > quantile
-            latency_s[others[lower]] = self._statistic_s(law.take(lower))
+                lower &= promised.cdf(law, best_s) > quantile
+            if np.any(lower):
+                latency_s[others[lower]] = promised.statistic_s(law.take(lower))
         place = int(np.argmin(latency_s))
         return place, float(latency_s[place])
 
@@ -138,31 +135,36 @@ class Candidates:
         """Probability that a batch outlasts its trigger interval, at the planned confidence."""
         return self._planned_law(rate_per_s).overrun_probability
 
+    def planned_ratio(self, rate_per_s: Numeric) -> Array:
+        """What durations are multiplied by for the confidence. [-]"""
+        return self._planned_rate_and_factor(rate_per_s)[1]
+
     def noise_free_rate_per_s(self) -> Array:
-        """A rate that no setting exceeds under the target, for noise only costs.
+        """A rate that no setting exceeds under its latency targets, for noise only costs.
 
         Notes
         -----
-        theory.md (P5). The longest batch that the target allows, and the rows it has time for.
+        theory.md (P5). The longest batch that a target allows, and the rows it has time for.
         """
-        limit_s, weight = self.target.limit_s, self._wait_weight()
-        factor = self._least_factor()
+        bounds = [self._rate_bound_per_s(target) for target in self.question.latency_targets]
+        return np.asarray(np.minimum.reduce(bounds))
+
+    def _rate_bound_per_s(self, target: Target) -> Array:
+        promised = self._promised(target)
+        factor, weight = self._least_factor(), promised.wait_weight
         for _ in range(2):
-            if self.target.metric is Metric.BATCH:
-                longest_s = np.full(len(self), limit_s)
-            else:
-                allowed_s = limit_s + factor * after_commit_s(self.profile)
-                on_grid_s = allowed_s - weight * self.trigger_s
-                free_running_s = allowed_s / (1.0 + weight)
-                longest_s = np.where(
-                    on_grid_s <= self.trigger_s,
-                    on_grid_s,
-                    np.maximum(free_running_s, self.trigger_s),
-                )
+            allowed_s = target.limit_s - promised.shift_s + factor * self._after_commit_s(promised)
+            on_grid_s = allowed_s - weight * self.trigger_s
+            free_running_s = allowed_s / (1.0 + weight)
+            longest_s = np.where(
+                on_grid_s <= self.trigger_s,
+                on_grid_s,
+                np.maximum(free_running_s, self.trigger_s),
+            )
             model = self.durations.model(num_axes=1)
             rows = _rows_of_duration(model, longest_s / factor)
             # Now that the rows are known, so is the noise that their number makes.
-            factor = self._least_factor() / self._noise_gain(model, rows)
+            factor = self._least_factor() / self._noise_gain(target, model, rows)
         interval_s = np.maximum(self.trigger_s, longest_s)
         return np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * _BOUND_MARGIN
 
@@ -174,44 +176,50 @@ class Candidates:
         theory.md (P5).
         """
         model, factor = self.durations.model(num_axes=1), self._least_factor()
+        promised = self._promised()
         rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
-        factor = factor / self._noise_gain(model, rows)
+        factor = factor / self._noise_gain(self.question.target, model, rows)
         rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
         duration_s = factor * model.mean_s(rows)
-        if self.target.metric is Metric.BATCH:
-            return duration_s / _BOUND_MARGIN
-        waited_s = self._wait_weight() * np.maximum(self.trigger_s, duration_s)
-        latency_s = waited_s + duration_s - factor * after_commit_s(self.profile)
-        return latency_s / _BOUND_MARGIN
+        waited_s = promised.wait_weight * np.maximum(self.trigger_s, duration_s)
+        latency_s = waited_s + duration_s - factor * self._after_commit_s(promised)
+        return promised.shift_s + latency_s / _BOUND_MARGIN
 
-    def _wait_weight(self) -> float:
-        return 0.5 if self.target.quantile is None else self.target.quantile
+    def _promised(self, target: Target | None = None) -> PromisedLatency:
+        return PromisedLatency(profile=self.question.profile, target=target or self.question.target)
 
-    def _noise_gain(self, model: DurationModel, rows: Array) -> Array:
+    def _after_commit_s(self, promised: PromisedLatency) -> float:
+        return after_commit_s(self.question.profile) if promised.ends_at_commit else 0.0
+
+    def _latency_excess(self, law: SettingLaw) -> Array:
+        every = [
+            log_excess(self._promised(target), law, _LEAST_TAIL)
+            for target in self.question.latency_targets
+        ]
+        return np.asarray(np.maximum.reduce(every))
+
+    def _recovery_excess(self, rate_per_s: Array, factor: Array) -> Array:
+        model = self.durations.model(num_axes=1)
+        usual = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
+        every = [
+            np.log(
+                recovery_s(model, rate_per_s, self.trigger_s, factor, one.outage_s, usual)
+                / one.limit_s
+            )
+            for one in self.question.catch_ups
+        ]
+        return np.asarray(np.maximum.reduce(every))
+
+    def _noise_gain(self, target: Target, model: DurationModel, rows: Array) -> Array:
         """By how much noise can lower a quantile: means are kept, and medians lie below them."""
-        quantile = self.target.quantile
-        if quantile is None:
+        if target.quantile is None:
             return np.ones_like(rows)
+        profile = self.question.profile
         from_counts = model.slope_s(rows) / model.mean_s(rows)
-        from_counts = from_counts**2 * self.profile.arrivals.dispersion_ratio * rows
-        log_variance = np.log1p(self.profile.noise.batch_ratio**2 + from_counts)
-        below = max(-float(ndtri(quantile)), 0.0)
+        from_counts = from_counts**2 * profile.arrivals.dispersion_ratio * rows
+        log_variance = np.log1p(profile.noise.batch_ratio**2 + from_counts)
+        below = max(-float(ndtri(target.quantile)), 0.0)
         return np.exp(0.5 * log_variance + below * np.sqrt(log_variance))
-
-    def _statistic_s(self, law: SettingLaw) -> Array:
-        if self.target.quantile is None:
-            return self._mean_s(law)
-        if self.target.metric is Metric.BATCH:
-            return law.batch_duration_quantile_s(self.target.quantile)
-        return law.tuple_latency_quantile_s(self.target.quantile)
-
-    def _mean_s(self, law: SettingLaw) -> Array:
-        is_batch = self.target.metric is Metric.BATCH
-        return law.batch_duration_mean_s() if is_batch else law.tuple_latency_mean_s()
-
-    def _cdf(self, law: SettingLaw, x_s: float) -> Array:
-        is_batch = self.target.metric is Metric.BATCH
-        return law.batch_duration_cdf(x_s) if is_batch else law.tuple_latency_cdf(x_s)
 
     def _planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end that the confidence asks for."""
@@ -219,7 +227,7 @@ class Candidates:
 
     def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(
-            self.profile,
+            self.question.profile,
             self.durations.model(num_axes=2),
             rate_per_s=rate_per_s,
             trigger_s=self.trigger_s,
@@ -237,7 +245,7 @@ class Candidates:
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         rows = settled_batch_rows(self.durations.model(num_axes=1), rate, self.trigger_s)
         factor = self._factor(rows[:, np.newaxis])[:, 0]
-        small = np.flatnonzero(rows < fewest_rows(self.profile))
+        small = np.flatnonzero(rows < fewest_rows(self.question.profile))
         if len(small):
             better = self.take(small)._least_loaded(rate[small], rows[small])
             rate, factor = rate.copy(), factor.copy()
@@ -248,15 +256,16 @@ class Candidates:
         """Of a rate and higher ones with batches up to the fewest rows, the shortest batches."""
         model, trigger_s = self.durations.model(num_axes=2), self.trigger_s[:, np.newaxis]
         larger = np.broadcast_to(
-            fewest_rows(self.profile) * _SMALLER_BATCHES, (len(self), len(_SMALLER_BATCHES))
+            fewest_rows(self.question.profile) * _SMALLER_BATCHES,
+            (len(self), len(_SMALLER_BATCHES)),
         )
         # The rate asked comes first, so that it wins where nothing is gained.
         rates = np.column_stack([rate_per_s, larger / np.maximum(trigger_s, model.mean_s(larger))])
         factors = self._factor(np.column_stack([rows, larger]))
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         inflation = rates * factors * model.slope_s(lengthened)
-        has_room = inflation <= allowed_inflation(self.profile, HIGHEST_QUOTED_INFLATION)
-        duration_s = np.where(has_room, factors * model.mean_s(lengthened), np.inf)
+        highest = allowed_inflation(self.question.profile, HIGHEST_QUOTED_INFLATION)
+        duration_s = np.where(inflation <= highest, factors * model.mean_s(lengthened), np.inf)
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
         everyone = np.arange(len(self))
         return rates[everyone, best], factors[everyone, best]
@@ -265,47 +274,49 @@ class Candidates:
         """Upper over mean duration, by settings and rows of the batch."""
         slots = self._slots().astype(np.float64)[:, np.newaxis]
         partitions = self.partitions.astype(np.float64)[:, np.newaxis]
-        spread = spread_ratio(self.profile, slots, partitions, rows)
-        return np.exp(ndtri(self.confidence) * spread)
+        spread = spread_ratio(self.question.profile, slots, partitions, rows)
+        return np.exp(ndtri(self.question.confidence) * spread)
 
     def _least_factor(self) -> Array:
         """The same where the number of rows is well known."""
-        return self._factor(np.full((len(self), 1), fewest_rows(self.profile)))[:, 0]
+        return self._factor(np.full((len(self), 1), fewest_rows(self.question.profile)))[:, 0]
 
     def _slots(self) -> NDArray[np.int_]:
-        return self.nodes * self.space.num_slots(1)
+        return self.nodes * self.question.space.num_slots(1)
 
 
-def all_candidates(
-    profile: JobProfile,
-    space: SearchSpace,
-    target: Target,
-    confidence: float,
-    node_counts: tuple[int, ...],
-) -> Candidates:
+def all_candidates(question: Question, node_counts: Sequence[int]) -> Candidates:
     """Every setting of the space at some node counts."""
-    choices = [
-        (nodes, partitions)
-        for nodes in node_counts
-        for partitions in space.partition_choices(profile, nodes)
-    ]
-    triggers_s = space.trigger_choices_s(profile, target.limit_s)
+    triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
+    return candidates_at(
+        question,
+        [
+            (nodes, partitions, trigger_s)
+            for nodes in node_counts
+            for partitions in question.space.partition_choices(question.profile, nodes)
+            for trigger_s in triggers_s
+        ],
+    )
+
+
+def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]) -> Candidates:
+    """Chosen settings: nodes, partitions, trigger interval [s]."""
+    nodes, partitions, triggers_s = zip(*settings, strict=True)
+    sizes = list(dict.fromkeys(zip(nodes, partitions, strict=True)))
+    number = {size: place for place, size in enumerate(sizes)}
     durations = stacked(
         [
-            duration_model(profile, space.num_slots(nodes), partitions)
-            for nodes, partitions in choices
+            duration_model(question.profile, question.space.num_slots(count), num_partitions)
+            for count, num_partitions in sizes
         ]
     )
-    nodes, partitions = np.repeat(np.array(choices), len(triggers_s), axis=0).T
+    each = np.array([number[size] for size in zip(nodes, partitions, strict=True)], dtype=np.intp)
     return Candidates(
-        profile=profile,
-        space=space,
-        target=target,
-        confidence=confidence,
-        nodes=nodes,
-        partitions=partitions,
-        trigger_s=np.tile(np.array(triggers_s, dtype=np.float64), len(choices)),
-        durations=durations.take(np.repeat(np.arange(len(choices)), len(triggers_s))),
+        question=question,
+        nodes=np.array(nodes),
+        partitions=np.array(partitions),
+        trigger_s=np.array(triggers_s, dtype=np.float64),
+        durations=durations.take(each),
     )
 
 

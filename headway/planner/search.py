@@ -1,49 +1,45 @@
-"""The fewest nodes that keep a target at a rate, the frontier, and why not fewer."""
+"""The plan for a question: the offer and the nodes, the setting, and all that explains it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import NamedTuple
 
 from headway.domain import (
+    Advice,
     Arrivals,
+    CatchUp,
     Configuration,
     FrontierPoint,
     JobProfile,
-    Metric,
+    NodeType,
+    Objective,
     Plan,
-    Rejection,
     Target,
 )
 from headway.errors import InputError
-from headway.models.arrays import Array
-from headway.models.job.calibration import reasons_outside
-from headway.models.job.predict import LEAST_CATCH_UP_RATIO, Z90, predict
-from headway.models.job.setting import duration_model, increasing_root, settled_batch_rows
+from headway.planner.advice import advice_of
+from headway.planner.answer import Answer, as_plan
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.reasons import (
-    binding_constraints,
-    changes_from_today,
-    rejected_neighbours,
+from headway.planner.choice import chosen_setting, rate_limit
+from headway.planner.fewest import Fewest, fewest_nodes
+from headway.planner.frontier import frontier_node_counts, frontier_of
+from headway.planner.infeasible import (
+    lowest_latency_in_reach,
+    nearest_targets,
+    physical_floor_s,
+    why_infeasible,
 )
+from headway.planner.pins import Checkpoint, held_by, new_checkpoint_advice
+from headway.planner.promised import require_promise_can_be_told
+from headway.planner.purchase import Offer, offers_of
+from headway.planner.question import Question
+from headway.planner.reasons import binding_constraints, rejected_neighbours
+from headway.planner.rules import rules_of_thumb
+from headway.planner.sensitivity import sensitivities
 from headway.planner.space import SearchSpace
-from headway.sparkconf import query_options, spark_conf
-from headway.units import format_duration, format_rate
-
-_FIRST_LOOKS = 3
-_RATE_TOLERANCE_RATIO = 1e-4
-_LOWEST_SHARE = 1e-4
-_LEAST_RATE_PER_S = 1e-12
-_WORTHWHILE_RATIO = 1.001
-_CLOSE_RATIO = 0.98
-_HEADROOM_RATIO = 1.25
-_SELDOM_PROB = 0.1
-_MOST_FRONTIER_ROWS = 12
-_LEAST_LIMIT_RATIO = 1.5
-_HIGHEST_RATE_PER_S = 1e12
 
 
 def plan(
@@ -53,8 +49,14 @@ def plan(
     space: SearchSpace,
     *,
     confidence: float = 0.95,
+    also: Sequence[Target | CatchUp] = (),
+    objective: Objective = Objective.NODES,
+    node_types: Sequence[NodeType] = (),
+    cores_per_executor: int | None = None,
+    budget_per_hour: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Plan:
-    """The fewest nodes that keep the target, with the setting that does.
+    """The fewest nodes, or the lowest cost or latency, that keep the promises, and the setting.
 
     Parameters
     ----------
@@ -63,11 +65,23 @@ def plan(
     arrivals : Arrivals
         The stream to plan for.
     target : Target
-        The promise, on tuple latency or batch duration.
+        The promise, on tuple latency, window latency or batch duration.
     space : SearchSpace
         What may be bought and set.
     confidence : float in [0.5, 1)
         Plan on durations that are exceeded with at most the remaining probability.
+    also : sequence of Target or CatchUp
+        Promises that must hold beside the target.
+    objective : Objective
+        What to make small. Cost needs prices; latency takes what the space and budget allow.
+    node_types : sequence of NodeType
+        What is on offer, in place of the executors of the space.
+    cores_per_executor : int or None, >= 1
+        Of executors on these nodes; None lets the planner choose.
+    budget_per_hour : float or None, > 0
+        Most that all nodes may cost.
+    checkpoint : Checkpoint or None
+        Whether an existing checkpoint pins what it does; None prefers today's setting.
 
     Returns
     -------
@@ -77,233 +91,180 @@ def plan(
     Raises
     ------
     InputError
-        If the target is about windows, which the profile does not tell of.
+        If a target is about windows of which the profile does not tell, what is asked contradicts
+        itself, or no node type has room for an executor.
 
     Notes
     -----
-    theory.md (P4)-(P6). Every setting of every smaller number of nodes is held against the
+    theory.md (P4)-(P14). Every setting of every smaller number of nodes is held against the
     target, or ruled out by a bound that noise can only worsen.
     """
-    if target.metric is Metric.WINDOW:
-        raise InputError(
-            f"target '{target}': window latency is not planned for yet; "
-            "use a target on tuple latency, e.g. 'p99 <= 3s'"
-        )
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
-    profile = replace(profile, arrivals=arrivals)
-    fewest = _fewest_nodes(profile, arrivals, target, space, confidence)
-    node_counts = _frontier_node_counts(fewest or space.max_nodes, space.max_nodes)
-    candidates = all_candidates(profile, space, target, confidence, node_counts)
-    frontier = tuple(_frontier(profile, candidates, node_counts))
-    if fewest is None:
-        return _infeasible(profile, arrivals, target, space, confidence, frontier)
-    at_fewest = candidates.take(candidates.nodes == fewest)
-    setting = _choose(profile, at_fewest, arrivals.rate_per_s)
-    configuration = setting.configuration(0, _rate_limit(profile, arrivals, target, setting))
-    rejected = rejected_neighbours(
-        profile, arrivals, target, space, confidence, configuration, fewest
+    question = Question(
+        profile=replace(profile, arrivals=arrivals),
+        target=target,
+        also=tuple(also),
+        space=space,
+        confidence=confidence,
     )
-    latency_s = float(setting.latency_s(arrivals.rate_per_s)[0])
-    return _plan(
-        profile,
-        arrivals,
-        target,
-        configuration,
-        nodes=fewest,
+    for promise in question.latency_targets:
+        require_promise_can_be_told(profile, promise)
+    question = held_by(question, checkpoint)
+    _require_prices(objective, node_types, budget_per_hour)
+    offers, refused = offers_of(
+        question,
+        node_types,
+        cores_per_executor=cores_per_executor,
+        budget_per_hour=budget_per_hour,
+    )
+    if not offers:
+        raise InputError(f"no node type can run the job: {'; '.join(refused)}")
+    found = _best(offers, objective)
+    answer = (
+        _infeasible(found.offer, found.fewest)
+        if found.nodes is None
+        else _feasible(found.offer, found.nodes, found.fewest, found.fastest)
+    )
+    if checkpoint is Checkpoint.EXISTING:
+        answer = _with_new_checkpoint(answer, question)
+    return as_plan(answer, objective, checkpoint, tuple(refused))
+
+
+class _Found(NamedTuple):
+    """An offer with the nodes to take of it; None where no number of them will do."""
+
+    offer: Offer
+    nodes: int | None
+    fewest: Fewest
+    fastest: Candidates | None = None
+
+
+def _best(offers: Sequence[Offer], objective: Objective) -> _Found:
+    """The offer that serves the objective best; of those that will not do, the one with most room.
+
+    Ties go to the cheaper, then to the fewer nodes, then to the one named first.
+    """
+    every = [_found(offer, objective) for offer in offers]
+    feasible = [found for found in every if found.nodes is not None]
+    if not feasible:
+        return max(every, key=lambda found: _most_slots(found.offer))
+
+    def order(found: _Found) -> tuple[float, ...]:
+        assert found.nodes is not None
+        cost = found.offer.cost_per_hour(found.nodes)
+        cost = math.inf if cost is None else cost
+        if objective is Objective.COST:
+            return cost, found.nodes
+        if objective is Objective.LATENCY:
+            assert found.fastest is not None
+            rate_per_s = found.offer.question.rate_per_s
+            return float(found.fastest.latency_s(rate_per_s)[0]), cost
+        return found.nodes, cost
+
+    return min(feasible, key=order)
+
+
+def _found(offer: Offer, objective: Objective) -> _Found:
+    fewest = fewest_nodes(offer.question)
+    if objective is not Objective.LATENCY or fewest.nodes is None:
+        return _Found(offer, fewest.nodes, fewest)
+    latency_s, fastest = lowest_latency_in_reach(offer.question)
+    if latency_s > offer.question.target.limit_s or not fastest.meets(offer.question.rate_per_s)[0]:
+        return _Found(offer, fewest.nodes, fewest, chosen_at(offer.question, fewest.nodes))
+    return _Found(offer, int(fastest.nodes[0]), fewest, fastest)
+
+
+def _most_slots(offer: Offer) -> int:
+    return offer.question.space.num_slots(offer.question.space.max_nodes)
+
+
+def chosen_at(question: Question, nodes: int) -> Candidates:
+    """The setting to run at a number of nodes that keeps the promises."""
+    return chosen_setting(all_candidates(question, (nodes,)))
+
+
+def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | None) -> Answer:
+    question = offer.question
+    setting = chosen_at(question, nodes) if fastest is None else fastest
+    configuration = setting.configuration(0, rate_limit(question, setting))
+    latency_s = float(setting.latency_s(question.rate_per_s)[0])
+    rejected = rejected_neighbours(question, configuration, nodes)
+    return Answer(
+        offer=offer,
         feasible=True,
+        nodes=nodes,
+        configuration=configuration,
         planned_latency_s=latency_s,
-        frontier=frontier,
-        binding=binding_constraints(target, latency_s, confidence, rejected),
+        planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
+        frontier=_frontier(offer, nodes),
+        binding=binding_constraints(question, latency_s, rejected),
         rejected=rejected,
-        floor_s=None,
-        warnings=_idle_slots(profile, configuration),
+        optimality=fewest.optimality,
+        sensitivities=sensitivities(question, configuration, nodes),
+        advice=advice_of(question, configuration, nodes, latency_s),
+        rules=rules_of_thumb(offer, configuration, nodes),
+        warnings=_idle_slots(question.profile, configuration),
     )
 
 
-def _fewest_nodes(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    space: SearchSpace,
-    confidence: float,
-) -> int | None:
-    """The first node count of which a setting meets the target, from one upwards.
-
-    More nodes are no safe bet for a target that fewer miss: beyond the profiled slots a plan
-    allows for more uncertainty.
-    """
-    for nodes in range(1, space.max_nodes + 1):
-        candidates = all_candidates(profile, space, target, confidence, (nodes,))
-        possible = candidates.noise_free_rate_per_s() >= arrivals.rate_per_s
-        if np.any(possible) and np.any(candidates.take(possible).meets(arrivals.rate_per_s)):
-            return nodes
-    return None
-
-
-def _frontier_node_counts(around: int, max_nodes: int) -> tuple[int, ...]:
-    """All counts up to a little beyond the plan; from far below, only some."""
-    last = min(around + 2, max_nodes)
-    if last <= _MOST_FRONTIER_ROWS:
-        return tuple(range(1, last + 1))
-    near = range(around - 3, last + 1)
-    far = np.unique(np.geomspace(1, around - 4, _MOST_FRONTIER_ROWS - len(near)).astype(int))
-    return tuple(sorted({*far.tolist(), *near}))
-
-
-def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, float]]:
-    """The place of the setting that sustains most, and the rate it sustains [records/s].
-
-    Notes
-    -----
-    theory.md (P5). The settings with the highest bounds are solved to a part in ten thousand;
-    another takes their place if it sustains a thousandth more than the best of them.
-    """
-    bound_per_s = candidates.noise_free_rate_per_s()
-    groups = [np.flatnonzero(candidates.nodes == nodes) for nodes in np.unique(candidates.nodes)]
-    first = np.concatenate(
-        [group[np.argsort(-bound_per_s[group], kind="stable")[:_FIRST_LOOKS]] for group in groups]
+def _infeasible(offer: Offer, fewest: Fewest) -> Answer:
+    question = offer.question
+    frontier = _frontier(offer, question.space.max_nodes)
+    floor_s, fastest = lowest_latency_in_reach(question)
+    best = frontier[-1]
+    configuration, nodes = fastest.configuration(0), int(fastest.nodes[0])
+    if math.isinf(floor_s) and best.configuration is not None:
+        configuration = best.configuration
+        nodes = configuration.executors // question.space.executors_per_node
+    return Answer(
+        offer=offer,
+        feasible=False,
+        nodes=nodes,
+        configuration=configuration,
+        planned_latency_s=floor_s,
+        planned_ratio=float(fastest.planned_ratio(question.rate_per_s)[0]),
+        frontier=frontier,
+        binding=why_infeasible(question, floor_s, best),
+        rejected=(),
+        optimality=fewest.optimality,
+        floor_s=floor_s,
+        physical_floor_s=physical_floor_s(question),
+        nearest=tuple(nearest_targets(question, floor_s, fastest, best)),
+        sensitivities=sensitivities(question, configuration, nodes),
+        advice=advice_of(question, configuration, nodes, floor_s),
+        warnings=_idle_slots(question.profile, configuration),
     )
-    rate_per_s = np.zeros(len(candidates))
-    rate_per_s[first] = _sustainable_rates(candidates.take(first), bound_per_s[first])
-    goal_per_s = np.zeros(len(candidates))
-    for group in groups:
-        goal_per_s[group] = rate_per_s[group].max() * _WORTHWHILE_RATIO
-    others = np.setdiff1d(
-        np.flatnonzero(bound_per_s > np.maximum(goal_per_s, _LEAST_RATE_PER_S)), first
+
+
+def _frontier(offer: Offer, around: int) -> tuple[FrontierPoint, ...]:
+    space = offer.question.space
+    counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
+    candidates = all_candidates(offer.question, counts)
+    return tuple(frontier_of(candidates, counts, offer.price_per_hour))
+
+
+def _with_new_checkpoint(answer: Answer, asked: Question) -> Answer:
+    question = answer.offer.question
+    if question.space.shuffle_partitions is None or asked.space.shuffle_partitions is None:
+        return answer
+    nodes = answer.nodes if answer.feasible else question.space.max_nodes
+    found: Advice | None = new_checkpoint_advice(question, nodes, answer.planned_latency_s)
+    return answer if found is None else replace(answer, advice=(found, *answer.advice))
+
+
+def _require_prices(
+    objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
+) -> None:
+    needs = (
+        "--objective cost"
+        if objective is Objective.COST
+        else "a budget"
+        if budget_per_hour is not None
+        else None
     )
-    if len(others):
-        goals_per_s = np.maximum(goal_per_s[others], bound_per_s[others] * _LOWEST_SHARE)
-        others = others[candidates.take(others).meets(goals_per_s)]
-    if len(others):
-        rate_per_s[others] = _sustainable_rates(candidates.take(others), bound_per_s[others])
-    best = [int(group[np.argmax(rate_per_s[group])]) for group in groups]
-    return {int(candidates.nodes[place]): (place, float(rate_per_s[place])) for place in best}
-
-
-def _sustainable_rates(candidates: Candidates, bound_per_s: Array) -> Array:
-    """Highest rate of each setting under the target; 0 where it is met at no rate."""
-    highest = np.clip(bound_per_s, _LEAST_RATE_PER_S, _HIGHEST_RATE_PER_S)
-    shares = increasing_root(
-        lambda share: candidates.excess(np.maximum(share, _LOWEST_SHARE) * highest),
-        np.where(bound_per_s > 0, 0.5, 0.0),
-        _RATE_TOLERANCE_RATIO,
-    )
-    return np.where(shares > _LOWEST_SHARE, np.minimum(shares * highest, _HIGHEST_RATE_PER_S), 0.0)
-
-
-def _frontier(
-    profile: JobProfile, candidates: Candidates, node_counts: tuple[int, ...]
-) -> Iterator[FrontierPoint]:
-    """The best setting of up to so many nodes: those that do not help can be left idle."""
-    best_at = best_of_each_node_count(candidates)
-    for nodes in node_counts:
-        place, rate_per_s = max(
-            (best_at[count] for count in node_counts if count <= nodes), key=lambda best: best[1]
-        )
-        configuration = candidates.configuration(place) if rate_per_s > 0 else None
-        yield FrontierPoint(
-            nodes=nodes,
-            sustainable_rate_per_s=rate_per_s,
-            configuration=configuration,
-            calibrated=configuration is not None
-            and _is_calibrated(profile, configuration, rate_per_s),
-        )
-
-
-def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
-    rows = settled_batch_rows(
-        duration_model(profile, slots, partitions), rate_per_s, configuration.trigger_s
-    )
-    return not any(True for _ in reasons_outside(profile, slots, partitions, float(rows)))
-
-
-def _choose(profile: JobProfile, at_nodes: Candidates, rate_per_s: float) -> Candidates:
-    """The one setting to run at the chosen node count: theory.md (P6).
-
-    Of the settings that would carry a quarter more than asked: today's partitions first, which
-    spares a new checkpoint, then batches that keep to their trigger, then the rarest batches.
-    Where none has that much room, the one that sustains most.
-    """
-    possible = at_nodes.take(at_nodes.noise_free_rate_per_s() >= rate_per_s)
-    met = possible.take(possible.meets(rate_per_s))
-    roomy = met.take(met.meets(_HEADROOM_RATIO * rate_per_s))
-    if not len(roomy):
-        rates_per_s = _sustainable_rates(met, met.noise_free_rate_per_s())
-        return met.take(np.array([int(np.argmax(rates_per_s))]))
-    overruns = roomy.overrun_probability(rate_per_s) > _SELDOM_PROB
-    order = sorted(
-        range(len(roomy)),
-        key=lambda place: (
-            roomy.partitions[place] != profile.baseline.shuffle_partitions,
-            overruns[place] and roomy.trigger_s[place] > 0,
-            -roomy.trigger_s[place],
-            roomy.partitions[place],
-        ),
-    )
-    return roomy.take(np.array([order[0]]))
-
-
-def _rate_limit(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    setting: Candidates,
-) -> int | None:
-    """The largest batch that by itself still meets the limit, to two digits: theory.md (P6).
-
-    After an outage the backlog is worked off in batches of this size, none of which outlasts the
-    promise. None where it would leave too little to catch up with.
-    """
-    configuration = setting.configuration(0)
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    settled = float(settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s))
-    margin = math.exp(Z90 * profile.noise.run_to_run_ratio)
-    low, high = settled, settled * 1e6
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        fits = margin * float(model.mean_s(middle)) <= target.limit_s
-        low, high = (middle, high) if fits else (low, middle)
-    if low < max(_LEAST_LIMIT_RATIO * settled, 1.0):
-        return None
-    unit = 10.0 ** max(math.floor(math.log10(low)) - 1, 0)
-    rounded = int(math.floor(low / unit) * unit)
-    limit = rounded if rounded >= _LEAST_LIMIT_RATIO * settled else int(low)
-    interval_s = max(configuration.trigger_s, float(model.mean_s(float(limit))))
-    leaves_room = limit >= max(
-        _LEAST_LIMIT_RATIO * settled, LEAST_CATCH_UP_RATIO * arrivals.rate_per_s * interval_s
-    )
-    return limit if leaves_room else None
-
-
-def _floor_s(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    space: SearchSpace,
-    confidence: float,
-) -> tuple[float, Candidates]:
-    """The lowest latency that any setting reaches at the asked rate, and that setting: (P6).
-
-    Of those that come close to it, one with the fewest nodes.
-    """
-    counts = tuple(range(1, space.max_nodes + 1))
-    candidates = all_candidates(profile, space, target, confidence, counts)
-    place, lowest_s = candidates.lowest_latency(arrivals.rate_per_s)
-    if math.isinf(lowest_s):
-        return lowest_s, candidates.take(np.array([place]))
-    close_s = lowest_s / _CLOSE_RATIO
-    possible = candidates.noise_free_latency_s(arrivals.rate_per_s) <= close_s
-    fewest = int(candidates.nodes[place])
-    for nodes in np.unique(candidates.nodes[possible]).tolist():
-        if nodes == fewest:
-            break
-        beside = candidates.take(possible & (candidates.nodes == nodes))
-        at, latency_s = beside.lowest_latency(arrivals.rate_per_s)
-        if latency_s <= close_s:
-            return lowest_s, beside.take(np.array([at]))
-    return lowest_s, candidates.take(np.array([place]))
+    unpriced = [one.name for one in node_types if one.price_per_hour is None]
+    if needs is not None and (unpriced or not node_types):
+        which = f"of {', '.join(unpriced)}" if unpriced else "of a node type (--node-type)"
+        raise InputError(f"{needs} needs the price {which}; give it, e.g. price=0.192")
 
 
 def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str, ...]:
@@ -316,83 +277,4 @@ def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str,
         if stage.num_source_tasks is not None
         and stage.level == 0
         and stage.num_source_tasks < configuration.num_slots
-    )
-
-
-def _infeasible(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    space: SearchSpace,
-    confidence: float,
-    frontier: tuple[FrontierPoint, ...],
-) -> Plan:
-    floor_s, fastest = _floor_s(profile, arrivals, target, space, confidence)
-    best = frontier[-1]
-    if math.isfinite(floor_s):
-        configuration, nodes = fastest.configuration(0), int(fastest.nodes[0])
-        why = (
-            f"no setting of up to {space.max_nodes} nodes comes below a {target.statistic} of "
-            f"{format_duration(floor_s)} at {format_rate(arrivals.rate_per_s)}"
-        )
-    else:
-        why = f"{space.max_nodes} nodes are over capacity at {format_rate(arrivals.rate_per_s)}"
-        configuration = best.configuration or fastest.configuration(0)
-        nodes = configuration.executors // space.executors_per_node
-    under_target = (
-        f"{target} holds up to {format_rate(best.sustainable_rate_per_s)} "
-        f"with up to {best.nodes} nodes"
-        if best.sustainable_rate_per_s > 0
-        else f"no rate keeps {target} with up to {space.max_nodes} nodes"
-    )
-    return _plan(
-        profile,
-        arrivals,
-        target,
-        configuration,
-        nodes=nodes,
-        feasible=False,
-        planned_latency_s=floor_s,
-        frontier=frontier,
-        binding=(why, under_target),
-        rejected=(),
-        floor_s=floor_s,
-        warnings=_idle_slots(profile, configuration),
-    )
-
-
-def _plan(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    configuration: Configuration,
-    *,
-    nodes: int,
-    feasible: bool,
-    planned_latency_s: float,
-    frontier: tuple[FrontierPoint, ...],
-    binding: tuple[str, ...],
-    rejected: tuple[Rejection, ...],
-    floor_s: float | None,
-    warnings: tuple[str, ...],
-) -> Plan:
-    prediction = predict(profile, configuration, arrivals)
-    return Plan(
-        target=target,
-        arrivals=arrivals,
-        feasible=feasible,
-        nodes=nodes,
-        configuration=configuration,
-        prediction=prediction,
-        planned_latency_s=planned_latency_s,
-        frontier=frontier,
-        binding=binding,
-        rejected=rejected,
-        changes=changes_from_today(profile, configuration),
-        spark_conf=spark_conf(
-            configuration, executor_memory=profile.applications[-1].executor_memory
-        ),
-        query_options=query_options(configuration),
-        floor_s=floor_s,
-        warnings=warnings + prediction.warnings,
     )

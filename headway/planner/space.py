@@ -21,6 +21,8 @@ class SearchSpace:
     ----------
     max_nodes : int, >= 1
         Most nodes that may be bought.
+    min_nodes : int, >= 1
+        Fewest nodes, for instance for the memory they hold.
     executors_per_node, cores_per_executor : int, >= 1
         How executors fill a node.
     shuffle_partitions : int or None, >= 1
@@ -36,15 +38,18 @@ class SearchSpace:
     """
 
     max_nodes: int
+    min_nodes: int = 1
     executors_per_node: int = 1
     cores_per_executor: int = 1
     shuffle_partitions: int | None = None
     trigger_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_nodes", "executors_per_node", "cores_per_executor"):
+        for name in ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(f"min_nodes is {self.min_nodes}, max_nodes {self.max_nodes}")
         if self.shuffle_partitions is not None and self.shuffle_partitions < 1:
             raise ValueError(
                 f"shuffle_partitions is {self.shuffle_partitions}; expected at least 1"

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
 
 from headway.domain import (
     Arrivals,
@@ -22,6 +25,18 @@ from headway.domain import (
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
+#: Parts of a plan whose JSON has the names of their fields.
+PLAIN_PARTS = (
+    "node_type",
+    "settings",
+    "memory",
+    "optimality",
+    "nearest",
+    "sensitivities",
+    "advice",
+    "rules",
+    "durations",
+)
 
 
 def prediction_json(prediction: Prediction) -> dict[str, object]:
@@ -74,7 +89,35 @@ def plan_json(plan: Plan) -> dict[str, object]:
         ],
         "warnings": list(plan.warnings),
         "prediction": prediction_json(plan.prediction),
-    }
+        "confidence": _number(plan.confidence),
+        "also": [str(promise) for promise in plan.also],
+        "objective": str(plan.objective),
+        "cost_per_hour": None if plan.cost_per_hour is None else _number(plan.cost_per_hour),
+        "physical_floor_s": None
+        if plan.physical_floor_s is None
+        else _number(plan.physical_floor_s),
+        "refused_node_types": list(plan.refused_node_types),
+    } | {name: fields_json(getattr(plan, name)) for name in PLAIN_PARTS}
+
+
+def fields_json(value: object) -> object:
+    """Nouns of a plan as data: fields by their names, numbers as in a prediction.
+
+    Examples
+    --------
+    >>> from headway.domain import NearestTarget
+    >>> fields_json((NearestTarget(gives_way="rate", text="20k/s"),))
+    [{'gives_way': 'rate', 'text': '20k/s'}]
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: fields_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): fields_json(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [fields_json(each) for each in value]
+    if isinstance(value, StrEnum):
+        return str(value)
+    return _number(value) if isinstance(value, float) else value
 
 
 def json_text(obj: object) -> str:
@@ -161,6 +204,7 @@ def _frontier_point(point: FrontierPoint) -> dict[str, object]:
         if point.configuration is None
         else _configuration(point.configuration),
         "calibrated": point.calibrated,
+        "cost_per_hour": None if point.cost_per_hour is None else _number(point.cost_per_hour),
     }
 
 

@@ -30,6 +30,21 @@ PLAN_KEYS = {
     "changes",
     "warnings",
     "prediction",
+    "confidence",
+    "also",
+    "objective",
+    "cost_per_hour",
+    "physical_floor_s",
+    "refused_node_types",
+    "node_type",
+    "settings",
+    "memory",
+    "optimality",
+    "nearest",
+    "sensitivities",
+    "advice",
+    "rules",
+    "durations",
 }
 
 

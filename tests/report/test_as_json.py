@@ -35,6 +35,30 @@ PLAN_KEYS = {
     "feasible",
     "prediction",
 }
+MORE_KEYS = {
+    "target",
+    "rate_per_s",
+    "arrivals",
+    "planned_latency_s",
+    "floor_s",
+    "changes",
+    "warnings",
+    "confidence",
+    "also",
+    "objective",
+    "cost_per_hour",
+    "physical_floor_s",
+    "refused_node_types",
+    "node_type",
+    "settings",
+    "memory",
+    "optimality",
+    "nearest",
+    "sensitivities",
+    "advice",
+    "rules",
+    "durations",
+}
 CONFIGURATION_KEYS = {
     "executors",
     "cores_per_executor",
@@ -112,15 +136,7 @@ def test_a_number_that_is_none_is_refused_and_not_written() -> None:
 def test_a_plan_has_the_keys_of_the_contract_and_a_few_more() -> None:
     plan = a_plan()
     found = read_back(plan_json(plan))
-    assert set(found) == PLAN_KEYS | {
-        "target",
-        "rate_per_s",
-        "arrivals",
-        "planned_latency_s",
-        "floor_s",
-        "changes",
-        "warnings",
-    }
+    assert set(found) == PLAN_KEYS | MORE_KEYS
     assert found["schema"] == "headway.plan/v1"
     assert found["prediction"] == read_back(prediction_json(plan.prediction))
     assert found["spark_conf"] == dict(plan.spark_conf)
@@ -128,7 +144,13 @@ def test_a_plan_has_the_keys_of_the_contract_and_a_few_more() -> None:
     assert found["rate_per_s"] == 50000
     assert found["changes"][0]["applies"] == "new application"
     for row in found["frontier"]:
-        assert set(row) == {"nodes", "sustainable_rate_per_s", "configuration", "calibrated"}
+        assert set(row) == {
+            "nodes",
+            "sustainable_rate_per_s",
+            "configuration",
+            "calibrated",
+            "cost_per_hour",
+        }
     assert found["frontier"][0]["configuration"] is None
     assert set(found["frontier"][1]["configuration"]) == CONFIGURATION_KEYS
     (rejected,) = found["rejected"]

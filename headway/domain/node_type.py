@@ -1,0 +1,136 @@
+"""What can be bought: a kind of node, with what it holds and costs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from headway.errors import InputError
+from headway.units import parse_size_bytes
+
+_EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
+
+
+class Objective(StrEnum):
+    """What a plan makes small."""
+
+    NODES = "nodes"
+    COST = "cost"
+    LATENCY = "latency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeType:
+    """A kind of node.
+
+    Parameters
+    ----------
+    name : str
+        As its seller writes it.
+    cores : int, >= 1
+        Cores that Spark may use on a node.
+    memory_bytes : int or None, > 0
+        Memory that Spark's containers may take on a node [bytes]; None is not looked at.
+    price_per_hour : float or None, > 0
+        Price of a node for an hour, in any currency; None is not known.
+    relative_core_speed : float, > 0
+        How fast a core works off tasks, against the cores that were profiled. [-]
+    executors_per_node : int or None, >= 1
+        Executors on a node; None lets the planner fill it with executors like the profiled ones.
+
+    Examples
+    --------
+    >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
+    4
+    """
+
+    name: str
+    cores: int
+    memory_bytes: int | None = None
+    price_per_hour: float | None = None
+    relative_core_speed: float = 1.0
+    executors_per_node: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> NodeType:
+        """Read a node type as it is written on the command line.
+
+        Raises
+        ------
+        InputError
+            If the text is no node type, or one that cannot be.
+
+        Examples
+        --------
+        >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
+        0.192
+        """
+        name, colon, rest = text.partition(":")
+        where = f"node type {name.strip()!r}"
+        if not colon:
+            raise InputError(f"{where} is not known; describe it, {_EXAMPLE}")
+        fields: dict[str, object] = {}
+        for part in filter(None, (one.strip() for one in rest.split(","))):
+            key, _, value = (one.strip() for one in part.partition("="))
+            if key not in _FIELDS:
+                known = ", ".join(_FIELDS)
+                raise InputError(f"{where}: {part!r} is not one of {known}; {_EXAMPLE}")
+            field, read = _FIELDS[key]
+            if field in fields:
+                raise InputError(f"{where}: {key} is given twice")
+            try:
+                fields[field] = read(value)
+            except (ValueError, InputError) as error:
+                why = str(error) if isinstance(error, InputError) else f"{value!r} is no number"
+                raise InputError(f"{where}: {key}: {why}") from None
+        if "cores" not in fields:
+            raise InputError(f"{where}: cores are missing; {_EXAMPLE}")
+        try:
+            return cls(name=name.strip(), **fields)  # type: ignore[arg-type]  # read field by field
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+    def __post_init__(self) -> None:
+        where = f"node type {self.name!r}"
+        if not self.name.strip():
+            raise ValueError("a node type has no name")
+        if self.cores < 1:
+            raise ValueError(f"{where}: cores is {self.cores}; expected at least 1")
+        if self.memory_bytes is not None and self.memory_bytes < 1:
+            raise ValueError(f"{where}: memory is {self.memory_bytes}; expected a positive size")
+        if self.price_per_hour is not None and not 0 < self.price_per_hour < math.inf:
+            raise ValueError(
+                f"{where}: price is {self.price_per_hour:g}; expected more than 0 per hour, "
+                "or no price at all"
+            )
+        if not 0 < self.relative_core_speed < math.inf:
+            raise ValueError(
+                f"{where}: core speed is {self.relative_core_speed:g}; expected more than 0, "
+                "1 being the profiled cores"
+            )
+        if self.executors_per_node is not None and not 1 <= self.executors_per_node <= self.cores:
+            raise ValueError(
+                f"{where}: {self.executors_per_node} executors per node of {self.cores} cores; "
+                "expected at least 1, and a core for each"
+            )
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
+        raise InputError(f"{text!r} is no whole number")
+    return int(text)
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = MappingProxyType(
+    {
+        "cores": ("cores", _whole),
+        "memory": ("memory_bytes", parse_size_bytes),
+        "price": ("price_per_hour", float),
+        "speed": ("relative_core_speed", float),
+        "executors": ("executors_per_node", _whole),
+    }
+)

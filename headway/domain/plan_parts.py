@@ -1,0 +1,148 @@
+"""The parts of a plan that say why it is so, what would change it, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.configuration import Configuration
+
+
+class Applies(StrEnum):
+    """When a changed setting takes effect."""
+
+    LIVE = "live"
+    RESTART = "restart"
+    NEW_APPLICATION = "new application"
+    NEW_CHECKPOINT = "new checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSetting:
+    """One setting of the plan in Spark's words; ``pinned_by`` says what holds it fast."""
+
+    setting: str
+    key: str
+    value: str
+    applies: Applies
+    pinned_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """What the planned latency would be with one thing changed; ``inf`` where over capacity.
+
+    ``kind`` is ``knob`` for what the user sets, ``input`` for what the plan was told or measured.
+    """
+
+    kind: str
+    change: str
+    latency_s: float
+    keeps_target: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Something outside the knobs that would help, and the latency it leads to if known."""
+
+    text: str
+    latency_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOfThumb:
+    """What a usual rule would set, and what comes of it beside the plan."""
+
+    rule: str
+    nodes: int
+    configuration: Configuration
+    latency_s: float
+    keeps_target: bool
+    sustainable_rate_per_s: float
+    cost_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearestTarget:
+    """The nearest promise that can be kept if one side of it gives way."""
+
+    gives_way: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimality:
+    """How far from the best a plan can be.
+
+    ``least_nodes`` is a number of nodes below which nothing keeps the target; the plan is
+    ``proved`` the fewest where every number of nodes between was tried. ``relaxed_nodes`` is the
+    bound by the convex relaxation, where it was asked for.
+    """
+
+    least_nodes: int
+    proved: bool
+    relaxed_nodes: float | None = None
+
+    def gap_ratio(self, nodes: int) -> float:
+        """The share of its nodes by which a plan may exceed the best.
+
+        Examples
+        --------
+        >>> Optimality(least_nodes=8, proved=False).gap_ratio(10)
+        0.2
+        """
+        return 0.0 if self.proved else (nodes - self.least_nodes) / nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """Memory of one executor [bytes].
+
+    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` lies outside the heap (RocksDB).
+    """
+
+    heap_bytes: int
+    overhead_bytes: int
+    needed_heap_bytes: int
+    native_bytes: int
+    parts: Mapping[str, int]
+
+    @property
+    def container_bytes(self) -> int:
+        """What the cluster manager sets aside for the executor."""
+        return self.heap_bytes + self.overhead_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTerm:
+    """Time of a level that grows with the rows: ``per_row_s * scale * rows ** exponent`` [s]."""
+
+    per_row_s: float
+    scale: float
+    exponent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelTime:
+    """Time of one level of stages at the planned setting."""
+
+    name: str
+    fixed_s: float
+    terms: tuple[StageTerm, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDurations:
+    """How long batches take at the planned setting: enough to play the plan without its profile.
+
+    ``planned_ratio`` is what the plan multiplies durations by for its confidence.
+    """
+
+    driver_s: float
+    after_commit_s: float
+    levels: tuple[LevelTime, ...]
+    batch_noise_ratio: float
+    autocorrelation: float
+    run_to_run_ratio: float
+    planned_ratio: float

@@ -1,0 +1,189 @@
+"""What would help outside the knobs of a plan, with the number that says how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from headway.domain import Advice, Configuration, JobProfile, Metric, WindowKind
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.candidates import candidates_at
+from headway.planner.promised import window_shift_s
+from headway.planner.question import Question
+from headway.units import counted, format_duration, ms_to_s
+
+_WORTHWHILE_RATIO = 0.97
+_MUCH_RATIO = 0.1
+_SKEWED_RATIO = 1.5
+_SLOW_COMMIT_S = 0.01
+_CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
+_LEAST_STEP_S = ms_to_s(1)
+
+
+def advice_of(
+    question: Question, chosen: Configuration, nodes: int, latency_s: float
+) -> tuple[Advice, ...]:
+    """Advice in the order of how surely it is known to help: what was computed comes first.
+
+    Notes
+    -----
+    theory.md (P14).
+    """
+    return (
+        *_lower_watermark(question, chosen, nodes, latency_s),
+        *_more_source_partitions(question, chosen, nodes, latency_s),
+        *_faster_checkpoint(question, chosen, nodes),
+        *_state_commits(question.profile, chosen),
+        *_skew(question.profile),
+        *_overlapping_windows(question.profile),
+        *_spill_and_collections(question.profile),
+    )
+
+
+def _latency_s(question: Question, chosen: Configuration, nodes: int) -> float:
+    alone = candidates_at(question, [(nodes, chosen.shuffle_partitions, chosen.trigger_s)])
+    return float(alone.latency_s(question.rate_per_s)[0])
+
+
+def _lower_watermark(
+    question: Question, chosen: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """A watermark that ends just after a trigger waits for the next one: theory.md (W7)."""
+    profile, delay_s = question.profile, question.profile.shape.watermark_delay_s
+    waits = question.target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
+    if not waits or delay_s is None or not chosen.trigger_s > 0:
+        return
+    less_s = window_shift_s(profile) % chosen.trigger_s + _LEAST_STEP_S
+    if less_s > delay_s:
+        return
+    shape = replace(profile.shape, watermark_delay_s=delay_s - less_s)
+    lowered = replace(question, profile=replace(profile, shape=shape))
+    there_s = _latency_s(lowered, chosen, nodes)
+    if latency_s - there_s > 0.5 * chosen.trigger_s:
+        text = (
+            f"a watermark delay {format_duration(less_s)} shorter wins a trigger: window "
+            f"{question.target.statistic} up to {format_duration(there_s)}"
+        )
+        yield Advice(text=text, latency_s=there_s)
+
+
+def _more_source_partitions(
+    question: Question, chosen: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """Slots without a task in the first stages are paid for nothing."""
+    profile, slots = question.profile, chosen.num_slots
+    short = [
+        stage
+        for stage in profile.stages
+        if stage.num_source_tasks is not None
+        and stage.level == 0
+        and stage.num_source_tasks < slots
+    ]
+    if not short:
+        return
+    stages = tuple(
+        replace(stage, num_source_tasks=slots) if stage in short else stage
+        for stage in profile.stages
+    )
+    there_s = _latency_s(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
+    if there_s < _WORTHWHILE_RATIO * latency_s:
+        text = (
+            f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
+            f"of {short[0].num_source_tasks} would use every slot: "
+            f"{question.target.statistic} up to {format_duration(there_s)}"
+        )
+        yield Advice(text=text, latency_s=there_s)
+
+
+def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) -> Iterator[Advice]:
+    profile = question.profile
+    writes_s = sum(
+        phase.mean_s for phase in profile.driver_phases if phase.name in _CHECKPOINT_PHASES
+    )
+    model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
+    rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
+    batch_s = float(model.mean_s(rows))
+    if writes_s <= _MUCH_RATIO * batch_s:
+        return
+    phases = tuple(
+        replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
+        for phase in profile.driver_phases
+    )
+    there_s = _latency_s(
+        replace(question, profile=replace(profile, driver_phases=phases)), chosen, nodes
+    )
+    how = (
+        "a faster store for the checkpoint"
+        if profile.shape.stateful_operators
+        else "asynchronous progress tracking or a faster store for the checkpoint"
+    )
+    text = (
+        f"the offset and commit logs take {format_duration(writes_s)} of a batch of "
+        f"{format_duration(batch_s)}: {how} would take {question.target.statistic} down to "
+        f"{format_duration(there_s)} at best"
+    )
+    yield Advice(text=text, latency_s=there_s)
+
+
+def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advice]:
+    if profile.state is None or profile.state.commit_per_partition_s < _SLOW_COMMIT_S:
+        return
+    waves = -(-chosen.shuffle_partitions // chosen.num_slots)
+    each_s = profile.state.commit_per_partition_s
+    yield Advice(
+        text=(
+            f"committing state takes {format_duration(each_s)} a partition, "
+            f"{format_duration(each_s * waves)} a batch in {counted(waves, 'wave')} of tasks: "
+            "fewer state partitions, a faster checkpoint store, or changelog checkpointing "
+            "with RocksDB take less"
+        )
+    )
+
+
+def _skew(profile: JobProfile) -> Iterator[Advice]:
+    for stage in profile.stages:
+        if stage.observed is not None and stage.observed.largest_task_ratio > _SKEWED_RATIO:
+            yield Advice(
+                text=(
+                    f"skew: the largest task of {stage.name} reads "
+                    f"{stage.observed.largest_task_ratio:.1f} times the rows of the mean task; "
+                    "more slots do not help it, salting its keys does"
+                )
+            )
+    arrivals = profile.observed_arrivals
+    share = None if arrivals is None else arrivals.largest_partition_share
+    sources = max((stage.num_source_tasks or 1 for stage in profile.stages), default=1)
+    if share is not None and sources > 1 and share * sources > _SKEWED_RATIO:
+        yield Advice(
+            text=(
+                f"skew: one of {sources} source partitions holds {share:.0%} of the rows; "
+                "an even key for the partitions would spread them"
+            )
+        )
+
+
+def _overlapping_windows(profile: JobProfile) -> Iterator[Advice]:
+    for window in profile.shape.windows:
+        if window.kind is WindowKind.SLIDING and window.slide_s:
+            copies = round(window.size_s / window.slide_s)
+            if copies > 1:
+                yield Advice(
+                    text=(
+                        f"each row is copied into {copies} windows before it is counted: panes of "
+                        f"{format_duration(window.slide_s)}, counted once and joined to windows "
+                        "after, would process each row once"
+                    )
+                )
+
+
+def _spill_and_collections(profile: JobProfile) -> Iterator[Advice]:
+    if profile.memory is not None and profile.memory.spilled_bytes > 0:
+        yield Advice(text="tasks spilled to disk: more memory per task would spare that")
+    for stage in profile.stages:
+        if stage.observed is not None and stage.observed.gc_ratio > _MUCH_RATIO:
+            yield Advice(
+                text=(
+                    f"{stage.name} spends {stage.observed.gc_ratio:.0%} of its time collecting "
+                    "garbage: a larger heap, or state outside of it (RocksDB), would spare that"
+                )
+            )

@@ -1,0 +1,160 @@
+"""What the search found, and how it becomes a plan: prediction, memory, Spark's own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.domain import (
+    Advice,
+    Configuration,
+    FrontierPoint,
+    JobProfile,
+    LevelTime,
+    MemoryPlan,
+    NearestTarget,
+    Objective,
+    Optimality,
+    Plan,
+    PlannedDurations,
+    Rejection,
+    RuleOfThumb,
+    Sensitivity,
+    StageTerm,
+)
+from headway.models.job.predict import predict
+from headway.models.job.setting import after_commit_s, duration_model
+from headway.planner.memory import memory_plan
+from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
+from headway.planner.purchase import Offer
+from headway.sparkconf import query_options, spark_conf
+from headway.units import spark_memory_text
+
+_OVERHEAD_KEY = "spark.executor.memoryOverhead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The setting that was found, and why it is the one."""
+
+    offer: Offer
+    feasible: bool
+    nodes: int
+    configuration: Configuration
+    planned_latency_s: float
+    planned_ratio: float
+    frontier: tuple[FrontierPoint, ...]
+    binding: tuple[str, ...]
+    rejected: tuple[Rejection, ...]
+    optimality: Optimality
+    warnings: tuple[str, ...]
+    floor_s: float | None = None
+    physical_floor_s: float | None = None
+    nearest: tuple[NearestTarget, ...] = ()
+    sensitivities: tuple[Sensitivity, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    rules: tuple[RuleOfThumb, ...] = ()
+
+
+def as_plan(
+    answer: Answer,
+    objective: Objective,
+    checkpoint: Checkpoint | None,
+    refused: tuple[str, ...],
+) -> Plan:
+    """The plan of an answer."""
+    offer, configuration = answer.offer, answer.configuration
+    question, profile = offer.question, offer.question.profile
+    prediction = predict(profile, configuration, profile.arrivals)
+    memory = memory_plan(
+        profile,
+        offer.node_type,
+        question.space.executors_per_node,
+        configuration.executors,
+        configuration.cores_per_executor,
+    )
+    conf = _conf(profile, configuration, memory)
+    options = query_options(configuration)
+    return Plan(
+        target=question.target,
+        arrivals=profile.arrivals,
+        feasible=answer.feasible,
+        nodes=answer.nodes,
+        configuration=configuration,
+        prediction=prediction,
+        planned_latency_s=answer.planned_latency_s,
+        frontier=answer.frontier,
+        binding=answer.binding,
+        rejected=answer.rejected,
+        changes=changes_from_today(profile, configuration),
+        spark_conf=conf,
+        query_options=options,
+        floor_s=answer.floor_s,
+        warnings=(*answer.warnings, *_notes(offer, memory), *prediction.warnings),
+        confidence=question.confidence,
+        also=question.also,
+        objective=objective,
+        node_type=offer.node_type,
+        cost_per_hour=offer.cost_per_hour(answer.nodes),
+        refused_node_types=refused,
+        settings=planned_settings(profile, conf, options, checkpoint),
+        memory=memory,
+        optimality=answer.optimality,
+        physical_floor_s=answer.physical_floor_s,
+        nearest=answer.nearest,
+        sensitivities=answer.sensitivities,
+        advice=answer.advice,
+        rules=answer.rules,
+        durations=_durations(profile, configuration, answer.planned_ratio),
+    )
+
+
+def _conf(
+    profile: JobProfile, configuration: Configuration, memory: MemoryPlan | None
+) -> dict[str, str]:
+    if memory is None:
+        return spark_conf(configuration, executor_memory=profile.applications[-1].executor_memory)
+    conf = spark_conf(configuration, executor_memory=spark_memory_text(memory.heap_bytes))
+    if memory.native_bytes:
+        # Spark's own reckoning does not know of state outside the heap.
+        conf[_OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+    return conf
+
+
+def _notes(offer: Offer, memory: MemoryPlan | None) -> tuple[str, ...]:
+    found = []
+    node_type, profile = offer.node_type, offer.question.profile
+    if node_type is not None and node_type.relative_core_speed != 1.0:
+        found.append(
+            f"cores of {node_type.name} are taken as {node_type.relative_core_speed:g} times as "
+            "fast as those profiled; profile a run on them to be sure"
+        )
+    if memory is not None and profile.memory is None:
+        found.append("no memory peaks on record: the heap is what the node has, not what is needed")
+    if memory is not None and profile.shape.python_operators:
+        found.append("Python workers need memory beside the heap that no record tells")
+    return tuple(found)
+
+
+def _durations(
+    profile: JobProfile, configuration: Configuration, planned_ratio: float
+) -> PlannedDurations:
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    return PlannedDurations(
+        driver_s=model.driver_s,
+        after_commit_s=after_commit_s(profile),
+        levels=tuple(
+            LevelTime(
+                name=level.name,
+                fixed_s=float(level.fixed_s),
+                terms=tuple(
+                    StageTerm(per_row_s=float(per_row_s), scale=scale, exponent=exponent)
+                    for per_row_s, scale, exponent in level.stage_terms
+                ),
+            )
+            for level in model.levels
+        ),
+        batch_noise_ratio=profile.noise.batch_ratio,
+        autocorrelation=profile.noise.autocorrelation,
+        run_to_run_ratio=profile.noise.run_to_run_ratio,
+        planned_ratio=planned_ratio,
+    )

@@ -1,0 +1,82 @@
+"""What no setting of a number of nodes can exceed, cheaply enough to look at a thousand at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.domain import JobProfile
+from headway.models.arrays import Array
+from headway.models.job.duration import DurationStack
+from headway.models.job.setting import duration_model
+from headway.models.stages.makespan import makespan_lower_bound
+from headway.planner.candidates import Candidates
+from headway.planner.question import Question
+
+# The approximate makespan may lie a little below its bound, and the gain by noise is taken at the
+# largest batch only.
+_MARGIN = 1.1
+
+
+def most_rates_per_s(
+    question: Question, node_counts: Sequence[int]
+) -> tuple[list[tuple[int, int]], Array]:
+    """Sizes (nodes, partitions) of the space, and a rate that each does not exceed [records/s].
+
+    Parameters
+    ----------
+    question : Question
+        The promises and the space.
+    node_counts : sequence of int
+        Numbers of nodes to look at.
+
+    Notes
+    -----
+    theory.md (P9). Work shared out evenly over the slots (M6), the best trigger of all for each:
+    without noise none beats running freely, unless it is fixed.
+    """
+    space, profile = question.space, question.profile
+    sizes = [
+        (nodes, partitions)
+        for nodes in node_counts
+        for partitions in space.partition_choices(profile, nodes)
+    ]
+    nodes, partitions = np.array(sizes).T
+    bounded = Candidates(
+        question=question,
+        nodes=nodes,
+        partitions=partitions,
+        trigger_s=np.full(len(sizes), space.trigger_s or 0.0),
+        durations=_least_durations(profile, nodes * space.num_slots(1), partitions),
+    )
+    return sizes, bounded.noise_free_rate_per_s() * _MARGIN
+
+
+def _least_durations(
+    profile: JobProfile, slots: NDArray[np.int_], partitions: NDArray[np.int_]
+) -> DurationStack:
+    """Durations as if the tasks of a level were shared out evenly: theory.md (M6)."""
+    fixed_s, per_row_s = [], []
+    for _, grouped in groupby(profile.stages, key=lambda stage: stage.level):
+        pool = list(grouped)
+        num_tasks = [
+            partitions
+            if stage.num_source_tasks is None
+            else np.full_like(partitions, stage.num_source_tasks)
+            for stage in pool
+        ]
+        total = np.sum(num_tasks, axis=0)
+        per_task = makespan_lower_bound(total.astype(np.float64), slots.astype(np.float64)) / total
+        fixed_s.append(
+            per_task
+            * sum(
+                count * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
+                for count, stage in zip(num_tasks, pool, strict=True)
+            )
+        )
+        per_row_s += [per_task * stage.task_per_row_s for stage in pool]
+    alike = duration_model(profile, num_slots=1, shuffle_partitions=1)
+    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s))

@@ -1,0 +1,91 @@
+"""The fewest nodes of which a setting keeps every promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import Optimality
+from headway.planner.bounds import most_rates_per_s
+from headway.planner.candidates import candidates_at
+from headway.planner.question import Question
+
+# Node counts that are tried one by one; of more, those between are told from their neighbours.
+_TRIED_ONE_BY_ONE = 64
+_TRIED_BELOW = 12
+
+
+class Fewest(NamedTuple):
+    """The fewest nodes, None if none will do, and how far from the best that can be."""
+
+    nodes: int | None
+    optimality: Optimality
+
+
+def fewest_nodes(question: Question) -> Fewest:
+    """The first node count of which a setting meets the question.
+
+    Parameters
+    ----------
+    question : Question
+        The promises and the space.
+
+    Notes
+    -----
+    theory.md (P5), (P9). Counts whose bound lies below the asked rate are out. Up to 64 others are
+    tried one by one, from the fewest. Of more, steps that double find one that will do, halving
+    finds the edge before it, and a dozen below the edge are tried: more nodes are no safe bet for
+    a target that fewer miss, since beyond the profiled slots a plan allows for more uncertainty.
+    """
+    space = question.space
+    sizes, most_per_s = most_rates_per_s(question, range(space.min_nodes, space.max_nodes + 1))
+    promising: dict[int, list[int]] = {}
+    for (nodes, partitions), rate_per_s in zip(sizes, most_per_s.tolist(), strict=True):
+        if rate_per_s >= question.rate_per_s:
+            promising.setdefault(nodes, []).append(partitions)
+    counts = sorted(promising)
+    if not counts:
+        return Fewest(None, Optimality(least_nodes=space.max_nodes + 1, proved=True))
+    tried: dict[int, bool] = {}
+
+    def will_do(place: int) -> bool:
+        if place not in tried:
+            nodes = counts[place]
+            tried[place] = _will_do(question, nodes, promising[nodes])
+        return tried[place]
+
+    place = _first(len(counts), will_do)
+    before = range(len(counts) if place is None else place)
+    return Fewest(
+        None if place is None else counts[place],
+        Optimality(least_nodes=counts[0], proved=all(number in tried for number in before)),
+    )
+
+
+def _first(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
+    """The place of the first count that will do, or of one that nothing close below it does."""
+    if num_counts <= _TRIED_ONE_BY_ONE:
+        return next((place for place in range(num_counts) if will_do(place)), None)
+    low, high, step = -1, 0, 1
+    while not will_do(high):
+        if high == num_counts - 1:
+            return None
+        low, high, step = high, min(high + step, num_counts - 1), 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if will_do(middle) else (middle, high)
+    below = range(max(high - _TRIED_BELOW, 0), high)
+    return next((place for place in below if will_do(place)), high)
+
+
+def _will_do(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
+    """Whether a setting of a number of nodes meets the question."""
+    triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
+    candidates = candidates_at(
+        question,
+        [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
+    )
+    possible = candidates.noise_free_rate_per_s() >= question.rate_per_s
+    return bool(np.any(possible) and np.any(candidates.take(possible).meets(question.rate_per_s)))

@@ -1,0 +1,111 @@
+"""The highest rate that each number of nodes sustains under the promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from headway.domain import Configuration, FrontierPoint, JobProfile
+from headway.models.arrays import Array
+from headway.models.job.calibration import reasons_outside
+from headway.models.job.setting import duration_model, increasing_root, settled_batch_rows
+from headway.planner.candidates import Candidates
+
+_FIRST_LOOKS = 3
+_RATE_TOLERANCE_RATIO = 1e-4
+_LOWEST_SHARE = 1e-4
+_LEAST_RATE_PER_S = 1e-12
+_HIGHEST_RATE_PER_S = 1e12
+_WORTHWHILE_RATIO = 1.001
+_MOST_FRONTIER_ROWS = 12
+
+
+def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[int, ...]:
+    """All counts up to a little beyond the plan; from far below, only some.
+
+    Examples
+    --------
+    >>> frontier_node_counts(2, 1, 50)
+    (1, 2, 3, 4)
+    """
+    last = min(around + 2, max_nodes)
+    if last - min_nodes < _MOST_FRONTIER_ROWS:
+        return tuple(range(min_nodes, last + 1))
+    near = range(max(around - 3, min_nodes), last + 1)
+    num_far = _MOST_FRONTIER_ROWS - len(near)
+    far = np.unique(np.geomspace(min_nodes, max(near[0] - 1, min_nodes), num_far).astype(int))
+    return tuple(sorted({*far.tolist(), *near}))
+
+
+def frontier_of(
+    candidates: Candidates, node_counts: Sequence[int], price_per_hour: float | None
+) -> Iterator[FrontierPoint]:
+    """The best setting of up to so many nodes: those that do not help can be left idle."""
+    best_at = best_of_each_node_count(candidates)
+    for nodes in node_counts:
+        place, rate_per_s = max(
+            (best_at[count] for count in node_counts if count <= nodes), key=lambda best: best[1]
+        )
+        configuration = candidates.configuration(place) if rate_per_s > 0 else None
+        yield FrontierPoint(
+            nodes=nodes,
+            sustainable_rate_per_s=rate_per_s,
+            configuration=configuration,
+            calibrated=configuration is not None
+            and _is_calibrated(candidates.question.profile, configuration, rate_per_s),
+            cost_per_hour=None if price_per_hour is None else nodes * price_per_hour,
+        )
+
+
+def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, float]]:
+    """The place of the setting that sustains most, and the rate it sustains [records/s].
+
+    Notes
+    -----
+    theory.md (P5). The settings with the highest bounds are solved to a part in ten thousand;
+    another takes their place if it sustains a thousandth more than the best of them.
+    """
+    bound_per_s = candidates.noise_free_rate_per_s()
+    groups = [np.flatnonzero(candidates.nodes == nodes) for nodes in np.unique(candidates.nodes)]
+    first = np.concatenate(
+        [group[np.argsort(-bound_per_s[group], kind="stable")[:_FIRST_LOOKS]] for group in groups]
+    )
+    rate_per_s = np.zeros(len(candidates))
+    rate_per_s[first] = _solved_rates_per_s(candidates.take(first), bound_per_s[first])
+    goal_per_s = np.zeros(len(candidates))
+    for group in groups:
+        goal_per_s[group] = rate_per_s[group].max() * _WORTHWHILE_RATIO
+    others = np.setdiff1d(
+        np.flatnonzero(bound_per_s > np.maximum(goal_per_s, _LEAST_RATE_PER_S)), first
+    )
+    if len(others):
+        goals_per_s = np.maximum(goal_per_s[others], bound_per_s[others] * _LOWEST_SHARE)
+        others = others[candidates.take(others).meets(goals_per_s)]
+    if len(others):
+        rate_per_s[others] = _solved_rates_per_s(candidates.take(others), bound_per_s[others])
+    best = [int(group[np.argmax(rate_per_s[group])]) for group in groups]
+    return {int(candidates.nodes[place]): (place, float(rate_per_s[place])) for place in best}
+
+
+def sustainable_rates_per_s(candidates: Candidates) -> Array:
+    """Highest rate of each setting under the promises; 0 where they are kept at no rate."""
+    return _solved_rates_per_s(candidates, candidates.noise_free_rate_per_s())
+
+
+def _solved_rates_per_s(candidates: Candidates, bound_per_s: Array) -> Array:
+    highest = np.clip(bound_per_s, _LEAST_RATE_PER_S, _HIGHEST_RATE_PER_S)
+    shares = increasing_root(
+        lambda share: candidates.excess(np.maximum(share, _LOWEST_SHARE) * highest),
+        np.where(bound_per_s > 0, 0.5, 0.0),
+        _RATE_TOLERANCE_RATIO,
+    )
+    return np.where(shares > _LOWEST_SHARE, np.minimum(shares * highest, _HIGHEST_RATE_PER_S), 0.0)
+
+
+def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    rows = settled_batch_rows(
+        duration_model(profile, slots, partitions), rate_per_s, configuration.trigger_s
+    )
+    return not any(True for _ in reasons_outside(profile, slots, partitions, float(rows)))

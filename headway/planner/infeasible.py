@@ -1,0 +1,152 @@
+"""Where nothing keeps the promise: why, what no money buys, and what is near."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from headway.domain import FrontierPoint, NearestTarget
+from headway.models.job.setting import after_commit_s
+from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.fewest import fewest_nodes
+from headway.planner.promised import PromisedLatency
+from headway.planner.question import Question
+from headway.units import counted, format_duration, format_rate
+
+_CLOSE_RATIO = 0.98
+_MOST_COUNTS_LOOKED_AT = 48
+_TIMES_THE_NODES = 8
+_CONFIDENCES = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
+_QUANTILES = (0.99, 0.95, 0.9, 0.75, 0.5)
+
+
+def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
+    """The lowest latency that any setting reaches at the asked rate, and that setting: (P6).
+
+    Of those that come close to it, one with the fewest nodes. Of many node counts only some are
+    looked at, the largest among them.
+    """
+    candidates = all_candidates(question, _counts_to_look_at(question))
+    place, lowest_s = candidates.lowest_latency(question.rate_per_s)
+    if math.isinf(lowest_s):
+        return lowest_s, candidates.take(np.array([place]))
+    close_s = lowest_s / _CLOSE_RATIO if lowest_s > 0 else lowest_s
+    possible = candidates.noise_free_latency_s(question.rate_per_s) <= close_s
+    fewest = int(candidates.nodes[place])
+    for nodes in np.unique(candidates.nodes[possible]).tolist():
+        if nodes == fewest:
+            break
+        beside = candidates.take(possible & (candidates.nodes == nodes))
+        at, latency_s = beside.lowest_latency(question.rate_per_s)
+        if latency_s <= close_s:
+            return lowest_s, beside.take(np.array([at]))
+    return lowest_s, candidates.take(np.array([place]))
+
+
+def physical_floor_s(question: Question) -> float:
+    """What no number of nodes comes below: the driver, and one task of each level, without rows.
+
+    Notes
+    -----
+    theory.md (P13). In the mean, without noise and margin.
+    """
+    profile, space = question.profile, question.space
+    promised = PromisedLatency(profile=profile, target=question.target)
+    levels = groupby(profile.stages, key=lambda stage: stage.level)
+    tasks_s = sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
+    batch_s = sum(phase.mean_s for phase in profile.driver_phases) + tasks_s
+    waited_s = promised.wait_weight * max(space.trigger_s or 0.0, batch_s)
+    unseen_s = after_commit_s(profile) if promised.ends_at_commit else 0.0
+    return promised.shift_s + waited_s + batch_s - unseen_s
+
+
+def why_infeasible(question: Question, floor_s: float, best: FrontierPoint) -> tuple[str, ...]:
+    """What stands in the way: the latency that is in reach, the floor below it, and the rate."""
+    target, nodes = question.target, question.space.max_nodes
+    rate = format_rate(question.rate_per_s)
+    physical_s = physical_floor_s(question)
+    if math.isinf(floor_s):
+        found = [f"{nodes} nodes are over capacity at {rate}"]
+    elif floor_s <= target.limit_s:
+        others = " and ".join(str(one) for one in question.also)
+        found = [f"no setting of up to {nodes} nodes that keeps {target} also keeps {others}"]
+    else:
+        floor = format_duration(floor_s)
+        lowest = f"a {target.statistic} of {floor} at {rate}"
+        found = [f"no setting of up to {nodes} nodes comes below {lowest}"]
+    if physical_s > target.limit_s:
+        fixed_s = question.space.trigger_s
+        parts = "the driver and one task of each stage" + (
+            f", behind the fixed trigger of {format_duration(fixed_s)}," if fixed_s else ""
+        )
+        found.append(
+            f"no number of nodes would do: {parts} alone make {format_duration(physical_s)}"
+        )
+    found.append(
+        f"{target} holds up to {format_rate(best.sustainable_rate_per_s)} "
+        f"with up to {best.nodes} nodes"
+        if best.sustainable_rate_per_s > 0
+        else f"no rate keeps {target} with up to {nodes} nodes"
+    )
+    return tuple(found)
+
+
+def nearest_targets(
+    question: Question, floor_s: float, fastest: Candidates, best: FrontierPoint
+) -> Iterator[NearestTarget]:
+    """The nearest promises that can be kept, one for each side that may give way."""
+    target, rate = question.target, format_rate(question.rate_per_s)
+    if math.isfinite(floor_s) and floor_s > target.limit_s:
+        nodes = counted(int(fastest.nodes[0]), "node")
+        text = f"{target.statistic} <= {format_duration(floor_s)} at {rate} with {nodes}"
+        yield NearestTarget(gives_way="limit", text=text)
+    if best.sustainable_rate_per_s > 0:
+        nodes = counted(best.nodes, "node")
+        text = f"{target} at {format_rate(best.sustainable_rate_per_s)} with {nodes}"
+        yield NearestTarget(gives_way="rate", text=text)
+    if physical_floor_s(question) < target.limit_s:
+        most = _TIMES_THE_NODES * question.space.max_nodes
+        wider = replace(question.space, min_nodes=question.space.max_nodes, max_nodes=most)
+        enough = fewest_nodes(replace(question, space=wider)).nodes
+        if enough is not None:
+            text = f"{target} at {rate} with {counted(enough, 'node')}"
+            yield NearestTarget(gives_way="nodes", text=text)
+    yield from _by_confidence(question, fastest)
+    yield from _by_statistic(question, fastest)
+
+
+def _by_confidence(question: Question, fastest: Candidates) -> Iterator[NearestTarget]:
+    setting = (int(fastest.nodes[0]), int(fastest.partitions[0]), float(fastest.trigger_s[0]))
+    for confidence in _CONFIDENCES:
+        if confidence >= question.confidence:
+            continue
+        bolder = replace(question, confidence=confidence)
+        if candidates_at(bolder, [setting]).meets(question.rate_per_s)[0]:
+            nodes = counted(setting[0], "node")
+            text = f"{question.target} with {confidence:.0%} confidence, {nodes}"
+            yield NearestTarget(gives_way="confidence", text=text)
+            return
+
+
+def _by_statistic(question: Question, fastest: Candidates) -> Iterator[NearestTarget]:
+    target = question.target
+    for quantile in _QUANTILES:
+        if target.quantile is None or quantile >= target.quantile:
+            continue
+        laxer = replace(question, target=replace(target, quantile=quantile))
+        if replace(fastest, question=laxer).meets(question.rate_per_s)[0]:
+            text = f"{laxer.target} with {counted(int(fastest.nodes[0]), 'node')}"
+            yield NearestTarget(gives_way="statistic", text=text)
+            return
+
+
+def _counts_to_look_at(question: Question) -> tuple[int, ...]:
+    least, most = question.space.min_nodes, question.space.max_nodes
+    if most - least < _MOST_COUNTS_LOOKED_AT:
+        return tuple(range(least, most + 1))
+    spread = np.geomspace(least, most, _MOST_COUNTS_LOOKED_AT)
+    return tuple(np.unique(np.round(spread).astype(int)).tolist())

@@ -1,0 +1,161 @@
+"""What a checkpoint holds fast, and what letting go of it would win."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+
+from headway.domain import (
+    Advice,
+    Applies,
+    Change,
+    Configuration,
+    JobProfile,
+    PlannedSetting,
+)
+from headway.errors import InputError
+from headway.planner.candidates import all_candidates
+from headway.planner.fewest import fewest_nodes
+from headway.planner.question import Question
+from headway.sparkconf import KNOBS, Knob, applies_when
+from headway.units import counted, format_duration, spark_trigger_text
+
+_REPARTITION_SINCE = (4, 2)
+_WORTHWHILE_RATIO = 0.95
+
+
+class Checkpoint(StrEnum):
+    """Whether a plan starts from the checkpoint there is, or from a new one."""
+
+    EXISTING = "existing"
+    NEW = "new"
+
+
+def pinned_partitions(profile: JobProfile) -> int | None:
+    """The partitions that the job's checkpoint holds fast; None where it holds none.
+
+    A query without state on Spark 4.1 or newer takes a new number with its next start; with state
+    the checkpoint keeps the one it began with.
+    """
+    if _applies(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
+        return None
+    return profile.pins.state_partitions or profile.baseline.shuffle_partitions
+
+
+def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
+    """The question with what the checkpoint pins.
+
+    Raises
+    ------
+    InputError
+        If other partitions are asked for than an existing checkpoint holds.
+    """
+    if checkpoint is not Checkpoint.EXISTING:
+        return question
+    pinned, asked = pinned_partitions(question.profile), question.space.shuffle_partitions
+    if pinned is None:
+        return question
+    if asked is not None and asked != pinned:
+        raise InputError(
+            f"--partitions {asked} contradicts --checkpoint existing: the checkpoint holds "
+            f"{counted(pinned, 'state partition')}; leave --partitions out, or plan for a new "
+            "checkpoint with --checkpoint new"
+        )
+    return replace(question, space=replace(question.space, shuffle_partitions=pinned))
+
+
+def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> Advice | None:
+    """What a new checkpoint, or repartitioning the old one offline, would win; None for nothing.
+
+    Parameters
+    ----------
+    question : Question
+        As planned, with the partitions that the checkpoint pins.
+    nodes : int
+        Nodes of the plan; of a plan that is not feasible, the most there are.
+    latency_s : float
+        Planned latency.
+    """
+    free = replace(question, space=replace(question.space, shuffle_partitions=None))
+    most = replace(free, space=replace(free.space, max_nodes=nodes))
+    fewest = fewest_nodes(most).nodes
+    at_nodes = all_candidates(free, (fewest or nodes,))
+    place, best_s = at_nodes.lowest_latency(question.rate_per_s)
+    partitions = counted(int(at_nodes.partitions[place]), "shuffle partition")
+    if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
+        win = f"would do with {counted(fewest, 'node')}"
+    elif best_s < _WORTHWHILE_RATIO * latency_s:
+        win = f"would take {question.target.statistic} down to {format_duration(best_s)}"
+    else:
+        return None
+    pinned = counted(question.space.shuffle_partitions or 0, "partition")
+    text = f"the checkpoint pins {pinned}; a new one with {partitions} {win}"
+    if _release(question.profile) >= _REPARTITION_SINCE:
+        text += "; Spark 4.2 and newer can also repartition the state offline, the query stopped"
+    return Advice(text=text, latency_s=best_s)
+
+
+def planned_settings(
+    profile: JobProfile,
+    spark_conf: Mapping[str, str],
+    query_options: Mapping[str, str],
+    checkpoint: Checkpoint | None,
+) -> tuple[PlannedSetting, ...]:
+    """Every setting of the plan with when it applies, and what pins it."""
+    by_key = {knob.key: knob for knob in KNOBS.values()}
+    found = []
+    for key, value in (*spark_conf.items(), *query_options.items()):
+        knob = by_key.get(key)
+        applies = Applies.NEW_APPLICATION if knob is None else _applies(knob, profile)
+        pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
+        found.append(
+            PlannedSetting(
+                setting=key if knob is None else knob.label,
+                key=key,
+                value=value,
+                applies=applies,
+                pinned_by="the existing checkpoint" if pinned else None,
+            )
+        )
+    return tuple(found)
+
+
+def changes_from_today(profile: JobProfile, planned: Configuration) -> tuple[Change, ...]:
+    """The settings that differ from the profiled ones, and what each change takes."""
+    today = profile.baseline
+    found = []
+    for name, knob in KNOBS.items():
+        before, after = getattr(today, name, None), getattr(planned, name, None)
+        if before != after:
+            found.append(
+                Change(
+                    setting=knob.label,
+                    before=_in_words(name, before),
+                    after=_in_words(name, after),
+                    applies=_applies(knob, profile),
+                )
+            )
+    return tuple(found)
+
+
+def _applies(knob: Knob, profile: JobProfile) -> Applies:
+    version = profile.applications[-1].spark_version
+    return applies_when(
+        knob,
+        stateful=bool(profile.shape.stateful_operators),
+        # A version that is not known pins as the oldest does.
+        spark_version=version if version[:1].isdigit() else "2.0",
+    )
+
+
+def _release(profile: JobProfile) -> tuple[int, ...]:
+    first, _, rest = profile.applications[-1].spark_version.partition(".")
+    second = rest.partition(".")[0]
+    return (int(first), int(second)) if first.isdigit() and second.isdigit() else (0, 0)
+
+
+def _in_words(name: str, value: float | None) -> str:
+    if value is None:
+        return "none"
+    return spark_trigger_text(value) if name == "trigger_s" else str(value)

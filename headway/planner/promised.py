@@ -1,0 +1,128 @@
+"""The latency that a target is about: its law at settings, and what it cannot be below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.domain import JobProfile, Metric, Target, WindowKind
+from headway.errors import InputError
+from headway.models.arrays import Array, Numeric
+from headway.models.job.setting import SettingLaw
+from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
+
+_WINDOW_MODES_WITHOUT_WAIT = ("update", "complete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedLatency:
+    """One target on one job; of windows, one that :func:`require_promise_can_be_told` let pass."""
+
+    profile: JobProfile
+    target: Target
+
+    def mean_s(self, law: SettingLaw) -> Array:
+        """Mean at the settings of a law [s]; ``inf`` where unstable."""
+        if self.target.metric is Metric.BATCH:
+            return law.batch_duration_mean_s()
+        if self.target.metric is Metric.WINDOW:
+            return self._windows(law).mean_s()
+        return law.tuple_latency_mean_s()
+
+    def cdf(self, law: SettingLaw, x_s: Numeric) -> Array:
+        """Share that takes at most ``x_s``."""
+        if self.target.metric is Metric.BATCH:
+            return law.batch_duration_cdf(x_s)
+        if self.target.metric is Metric.WINDOW:
+            return self._windows(law).cdf(x_s)
+        return law.tuple_latency_cdf(x_s)
+
+    def statistic_s(self, law: SettingLaw) -> Array:
+        """The mean or the quantile that is promised [s]; ``inf`` where unstable."""
+        quantile = self.target.quantile
+        if quantile is None:
+            return self.mean_s(law)
+        if self.target.metric is Metric.BATCH:
+            return law.batch_duration_quantile_s(quantile)
+        if self.target.metric is Metric.WINDOW:
+            return self._windows(law).quantile_s(quantile)
+        return law.tuple_latency_quantile_s(quantile)
+
+    @property
+    def wait_weight(self) -> float:
+        """Trigger intervals that are waited at least, as a bound without noise.
+
+        Notes
+        -----
+        theory.md (P5), (P7). Rows wait half an interval in the mean and a share ``q`` of it at a
+        quantile; windows in append mode one whole interval for the batch that emits.
+        """
+        if self.target.metric is Metric.BATCH:
+            return 0.0
+        if self.target.metric is Metric.WINDOW:
+            waits = self.profile.shape.output_mode not in _WINDOW_MODES_WITHOUT_WAIT
+            return 1.0 if waits else 0.0
+        return 0.5 if self.target.quantile is None else self.target.quantile
+
+    @property
+    def ends_at_commit(self) -> bool:
+        """Whether what a batch does after its commit is left out."""
+        return self.target.metric is not Metric.BATCH
+
+    @property
+    def shift_s(self) -> float:
+        """What is paid whatever the batches do: watermark delay and lag of the rows [s]."""
+        if self.target.metric is not Metric.WINDOW:
+            return 0.0
+        return window_shift_s(self.profile)
+
+    def _windows(self, law: SettingLaw) -> WindowLaw:
+        windows = window_law(self.profile, law)
+        assert windows is not None  # require_promise_can_be_told has looked
+        return windows
+
+
+def window_shift_s(profile: JobProfile) -> float:
+    """From a window's end until its last row can have been read at best [s]: theory.md (P7)."""
+    shape, arrivals = profile.shape, profile.observed_arrivals
+    lag_s = 0.0 if arrivals is None else (arrivals.event_time_lag_s or 0.0)
+    if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:
+        window = max(shape.windows, key=lambda one: one.slide_s or 0.0)
+        return lag_s - (window.size_s if window.kind is WindowKind.SESSION else 0.0)
+    return max((shape.watermark_delay_s or 0.0) + lag_s, 0.0)
+
+
+def require_promise_can_be_told(profile: JobProfile, target: Target) -> None:
+    """Refuse a target on windows where the profile has none, or does not tell enough of them.
+
+    Raises
+    ------
+    InputError
+        Names the target and what is missing.
+    """
+    if target.metric is not Metric.WINDOW:
+        return
+    if not profile.shape.windows:
+        raise InputError(
+            f"target '{target}': the profiled query has no windows; "
+            "use a target on tuple latency, e.g. 'p99 <= 3s'"
+        )
+    untold = why_no_window_law(profile)
+    if untold is not None:
+        raise InputError(f"target '{target}': {untold}; use a target on tuple latency")
+
+
+def log_excess(promised: PromisedLatency, law: SettingLaw, least_tail: float) -> Array:
+    """How far each setting is from the target: increases with the latency, 0 at the limit.
+
+    The logarithm of the mean over its limit, or of the share beyond the limit over the share
+    allowed: one value of the distribution function instead of the ten a quantile takes.
+    """
+    limit_s, quantile = promised.target.limit_s, promised.target.quantile
+    if quantile is None:
+        # The mean of windows that a session ends may lie before that end.
+        mean_s = np.where(law.is_stable, np.maximum(promised.mean_s(law), least_tail), limit_s)
+        return np.asarray(np.log(mean_s / limit_s))
+    beyond = np.maximum(1.0 - promised.cdf(law, limit_s), least_tail)
+    return np.asarray(np.log(beyond / (1.0 - quantile)))

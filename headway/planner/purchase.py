@@ -1,0 +1,153 @@
+"""What may be bought: each node type with the executors that fill it, or why it cannot do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from headway.domain import JobProfile, NodeType
+from headway.planner.memory import fewest_nodes_by_memory, needed_container_bytes
+from headway.planner.question import Question
+from headway.units import spark_memory_text
+
+# Spread added for every doubling of the core speed, as for every doubling beyond the profile.
+_SPREAD_PER_DOUBLING = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A node type, or whatever carries the executors of the space, with its own question."""
+
+    node_type: NodeType | None
+    question: Question
+
+    @property
+    def price_per_hour(self) -> float | None:
+        """Price of a node."""
+        return None if self.node_type is None else self.node_type.price_per_hour
+
+    def cost_per_hour(self, nodes: int) -> float | None:
+        """Price of a number of nodes, None where it is not known."""
+        return None if self.price_per_hour is None else nodes * self.price_per_hour
+
+
+def offers_of(
+    question: Question,
+    node_types: Sequence[NodeType],
+    *,
+    cores_per_executor: int | None,
+    budget_per_hour: float | None,
+) -> tuple[list[Offer], list[str]]:
+    """The node types that can run the job at all, and why the others cannot.
+
+    Parameters
+    ----------
+    question : Question
+        Its space holds for all, but for the executors of a node.
+    node_types : sequence of NodeType
+        What is on offer; without any the space itself is the offer.
+    cores_per_executor : int or None, >= 1
+        Fixed by the user, or left to the planner.
+    budget_per_hour : float or None, > 0
+        Most that all nodes may cost.
+    """
+    if not node_types:
+        return [Offer(node_type=None, question=question)], []
+    offers, refused = [], []
+    for node_type in node_types:
+        offer = _offer(question, node_type, cores_per_executor, budget_per_hour)
+        if isinstance(offer, Offer):
+            offers.append(offer)
+        else:
+            refused.append(f"{node_type.name}: {offer}")
+    return offers, refused
+
+
+def _offer(
+    question: Question,
+    node_type: NodeType,
+    cores_per_executor: int | None,
+    budget_per_hour: float | None,
+) -> Offer | str:
+    """The offer, or why there is none."""
+    max_nodes = question.space.max_nodes
+    if budget_per_hour is not None and node_type.price_per_hour is not None:
+        max_nodes = min(max_nodes, math.floor(budget_per_hour / node_type.price_per_hour))
+        if max_nodes < 1:
+            return (
+                f"one node costs {node_type.price_per_hour:g} per hour, "
+                f"more than the budget of {budget_per_hour:g}"
+            )
+    shapes = _shapes(question.profile, node_type, cores_per_executor)
+    if not shapes:
+        return f"{node_type.cores} cores have no room for an executor of {cores_per_executor}"
+    for per_node, cores in shapes:
+        fewest = fewest_nodes_by_memory(question.profile, node_type, per_node, cores, max_nodes)
+        if fewest is not None:
+            space = replace(
+                question.space,
+                min_nodes=max(fewest, question.space.min_nodes),
+                max_nodes=max_nodes,
+                executors_per_node=per_node,
+                cores_per_executor=cores,
+            )
+            profile = at_core_speed(question.profile, node_type.relative_core_speed)
+            return Offer(
+                node_type=node_type, question=replace(question, profile=profile, space=space)
+            )
+    per_node, cores = shapes[-1]
+    needed = needed_container_bytes(question.profile, max_nodes * per_node, cores)
+    assert node_type.memory_bytes is not None
+    return (
+        f"too little memory: an executor of {cores} cores needs {spark_memory_text(needed)} even "
+        f"on {max_nodes} nodes, a node of {spark_memory_text(node_type.memory_bytes)} has "
+        f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
+    )
+
+
+def _shapes(
+    profile: JobProfile, node_type: NodeType, cores_per_executor: int | None
+) -> list[tuple[int, int]]:
+    """Executors per node and cores of each, best first: full nodes, executors like today's.
+
+    Fewer and larger executors follow, since what every executor needs for itself is then needed
+    less often.
+    """
+    if cores_per_executor is not None:
+        per_node = node_type.cores // cores_per_executor
+        if node_type.executors_per_node is not None:
+            per_node = min(per_node, node_type.executors_per_node)
+        return [(per_node, cores_per_executor)] if per_node else []
+    if node_type.executors_per_node is not None:
+        return [(node_type.executors_per_node, node_type.cores // node_type.executors_per_node)]
+    today = profile.baseline.cores_per_executor
+    full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
+    nearest = min(full, key=lambda cores: (abs(math.log(cores / today)), cores))
+    return [(node_type.cores // cores, cores) for cores in full if cores >= nearest]
+
+
+def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
+    """The job on cores that work off tasks faster or slower than those profiled.
+
+    What the driver does between tasks is left as it was: it waits for storage for the most part.
+
+    Notes
+    -----
+    theory.md (P11).
+    """
+    if relative_speed == 1.0:
+        return profile
+    stages = tuple(
+        replace(
+            stage,
+            task_fixed_s=stage.task_fixed_s / relative_speed,
+            task_per_row_s=stage.task_per_row_s / relative_speed,
+            task_per_partition_s=stage.task_per_partition_s / relative_speed,
+        )
+        for stage in profile.stages
+    )
+    spread = math.hypot(
+        profile.noise.run_to_run_ratio, _SPREAD_PER_DOUBLING * math.log2(relative_speed)
+    )
+    return replace(profile, stages=stages, noise=replace(profile.noise, run_to_run_ratio=spread))

@@ -1,0 +1,46 @@
+"""What a plan is asked: the job with its stream, the promises, what may be bought, how surely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headway.domain import CatchUp, JobProfile, Target
+from headway.planner.space import SearchSpace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question to the search; the profile carries the arrivals that are planned for.
+
+    ``also`` are promises beside the target; a setting meets the question if it keeps them all.
+    """
+
+    profile: JobProfile
+    target: Target
+    space: SearchSpace
+    confidence: float
+    also: tuple[Target | CatchUp, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence is {self.confidence}; expected 0.5 or more, and below 1")
+
+    @property
+    def rate_per_s(self) -> float:
+        """Arrivals that are planned for [records/s]."""
+        return self.profile.arrivals.rate_per_s
+
+    @property
+    def latency_targets(self) -> tuple[Target, ...]:
+        """The target, and what else is promised of latencies."""
+        return (self.target, *(one for one in self.also if isinstance(one, Target)))
+
+    @property
+    def catch_ups(self) -> tuple[CatchUp, ...]:
+        """What is promised of recoveries."""
+        return tuple(one for one in self.also if isinstance(one, CatchUp))
+
+    def at_rate(self, rate_per_s: float) -> Question:
+        """The same question for another stream of the same kind."""
+        arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)
+        return replace(self, profile=replace(self.profile, arrivals=arrivals))

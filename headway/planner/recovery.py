@@ -1,0 +1,85 @@
+"""How long a query takes to work off what piled up while it stood still."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+from headway.models.job.duration import DurationModel
+
+_USUAL_RATIO = 1.1
+_MOST_BATCHES = 200
+
+
+def recovery_s(
+    model: DurationModel,
+    rate_per_s: Numeric,
+    trigger_s: Numeric,
+    factor: Numeric,
+    outage_s: float,
+    usual_rows: Numeric,
+) -> Array:
+    """Time from the end of an outage until batches are back to their usual size.
+
+    Parameters
+    ----------
+    model : DurationModel
+        Mean duration by rows.
+    rate_per_s, trigger_s, factor : float or (n,) array
+        Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
+    outage_s : float, > 0
+        How long nothing was read; nothing limits the rows of the batches after it. [s]
+    usual_rows : float or (n,) array
+        Rows of a settled batch. [rows]
+
+    Returns
+    -------
+    array
+        Inputs broadcast; ``inf`` where the backlog is not worked off. [s]
+
+    Notes
+    -----
+    theory.md (P8): the chain of batches without noise, each taking what came during the one
+    before, until one is within a tenth of its usual size.
+
+    Examples
+    --------
+    >>> float(recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0))
+    5.0
+    """
+    rate, trigger, factors, usual = np.broadcast_arrays(
+        *(
+            np.asarray(value, dtype=np.float64)
+            for value in (rate_per_s, trigger_s, factor, usual_rows)
+        )
+    )
+    rows = rate * outage_s
+    total_s = np.zeros_like(rows)
+    for _ in range(_MOST_BATCHES):
+        behind = rows > _USUAL_RATIO * usual
+        if not np.any(behind):
+            break
+        interval_s = np.maximum(trigger, factors * model.mean_s(rows))
+        total_s = np.where(behind, total_s + interval_s, total_s)
+        rows = np.where(behind, rate * interval_s, rows)
+    return np.where(rows > _USUAL_RATIO * usual, np.inf, total_s)
+
+
+def limited_recovery_s(
+    model: DurationModel,
+    rate_per_s: float,
+    trigger_s: float,
+    factor: float,
+    outage_s: float,
+    limit_rows: float,
+) -> float:
+    """The same where no batch takes more than ``limit_rows``: theory.md (B14).
+
+    Examples
+    --------
+    >>> limited_recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 1000.0)
+    60.0
+    """
+    interval_s = max(trigger_s, factor * float(model.mean_s(limit_rows)))
+    spare_per_s = limit_rows / interval_s - rate_per_s
+    return float(rate_per_s * outage_s / spare_per_s) if spare_per_s > 0 else float("inf")

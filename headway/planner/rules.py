@@ -1,0 +1,90 @@
+"""What the usual rules of thumb would set, held against the same models as the plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from headway.domain import Configuration, RuleOfThumb
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.candidates import candidates_at
+from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.purchase import Offer
+from headway.units import spark_trigger_text
+
+_SPARKS_PARTITIONS = 200
+_TRIGGERS_S = (1.0, 5.0, 10.0)
+_BACKLOG_TIMEOUT_S = 1.0  # spark.dynamicAllocation.schedulerBacklogTimeout
+
+Setting = tuple[int, int, float]
+
+
+def rules_of_thumb(offer: Offer, chosen: Configuration, nodes: int) -> tuple[RuleOfThumb, ...]:
+    """The rules with what comes of each at the asked rate, the plan's nodes where they name none.
+
+    Notes
+    -----
+    theory.md (P12). Rules about partitions are left out where a checkpoint pins them.
+    """
+    question = offer.question
+    ruled = _settings(offer, chosen, nodes)
+    most = max(setting[0] for _, setting in ruled)
+    space = replace(question.space, max_nodes=max(most, question.space.max_nodes))
+    settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
+    latencies_s = settings.latency_s(question.rate_per_s).tolist()
+    kept = settings.meets(question.rate_per_s).tolist()
+    rates_per_s = sustainable_rates_per_s(settings).tolist()
+    return tuple(
+        RuleOfThumb(
+            rule=name,
+            nodes=setting[0],
+            configuration=settings.configuration(place),
+            latency_s=latencies_s[place],
+            keeps_target=kept[place],
+            sustainable_rate_per_s=rates_per_s[place],
+            cost_per_hour=offer.cost_per_hour(setting[0]),
+        )
+        for place, (name, setting) in enumerate(ruled)
+    )
+
+
+def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str, Setting]]:
+    space = offer.question.space
+    slots, trigger_s = space.num_slots(nodes), chosen.trigger_s
+    partitions = chosen.shuffle_partitions
+    ruled: list[tuple[str, Setting]] = []
+    if space.shuffle_partitions is None:
+        ruled += [
+            ("one task per core", (nodes, slots, trigger_s)),
+            ("two tasks per core", (nodes, 2 * slots, trigger_s)),
+            ("three tasks per core", (nodes, 3 * slots, trigger_s)),
+            ("200 partitions, Spark's default", (nodes, _SPARKS_PARTITIONS, trigger_s)),
+        ]
+    if space.trigger_s is None:
+        ruled += [
+            (f"trigger of {spark_trigger_text(one)}", (nodes, partitions, one))
+            for one in _TRIGGERS_S
+        ]
+    ruled.append(("twice the nodes, for safety", (2 * nodes, partitions, trigger_s)))
+    allocated = _nodes_of_dynamic_allocation(offer, chosen)
+    ruled.append(("dynamic allocation", (allocated, partitions, trigger_s)))
+    return ruled
+
+
+def _nodes_of_dynamic_allocation(offer: Offer, chosen: Configuration) -> int:
+    """Where Spark's own allocation comes to rest.
+
+    It asks for executors while tasks wait longer than a second, up to a slot for every task; it
+    lets go of one only after a minute without a task, which batches never leave it.
+    """
+    question, partitions = offer.question, chosen.shuffle_partitions
+    per_node = question.space.num_slots(1)
+    tasks = max(stage.num_tasks(partitions) for stage in question.profile.stages)
+    most = max(1, min(math.ceil(tasks / per_node), question.space.max_nodes))
+    for nodes in range(1, most):
+        model = duration_model(question.profile, nodes * per_node, partitions)
+        rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
+        waits_s = max(float(level.at(rows)) for level in model.levels)
+        if waits_s <= _BACKLOG_TIMEOUT_S:
+            return nodes
+    return most

@@ -1,0 +1,245 @@
+"""Plans read back from the JSON that ``headway plan --json`` prints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from headway.domain import (
+    Arrivals,
+    Change,
+    Configuration,
+    FrontierPoint,
+    Interval,
+    LatencyDistribution,
+    Metric,
+    Objective,
+    Plan,
+    Prediction,
+    Rejection,
+    Target,
+    parse_promise,
+)
+from headway.errors import InputError
+from headway.report.as_json import PLAIN_PARTS, PLAN_SCHEMA
+
+_MOST_BYTES = 64 * 2**20
+Noun = TypeVar("Noun")
+
+
+def load_plan(path: str | Path) -> Plan:
+    """A plan as it was printed by ``headway plan --json``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no such plan; names the file and the place in it.
+
+    Examples
+    --------
+    >>> load_plan("no/such/plan.json")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such/plan.json: no such file; expected a plan as 'headway plan...
+    """
+    expected = "expected a plan as 'headway plan --json' prints it"
+    try:
+        if Path(path).stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path}: too large; {expected}")
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; {expected}") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; {expected}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no JSON ({error}); {expected}") from None
+    if not isinstance(data, dict) or data.get("schema") != PLAN_SCHEMA:
+        raise InputError(f"{path}: no {PLAN_SCHEMA}; {expected}")
+    try:
+        return plan_from_json(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def plan_from_json(data: Mapping[str, object]) -> Plan:
+    """A plan from the data of :func:`headway.report.as_json.plan_json`.
+
+    Numbers have the six digits that were written.
+
+    Raises
+    ------
+    InputError
+        Names the place that is missing or not what it should be.
+    """
+    found = _At(data, "")
+    feasible = found.of("feasible", bool)
+    floor = found.of("floor_s", float | None)
+    hints = get_type_hints(Plan)
+    return Plan(
+        target=_target(found.at("target")),
+        arrivals=found.of("arrivals", Arrivals),
+        feasible=feasible,
+        nodes=found.of("nodes", int),
+        configuration=found.of("configuration", Configuration),
+        prediction=_prediction(found.at("prediction")),
+        planned_latency_s=found.of("planned_latency_s", float),
+        frontier=found.of("frontier", tuple[FrontierPoint, ...]),
+        binding=found.of("binding", tuple[str, ...]),
+        rejected=found.of("rejected", tuple[Rejection, ...]),
+        changes=found.of("changes", tuple[Change, ...]),
+        spark_conf=found.of("spark_conf", Mapping[str, str]),
+        query_options=found.of("query_options", Mapping[str, str]),
+        # What has no bound is null in JSON; a plan that is feasible has no floor.
+        floor_s=math.inf if floor is None and not feasible else floor,
+        warnings=found.of("warnings", tuple[str, ...]),
+        confidence=found.of("confidence", float),
+        also=tuple(parse_promise(text) for text in found.of("also", tuple[str, ...])),
+        objective=found.of("objective", Objective),
+        cost_per_hour=found.of("cost_per_hour", float | None),
+        physical_floor_s=found.of("physical_floor_s", float | None),
+        refused_node_types=found.of("refused_node_types", tuple[str, ...]),
+        **{name: found.of(name, hints[name]) for name in PLAIN_PARTS},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A mapping and its place in the file."""
+
+    data: Mapping[str, object]
+    place: str
+
+    def at(self, key: str) -> _At:
+        value = self._value(key)
+        if not isinstance(value, dict):
+            raise InputError(f"{self._path(key)}: expected a mapping")
+        return _At(value, self._path(key))
+
+    def of(self, key: str, kind: Any) -> Any:
+        return _read(self._value(key), kind, self._path(key))
+
+    def _value(self, key: str) -> object:
+        if key not in self.data:
+            raise InputError(f"{self._path(key)}: missing; made by another version?")
+        return self.data[key]
+
+    def _path(self, key: str) -> str:
+        return f"{self.place}.{key}" if self.place else key
+
+
+def _target(found: _At) -> Target:
+    return _made(
+        lambda: Target(
+            metric=found.of("metric", Metric),
+            quantile=found.of("quantile", float | None),
+            limit_s=found.of("limit_s", float),
+        ),
+        found.place,
+    )
+
+
+def _prediction(found: _At) -> Prediction:
+    return Prediction(
+        configuration=found.of("configuration", Configuration),
+        arrivals=found.of("arrivals", Arrivals),
+        stable=found.of("stable", bool),
+        utilization_ratio=found.of("utilization", float),
+        calibrated=found.of("calibrated", bool),
+        warnings=found.of("warnings", tuple[str, ...]),
+        batch_duration=_distribution(found, "batch_duration_s"),
+        tuple_latency=_distribution(found, "tuple_latency_s"),
+        window_latency=_distribution(found, "window_latency_s"),
+        phases_s=found.of("phases_s", Mapping[str, float]),
+        sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
+    )
+
+
+def _distribution(found: _At, key: str) -> LatencyDistribution | None:
+    if found.data.get(key) is None:
+        return None
+    one = found.at(key)
+    intervals = one.at("interval90")
+    return LatencyDistribution(
+        mean_s=one.of("mean", float),
+        p50_s=one.of("p50", float),
+        p95_s=one.of("p95", float),
+        p99_s=one.of("p99", float),
+        interval90_mean_s=_interval(intervals, "mean"),
+        interval90_p99_s=_interval(intervals, "p99"),
+    )
+
+
+def _interval(found: _At, key: str) -> Interval | None:
+    ends = found.of(key, tuple[float, ...] | None)
+    if ends is None:
+        return None
+    if len(ends) != 2:
+        raise InputError(f"{found.place}.{key}: expected two ends")
+    return Interval(low=ends[0], high=ends[1])
+
+
+def _read(value: object, kind: Any, place: str) -> Any:
+    """A value as what it should be; ``null`` where a number must be is one without bound."""
+    if get_origin(kind) in (Union, UnionType):
+        if value is None:
+            return None
+        (inner,) = (one for one in get_args(kind) if one is not NoneType)
+        return _read(value, inner, place)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise InputError(f"{place}: expected a list")
+        return tuple(
+            _read(each, get_args(kind)[0], f"{place}[{number}]")
+            for number, each in enumerate(value)
+        )
+    if get_origin(kind) is Mapping:
+        if not isinstance(value, dict):
+            raise InputError(f"{place}: expected a mapping")
+        return {
+            key: _read(each, get_args(kind)[1], f"{place}.{key}") for key, each in value.items()
+        }
+    if is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise InputError(f"{place}: expected a mapping")
+        return _noun(kind, _At(value, place))
+    return _plain(value, kind, place)
+
+
+def _noun(kind: Any, found: _At) -> Any:
+    hints = get_type_hints(kind)
+    given = {
+        field.name: found.of(field.name, hints[field.name])
+        for field in fields(kind)
+        if field.name in found.data or field.default is MISSING
+    }
+    return _made(lambda: kind(**given), found.place)
+
+
+def _plain(value: object, kind: Any, place: str) -> Any:
+    if kind is float:
+        if value is None:
+            return math.inf
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif kind is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    elif isinstance(kind, type) and issubclass(kind, StrEnum):
+        if isinstance(value, str) and value in list(kind):
+            return kind(value)
+        raise InputError(f"{place}: {value!r} is not one of {', '.join(kind)}")
+    elif kind in (str, bool) and isinstance(value, kind):
+        return value
+    raise InputError(f"{place}: {value!r} is no {kind.__name__}")
+
+
+def _made(make: Callable[[], Noun], place: str) -> Noun:
+    try:
+        return make()
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
