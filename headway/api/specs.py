@@ -192,8 +192,6 @@ def _placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[
     from headway.spec.yaml_document import route_text
 
     return [
-        line
-        if re.match(r"[^:\n]+:\d+:\d+: ", line)
-        else f"{where}: {route_text(route)}: {line}"
+        line if re.match(r"[^:\n]+:\d+:\d+: ", line) else f"{where}: {route_text(route)}: {line}"
         for line in message.splitlines()
     ]

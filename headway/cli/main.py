@@ -19,6 +19,9 @@ _COMMANDS = {
     "predict": ("headway.cli.predict", "Latency of a profiled job at a setting."),
     "backtest": ("headway.cli.backtest", "How right the models are about a job, by its logs."),
     "plan": ("headway.cli.plan", "Fewest nodes that keep a latency target, and the Spark conf."),
+    "init": ("headway.cli.init", "Write a spec file to begin with."),
+    "validate": ("headway.cli.validate", "Check spec files, every fault with its place."),
+    "schema": ("headway.cli.schema", "The JSON Schema of spec files, for editors."),
 }
 _INTERRUPTED = 130
 

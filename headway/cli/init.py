@@ -1,0 +1,53 @@
+"""``headway init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headway.errors import HeadwayError, InputError
+
+_KINDS = ("StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan")
+
+
+@click.command("init")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--kind",
+    type=click.Choice(_KINDS, case_sensitive=False),
+    default=_KINDS[0],
+    show_default=True,
+    help="What the file describes.",
+)
+@click.option("--name", help="What it is called; after the file by default.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def command(file: str, kind: str, name: str | None, force: bool) -> int:
+    """Write a spec file to begin with: valid as it stands, to be filled in.
+
+    \b
+    headway init orders.yaml
+    headway init fleet.yaml --kind CapacityPlan
+    headway init - --kind Cluster                    print it instead
+
+    FILE is written with a line that lets editors complete and check it.
+    """
+    from headway.spec.scaffolds import scaffold
+    from headway.spec.spec_file import parse_spec
+
+    stem = "job" if file == "-" else Path(file).name.split(".")[0]
+    text = scaffold(kind, name=name or stem or "job", file="FILE" if file == "-" else file)
+    parse_spec(text, name=file, folder=Path())  # a name may be none
+    if file == "-":
+        click.echo(text, nl=False)
+        return 0
+    path = Path(file)
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise InputError(f"{file}: is there already; give another name, or --force") from None
+    except OSError as error:
+        raise HeadwayError(f"{file}: cannot be written: {error.strerror}") from None
+    click.echo(f"{file}: written; fill it in, then: headway validate {file}", err=True)
+    return 0

@@ -1,0 +1,19 @@
+"""``headway schema``."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("schema")
+def command() -> int:
+    """Print the JSON Schema of spec files, for editors and other checkers.
+
+    \b
+    headway schema > headway.schema.json
+    """
+    from headway.report.as_json import json_text
+    from headway.spec.json_schema import json_schema
+
+    click.echo(json_text(json_schema()))
+    return 0

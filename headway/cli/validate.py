@@ -1,0 +1,47 @@
+"""``headway validate``."""
+
+from __future__ import annotations
+
+import click
+
+from headway.cli.options import json_option
+from headway.errors import InputError
+
+_INVALID = 2
+
+
+@click.command("validate")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@json_option
+def command(files: tuple[str, ...], as_json: bool) -> int:
+    """Check spec files and what they name, without planning; every fault at once.
+
+    \b
+    headway validate orders.yaml
+    headway validate configs/*.yaml --json
+
+    Each fault is a line `file:line:column: path: what is wrong, what was expected`. Exits with 2
+    when there is one.
+    """
+    from headway.api.specs import checked_spec
+
+    faults: dict[str, list[str]] = {}
+    kinds: dict[str, str] = {}
+    for file in files:
+        try:
+            kinds[file] = checked_spec(file).kind
+        except InputError as error:
+            faults[file] = str(error).splitlines()
+    if as_json:
+        from headway.report.as_json import json_text
+
+        found = [
+            {"file": file, "kind": kinds.get(file), "faults": faults.get(file, [])}
+            for file in files
+        ]
+        click.echo(json_text({"schema": "headway.validation/v1", "files": found}))
+    else:
+        for file in files:
+            for line in faults.get(file, [f"{file}: ok, {kinds.get(file)}"]):
+                click.echo(line)
+    return _INVALID if faults else 0

@@ -1,0 +1,1 @@
+"""Node catalogues that come with Headway, as spec files of the kind NodeCatalog."""

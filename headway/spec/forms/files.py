@@ -1,0 +1,72 @@
+"""Values that name other files, and the readings of them that a file shares with its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.spec.forms.kinds import JsonSchema, Nested, Text
+from headway.spec.forms.reader import FAULTY, Reader
+from headway.spec.yaml_document import Plain, Route, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePath:
+    """The path of a file that is there; a relative one starts at the folder of the spec."""
+
+    words: str
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The path."""
+        text = Text(words=self.words).read(reader, route, value)
+        if text is FAULTY:
+            return FAULTY
+        path = reader.folder / text
+        try:
+            is_there = path.is_file()
+        except (OSError, ValueError):
+            is_there = False
+        if not is_there:
+            hint = _close_file(path)
+            reader.fault(route, f"{shown(text)}: no such file; expected {self.words}{hint}")
+            return FAULTY
+        return path
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        return {"type": "string", "minLength": 1, "description": self.words}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOr:
+    """The path of a file of some kind, or the same written out here."""
+
+    words: str
+    noun: type[Any]
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The path, or the noun."""
+        if isinstance(value, dict):
+            return Nested(self.noun).read(reader, route, value)
+        return FilePath(words=self.words).read(reader, route, value)
+
+    def json_schema(self) -> JsonSchema:
+        """A string or the noun's object."""
+        return {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "description": self.words},
+                Nested(self.noun).json_schema(),
+            ]
+        }
+
+
+def _close_file(path: Path) -> str:
+    from difflib import get_close_matches
+
+    try:
+        names = [each.name for each in path.parent.iterdir() if each.is_file()]
+    except (OSError, ValueError):
+        return ""
+    close = get_close_matches(path.name, names[:10_000], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,384 @@
+"""What a value in a file may be: each kind reads, names itself in words, tells its JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headway.errors import InputError
+from headway.spec.forms.entries import entries_of
+from headway.spec.forms.reader import FAULTY, Reader
+from headway.spec.yaml_document import Plain, Route, shown
+
+JsonSchema = dict[str, Any]
+
+_GROUPED = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)+")
+_OCTAL = re.compile(r"0[0-9]+")
+_CLOCK = re.compile(r"[0-9]+(?::[0-9]{1,2})+")
+
+
+class Kind(Protocol):
+    """How one value is read."""
+
+    @property
+    def words(self) -> str:
+        """What is expected, in messages: ``a duration, e.g. 500ms``."""
+
+    @abstractmethod
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The value, or ``FAULTY`` once what is wrong with it has been told."""
+
+    @abstractmethod
+    def json_schema(self) -> JsonSchema:
+        """What editors check it with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Text; ``pattern`` must match all of it."""
+
+    words: str = "text"
+    pattern: str | None = None
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The text."""
+        if not isinstance(value, str) or not value.strip():
+            number = not isinstance(value, bool) and isinstance(value, int | float)
+            hint = f"; did you mean '{value}', in quotes?" if number else ""
+            return _refuse(reader, route, value, self.words, hint)
+        if self.pattern is not None and not re.fullmatch(self.pattern, value):
+            return _refuse(reader, route, value, self.words)
+        return value
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        pattern = {} if self.pattern is None else {"pattern": f"^(?:{self.pattern})$"}
+        return {"type": "string", "minLength": 1, **pattern}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """A whole number between bounds, both included."""
+
+    low: int
+    high: int = 2**31 - 1
+
+    @property
+    def words(self) -> str:
+        """With the bounds."""
+        upper = "" if self.high == 2**31 - 1 else f", at most {self.high}"
+        return f"a whole number, at least {self.low}{upper}"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The number."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            meant = _whole_meant(value)
+            hint = "" if meant is None else f"; did you mean {meant}?"
+            return _refuse(reader, route, value, self.words, hint)
+        return (
+            value if self.low <= value <= self.high else _refuse(reader, route, value, self.words)
+        )
+
+    def json_schema(self) -> JsonSchema:
+        """An integer."""
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number between bounds, both included unless ``above`` says that the lower is not."""
+
+    words: str
+    low: float = 0.0
+    high: float = 1e15
+    above: bool = False
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The number, as float."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            meant = _whole_meant(value)
+            hint = "" if meant is None else f"; did you mean {meant}?"
+            return _refuse(reader, route, value, self.words, hint)
+        inside = self.low <= value <= self.high and not (self.above and value == self.low)
+        return float(value) if inside else _refuse(reader, route, value, self.words)
+
+    def json_schema(self) -> JsonSchema:
+        """A number."""
+        lower = "exclusiveMinimum" if self.above else "minimum"
+        return {"type": "number", lower: self.low, "maximum": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false, and none of the other words for it."""
+
+    @property
+    def words(self) -> str:
+        """Both words."""
+        return "true or false"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The truth value."""
+        if isinstance(value, bool):
+            return value
+        meant = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false"}
+        word = meant.get(value.lower()) if isinstance(value, str) else None
+        hint = "" if word is None else f"; did you mean {word}? (older YAML takes the word for it)"
+        return _refuse(reader, route, value, self.words, hint)
+
+    def json_schema(self) -> JsonSchema:
+        """A boolean."""
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some words."""
+
+    choices: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The words."""
+        return f"one of {', '.join(self.choices)}"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The word."""
+        if isinstance(value, str) and value in self.choices:
+            return value
+        return _refuse(reader, route, value, self.words, _did_you_mean(value, self.choices))
+
+    def json_schema(self) -> JsonSchema:
+        """An enumeration."""
+        return {"enum": list(self.choices)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
+
+    ``slips`` are patterns of what people write by mistake, each with what they meant.
+    """
+
+    words: str
+    parse: Callable[[str], Any]
+    examples: tuple[str, ...]
+    pattern: str
+    number: Callable[[float], Any] | None = None
+    slips: tuple[tuple[str, str], ...] = ()
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """What the text stands for."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if self.number is None:
+                hint = f"; a bare number has no unit, did you mean '{value}{self.examples[0][-1]}'?"
+                return _refuse(reader, route, value, self.words, hint)
+            text = str(value)
+        elif isinstance(value, str):
+            text = value
+        else:
+            return _refuse(reader, route, value, self.words)
+        try:
+            if not isinstance(value, str) and self.number is not None:
+                return self.number(float(value))
+            return self.parse(text)
+        except (InputError, OverflowError):
+            return _refuse(reader, route, value, self.words, self._slip(text))
+
+    def json_schema(self) -> JsonSchema:
+        """Text of a pattern, with examples."""
+        text: JsonSchema = {
+            "type": "string",
+            "pattern": self.pattern,
+            "examples": list(self.examples),
+            "description": self.words,
+        }
+        if self.number is None:
+            return text
+        return {"anyOf": [text, {"type": "number", "minimum": 0}]}
+
+    def _slip(self, text: str) -> str:
+        if _CLOCK.fullmatch(text):
+            return "; a clock's notation is 90 to one YAML reader and text to another, write units"
+        if _GROUPED.fullmatch(text):
+            return f"; did you mean {text.replace('_', '')}?"
+        for pattern, meant in self.slips:
+            match = re.fullmatch(pattern, text.strip())
+            if match is not None:
+                return f"; {match.expand(meant)}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf:
+    """A list of one kind of thing; with ``or_one``, a single one need not be in a list."""
+
+    item: Kind
+    least: int = 0
+    most: int = 100_000
+    or_one: bool = False
+
+    @property
+    def words(self) -> str:
+        """With the item's words."""
+        some = f" of at least {self.least}" if self.least > 1 else ""
+        exactly = f" of {self.least}" if self.least == self.most else some
+        return f"a list{exactly}, each item {self.item.words}"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The items, as a tuple."""
+        if self.or_one and not isinstance(value, list) and value is not None:
+            found = self.item.read(reader, route, value)
+            return FAULTY if found is FAULTY else (found,)
+        if not isinstance(value, list):
+            return _refuse(reader, route, value, self.words)
+        if not self.least <= len(value) <= self.most:
+            reader.fault(route, f"a list of {len(value)}; expected {self.words}")
+            return FAULTY
+        items = [self.item.read(reader, (*route, at), one) for at, one in enumerate(value)]
+        return FAULTY if FAULTY in items else tuple(items)
+
+    def json_schema(self) -> JsonSchema:
+        """An array."""
+        many = {"type": "array", "items": self.item.json_schema(), "minItems": self.least}
+        if self.least == self.most:
+            many["maxItems"] = self.most
+        return {"anyOf": [many, self.item.json_schema()]} if self.or_one else many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOf:
+    """A mapping of free keys to one kind of value."""
+
+    value: Kind
+
+    @property
+    def words(self) -> str:
+        """With the value's words."""
+        return f"a mapping, each value {self.value.words}"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The mapping."""
+        if not isinstance(value, dict):
+            return _refuse(reader, route, value, self.words)
+        found = {key: self.value.read(reader, (*route, key), one) for key, one in value.items()}
+        return FAULTY if FAULTY in found.values() else found
+
+    def json_schema(self) -> JsonSchema:
+        """An object."""
+        return {"type": "object", "additionalProperties": self.value.json_schema()}
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A mapping with the keys of a noun."""
+
+    noun: type[Any]
+
+    @property
+    def words(self) -> str:
+        """With the keys."""
+        keys = [each.key for each in entries_of(self.noun)]
+        return f"a mapping with the keys {', '.join(keys)}"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The noun."""
+        if not isinstance(value, dict):
+            return _refuse(reader, route, value, self.words)
+        return read_noun(reader, route, value, self.noun)
+
+    def json_schema(self) -> JsonSchema:
+        """An object that has no other keys."""
+        return {"$ref": f"#/$defs/{self.noun.__name__}"}
+
+
+@dataclass(frozen=True, slots=True)
+class NameOr:
+    """A name of something that stands elsewhere, or the thing written out."""
+
+    name: Kind
+    noun: type[Any]
+
+    @property
+    def words(self) -> str:
+        """Both."""
+        return f"{self.name.words}; or {Nested(self.noun).words}"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The name, or the noun."""
+        if isinstance(value, dict):
+            return Nested(self.noun).read(reader, route, value)
+        return self.name.read(reader, route, value)
+
+    def json_schema(self) -> JsonSchema:
+        """Either."""
+        return {"anyOf": [self.name.json_schema(), Nested(self.noun).json_schema()]}
+
+
+def read_noun(reader: Reader, route: Route, value: Mapping[str, Plain], noun: type[Any]) -> Any:
+    """A noun from its mapping: every key read, every unknown and every missing one told."""
+    entries = entries_of(noun)
+    known = [each.key for each in entries]
+    meant = _tell_unknown(reader, route, value, known)
+    found: dict[str, Any] = {}
+    for each in entries:
+        if each.key in value:
+            given = value[each.key]
+            if given is None and not each.required:
+                continue  # a key without a value is a key not given
+            found[each.field_name] = each.kind.read(reader, (*route, each.key), given)
+        elif each.required and each.key not in meant:
+            reader.fault((*route, each.key), f"missing; expected {each.kind.words}")
+            found[each.field_name] = FAULTY
+    if FAULTY in found.values() or meant:
+        return FAULTY
+    try:
+        return noun(**found)
+    except (ValueError, TypeError) as error:
+        reader.fault(route, str(error))
+        return FAULTY
+
+
+def _tell_unknown(
+    reader: Reader, route: Route, value: Mapping[str, Plain], known: list[str]
+) -> set[str]:
+    """Tell of keys that no one knows; the known ones that they may have meant."""
+    from difflib import get_close_matches
+
+    meant: set[str] = set()
+    for key in value:
+        if key in known:
+            continue
+        spelt = re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower()
+        close = [spelt] if spelt in known else get_close_matches(spelt, known, n=1)
+        meant.update(close or ["\0"])
+        advice = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+        reader.fault((*route, key), f"unknown key; {advice}", at_key=True)
+    return meant
+
+
+def _refuse(reader: Reader, route: Route, value: Plain, words: str, hint: str = "") -> Any:
+    reader.fault(route, f"got {shown(value)}; expected {words}{hint}")
+    return FAULTY
+
+
+def _did_you_mean(value: Plain, choices: tuple[str, ...]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(value.lower(), choices, n=1) if isinstance(value, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _whole_meant(value: Plain) -> int | None:
+    """The whole number that someone meant who wrote it in a way that is none."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if _GROUPED.fullmatch(text) or _OCTAL.fullmatch(text) or text.lstrip("+-").isdecimal():
+            digits = text.replace("_", "")
+            return int(digits) if len(digits) < 19 and digits.isascii() else None
+    return None

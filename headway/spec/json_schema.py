@@ -1,0 +1,94 @@
+"""The JSON Schema of spec files, for editors; made of the same declarations that read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.spec.forms import entries_of
+from headway.spec.forms.files import FileOr
+from headway.spec.forms.kinds import JsonSchema, Kind, ListOf, MapOf, NameOr, Nested
+from headway.spec.kinds import KINDS
+from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace
+from headway.spec.spec_file import API_VERSION, Metadata
+
+SCHEMA_ID = "https://headway.example/schema/v1.json"
+
+
+def json_schema() -> JsonSchema:
+    """One schema for every kind of spec file.
+
+    Examples
+    --------
+    >>> sorted(json_schema()["$defs"])[:3]
+    ['ApplicationEntry', 'BatchJob', 'BudgetEntry']
+    """
+    nouns: list[type[Any]] = [Metadata, *KINDS.values()]
+    definitions: dict[str, JsonSchema] = {}
+    while nouns:
+        noun = nouns.pop()
+        if noun.__name__ not in definitions:
+            definitions[noun.__name__] = _object_schema(noun)
+            nouns += [inner for each in entries_of(noun) for inner in _nouns_in(each.kind)]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        "title": "Headway spec files",
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"enum": list(KINDS)},
+            "metadata": {"$ref": "#/$defs/Metadata"},
+            "include": {
+                "description": "Files whose keys hold where this one does not say otherwise.",
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "items": {"type": "string"}},
+                ],
+            },
+            "spec": {"type": "object"},
+        },
+        "additionalProperties": False,
+        "allOf": [_if_kind(kind, noun.__name__) for kind, noun in KINDS.items()],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _if_kind(kind: str, definition: str) -> JsonSchema:
+    return {
+        "if": {"properties": {"kind": {"const": kind}}},
+        "then": {"properties": {"spec": {"$ref": f"#/$defs/{definition}"}}},
+    }
+
+
+def _object_schema(noun: type[Any]) -> JsonSchema:
+    entries = entries_of(noun)
+    return {
+        "type": "object",
+        "description": (noun.__doc__ or "").strip().splitlines()[0],
+        "properties": {
+            each.key: {"description": each.about, **_without_description(each.kind.json_schema())}
+            for each in entries
+        },
+        "required": [each.key for each in entries if each.required],
+        "additionalProperties": False,
+    }
+
+
+def _without_description(schema: JsonSchema) -> JsonSchema:
+    # Draft 2020-12 lets keywords stand beside a reference.
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
+def _nouns_in(kind: Kind) -> list[type[Any]]:
+    """The nouns that a kind's schema refers to."""
+    match kind:
+        case Nested(noun=noun) | FileOr(noun=noun) | NameOr(noun=noun):
+            return [noun]
+        case ListOf(item=item):
+            return _nouns_in(item)
+        case MapOf(value=value):
+            return _nouns_in(value)
+        case RateForm():
+            return [DailyCurve, RateTrace]
+    return []

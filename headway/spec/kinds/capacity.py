@@ -1,0 +1,243 @@
+"""Fleets: many jobs, the nodes they may have, and what that may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.spec.forms import entry
+from headway.spec.forms.files import FileOr, FilePath
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, Whole
+from headway.spec.forms.quantities import MONEY, NAME, RATIO, SHARE, SIZE
+from headway.spec.kinds.catalog import NodeCatalog
+from headway.spec.kinds.jobs import BatchJob, StreamingJob
+
+_PATTERNS = ListOf(item=Text(words="a node's name, or a pattern such as m6i.*"), or_one=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEntry:
+    """One job of a fleet."""
+
+    name: str = entry(NAME, "What it is called in the plan.")
+    file: Path | None = entry(
+        FilePath(words="a file of the kind StreamingJob or BatchJob"),
+        "The job's own file. One of `file`, `streaming`, `batch`.",
+        default=None,
+    )
+    streaming: StreamingJob | None = entry(
+        Nested(StreamingJob), "A streaming job written out.", default=None
+    )
+    batch: BatchJob | None = entry(Nested(BatchJob), "A batch job written out.", default=None)
+    pools: tuple[str, ...] = entry(
+        ListOf(item=NAME, or_one=True), "Pools it may run in. Default: all.", key="pool", default=()
+    )
+    zones: tuple[str, ...] = entry(
+        ListOf(item=NAME, or_one=True), "Zones it may run in. Default: all.", key="zone", default=()
+    )
+    weight: float = entry(
+        Number(words="a weight above 0", above=True, high=1e6),
+        "How much it counts where not all jobs can be served. Default 1.",
+        default=1.0,
+    )
+    growth_ratio: float = entry(
+        RATIO, "Its own growth, on top of the fleet's. Default 1.", key="growth", default=1.0
+    )
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.file, self.streaming, self.batch) if one is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"{len(given)} of file, streaming and batch are given; expected one of the three"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolEntry:
+    """Nodes that jobs share, or that each job has for itself."""
+
+    name: str = entry(NAME, "What it is called.")
+    sharing: str = entry(
+        Choice(("shared", "dedicated")),
+        "`shared`: executors of all its jobs fill the same nodes; `dedicated`: each job has nodes "
+        "of its own. Default `shared`.",
+        default="shared",
+    )
+    node_types: tuple[str, ...] = entry(
+        _PATTERNS, "Nodes it may be made of. Default: all of the plan.", default=()
+    )
+    zones: tuple[str, ...] = entry(
+        ListOf(item=NAME, or_one=True),
+        "Zones that are kept apart: a job runs in one, and nodes of one serve no other. "
+        "Default: one zone.",
+        default=(),
+    )
+    failures: int = entry(
+        Whole(low=0, high=100),
+        "Nodes that may fail at once without a promise broken: in each pool, node type and zone, "
+        "of dedicated pools for each job. Default 0.",
+        default=0,
+    )
+    max_nodes: int | None = entry(
+        Whole(low=0, high=1_000_000), "Most nodes of the pool at any hour.", default=None
+    )
+    reserved_cores: int = entry(
+        Whole(low=0, high=4096), "Cores of each node for the system. Default 0.", default=0
+    )
+    reserved_memory_bytes: int = entry(
+        SIZE, "Memory of each node for the system.", key="reserved_memory", default=0
+    )
+    cores_per_executor: int | None = entry(
+        Whole(low=1, high=4096),
+        "Cores of every executor in the pool. Default: the jobs' own, which must then be alike.",
+        default=None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntry:
+    """A limit on nodes, at any hour."""
+
+    name: str = entry(NAME, "What it is called.")
+    node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
+    zones: tuple[str, ...] = entry(
+        ListOf(item=NAME, or_one=True), "Zones that count. Default: all.", default=()
+    )
+    max_nodes: int | None = entry(
+        Whole(low=0, high=10_000_000), "Most nodes. One of `max_nodes`, `max_cores`.", default=None
+    )
+    max_cores: int | None = entry(Whole(low=0, high=100_000_000), "Most cores.", default=None)
+
+    def __post_init__(self) -> None:
+        if (self.max_nodes is None) == (self.max_cores is None):
+            raise ValueError("expected one of max_nodes and max_cores")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurchasingEntry:
+    """How nodes are paid for."""
+
+    spot_ratio: float = entry(
+        SHARE,
+        "Most of the nodes of a type, at any hour, that may be spot nodes. Default 0%.",
+        key="max_spot_share",
+        default=0.0,
+    )
+    commitments: str = entry(
+        Choice(("none", "free")),
+        "`free`: nodes may be paid around the clock at the committed price. Default `none`.",
+        default="none",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetEntry:
+    """What may be spent."""
+
+    per_day: float | None = entry(MONEY, "Most money a day.", default=None)
+    per_month: float | None = entry(MONEY, "Most money a month of 30 days.", default=None)
+
+    def __post_init__(self) -> None:
+        if (self.per_day is None) == (self.per_month is None):
+            raise ValueError("expected one of per_day and per_month")
+
+    @property
+    def limit_per_day(self) -> float:
+        """Most money a day."""
+        return self.per_day if self.per_day is not None else (self.per_month or 0.0) / 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioEntry:
+    """How rates and costs that are given as ranges are taken."""
+
+    rule: str = entry(
+        Choice(("high", "mid", "least-regret", "chance")),
+        "`high`: every range at its upper end; `mid`: at its middle; `least-regret`: of the plans "
+        "of all scenarios the one that costs least too much or too little in the worst; `chance`: "
+        "enough for all but a few scenarios. Default `high`.",
+        default="high",
+    )
+    count: int = entry(Whole(low=1, high=1000), "Scenarios to draw. Default 20.", default=20)
+    seed: int = entry(Whole(low=0), "Seed of the draw. Default 1.", default=1)
+    confidence: float = entry(
+        Number(words="a probability, 0.5 or more and below 1", low=0.5, high=0.9999),
+        "Share of the scenarios that `chance` must carry. Default 0.9.",
+        default=0.9,
+    )
+    shortage_ratio: float = entry(
+        RATIO,
+        "What a missing node costs against a bought one, for `least-regret`. Default 5.",
+        key="shortage_cost",
+        default=5.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPlan:
+    """A fleet of jobs and what may be bought for it."""
+
+    catalog: NodeCatalog | Path | None = entry(
+        FileOr(words="a file of the kind NodeCatalog", noun=NodeCatalog),
+        "Nodes and prices. Default: the catalogue that comes with Headway.",
+        default=None,
+    )
+    node_types: tuple[str, ...] = entry(
+        _PATTERNS, "Nodes that may be bought, names or patterns. Default: all.", default=()
+    )
+    jobs: tuple[FleetEntry, ...] = entry(
+        ListOf(item=Nested(FleetEntry), least=1, most=100_000), "The jobs."
+    )
+    pools: tuple[PoolEntry, ...] = entry(
+        ListOf(item=Nested(PoolEntry)),
+        "The pools. Default: one, `dedicated`.",
+        default=(PoolEntry(name="dedicated", sharing="dedicated"),),
+    )
+    quotas: tuple[QuotaEntry, ...] = entry(
+        ListOf(item=Nested(QuotaEntry)), "Limits on nodes.", default=()
+    )
+    headroom_ratio: float = entry(
+        SHARE, "Rates are planned higher by this share. Default 0%.", key="headroom", default=0.0
+    )
+    growth_ratio: float = entry(
+        RATIO, "Rates are planned times this. Default 1.", key="growth", default=1.0
+    )
+    schedule: str = entry(
+        Choice(("hourly", "fixed")),
+        "`hourly`: nodes come and go by the hour; `fixed`: one size for the day. Default `fixed`.",
+        default="fixed",
+    )
+    purchasing: PurchasingEntry = entry(
+        Nested(PurchasingEntry), "Spot nodes and commitments.", default=PurchasingEntry()
+    )
+    budget: BudgetEntry | None = entry(Nested(BudgetEntry), "Most money.", default=None)
+    objective: str = entry(
+        Choice(("cost", "served")),
+        "`cost`: serve every job as cheaply as possible; `served`: as many jobs, by weight, as "
+        "budget and quotas allow. Default `cost`.",
+        default="cost",
+    )
+    scenarios: ScenarioEntry = entry(
+        Nested(ScenarioEntry), "How ranges are taken.", default=ScenarioEntry()
+    )
+    gap_ratio: float = entry(
+        SHARE, "Most that the plan may cost above the proved least. Default 0.1%.",
+        key="gap", default=0.001,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for what, things in (("job", self.jobs), ("pool", self.pools), ("quota", self.quotas)):
+            names = [each.name for each in things]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"the {what} {twice!r} stands twice; expected each name once")
+        if not self.pools:
+            raise ValueError("pools is empty; expected at least one")
+        known = {pool.name for pool in self.pools}
+        for job in self.jobs:
+            strange = next((name for name in job.pools if name not in known), None)
+            if strange is not None:
+                raise ValueError(
+                    f"the job {job.name!r} names the pool {strange!r}; "
+                    f"expected one of {', '.join(sorted(known))}"
+                )

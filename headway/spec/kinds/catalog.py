@@ -1,0 +1,70 @@
+"""What nodes there are, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.spec.forms import entry
+from headway.spec.forms.kinds import ListOf, Nested, Text, Whole
+from headway.spec.forms.quantities import NAME, PRICE, RATIO, SIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEntry:
+    """One kind of node."""
+
+    name: str = entry(NAME, "What it is called, e.g. `m6i.xlarge`.")
+    provider: str = entry(
+        NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
+    )
+    region: str | None = entry(Text(), "Where the price holds, e.g. `us-east-1`.", default=None)
+    cores: int = entry(Whole(low=1, high=4096), "Cores (vCPUs) that Spark may use.")
+    memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.", key="memory")
+    price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
+    spot_price_per_hour: float | None = entry(
+        PRICE, "Price of an hour on the spot market, as last seen.", default=None
+    )
+    committed_price_per_hour: float | None = entry(
+        PRICE, "Price of an hour when it is paid for around the clock for a year.", default=None
+    )
+    speed_ratio: float = entry(
+        RATIO,
+        "Speed of a core against the machine that was profiled: 1.2x needs 1/1.2 of the time. "
+        "Default 1.",
+        key="speed",
+        default=1.0,
+    )
+    source: str | None = entry(Text(), "Where the figures are from.", default=None)
+
+    def __post_init__(self) -> None:
+        for name in ("spot_price_per_hour", "committed_price_per_hour"):
+            price = getattr(self, name)
+            if price is not None and price > self.price_per_hour:
+                raise ValueError(
+                    f"{self.name}: {name} is {price:g}, above the price on demand, "
+                    f"{self.price_per_hour:g}; expected at most that"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCatalog:
+    """Kinds of nodes with their prices, at a date."""
+
+    date: str = entry(
+        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"),
+        "When the prices held.",
+    )
+    currency: str = entry(
+        Text(pattern="[A-Z]{3}", words="a currency of three letters, e.g. USD"),
+        "The currency of all prices.",
+    )
+    source: str | None = entry(Text(), "Where the prices are from.", default=None)
+    nodes: tuple[NodeEntry, ...] = entry(
+        ListOf(item=Nested(NodeEntry), least=1), "The kinds of nodes."
+    )
+
+    def __post_init__(self) -> None:
+        names = [node.name for node in self.nodes]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the node {twice!r} stands twice; expected each name once")

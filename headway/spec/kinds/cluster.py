@@ -1,0 +1,50 @@
+"""Where jobs run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.spec.forms import entry
+from headway.spec.forms.kinds import Choice, NameOr, Text, Whole
+from headway.spec.forms.quantities import NAME, SIZE
+from headway.spec.kinds.catalog import NodeEntry
+
+PLATFORMS = (
+    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
+    "standalone",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The nodes that jobs get, and how executors fill them."""
+
+    platform: str = entry(
+        Choice(PLATFORMS), "What runs Spark there. Default `standalone`.", default="standalone"
+    )
+    spark_version: str | None = entry(
+        Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
+        "Its Spark, which decides spellings. Default: as profiled.",
+        default=None,
+    )
+    node: str | NodeEntry = entry(
+        NameOr(NAME, NodeEntry),
+        "A node of the catalogue by its name, or its figures written out.",
+    )
+    max_nodes: int = entry(
+        Whole(low=1, high=10_000), "Most nodes that may be used. Default 50.", default=50
+    )
+    cores_per_executor: int | None = entry(
+        Whole(low=1, high=4096), "Cores of an executor. Default: as profiled.", default=None
+    )
+    executor_memory_bytes: int | None = entry(
+        SIZE, "Heap of an executor. Default: as profiled.", key="executor_memory", default=None
+    )
+    reserved_cores: int = entry(
+        Whole(low=0, high=4096),
+        "Cores of each node that the system keeps for itself. Default 0.",
+        default=0,
+    )
+    reserved_memory_bytes: int = entry(
+        SIZE, "Memory of each node that the system keeps.", key="reserved_memory", default=0
+    )

@@ -1,0 +1,210 @@
+"""Jobs: what arrives, what is promised, and what is known of their cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.domain import Metric, Target
+from headway.spec.forms import entry
+from headway.spec.forms.files import FileOr, FilePath
+from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
+from headway.spec.forms.quantities import (
+    DURATION,
+    DURATION_OR_ZERO,
+    NAME,
+    SHARE,
+    SIZE,
+    TARGET,
+    Quantity,
+    Uncertain,
+)
+from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.rates import Rate, RateForm
+
+_CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, high=0.9999)
+_CLUSTER = FileOr(words="a file of the kind Cluster", noun=Cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredStream:
+    """What a micro-batch costs, stated by people before there is a log."""
+
+    task_per_row_s: Quantity = entry(
+        Uncertain(DURATION), "Core time that the first stage needs per record.", key="task_per_row"
+    )
+    task_fixed_s: Quantity = entry(
+        Uncertain(DURATION_OR_ZERO), "Core time of a task without records. Default 10ms.",
+        key="task_fixed", default=Quantity.exactly(0.01),
+    )  # fmt: skip
+    driver_s: Quantity = entry(
+        Uncertain(DURATION), "Time of the driver per batch: planning and logs. Default 150ms.",
+        key="driver", default=Quantity.exactly(0.15),
+    )  # fmt: skip
+    source_partitions: int = entry(
+        Whole(low=1, high=100_000), "Partitions of the source: tasks of the first stage."
+    )
+    stateful: bool = entry(Flag(), "Whether the query keeps state. Default true.", default=True)
+    shuffle_ratio: float = entry(
+        SHARE, "Share of the records that reach the stage behind the exchange. Default 100%.",
+        key="shuffled_share", default=1.0,
+    )  # fmt: skip
+    shuffle_task_per_row_s: Quantity | None = entry(
+        Uncertain(DURATION), "Core time per record behind the exchange; without it there is none.",
+        key="shuffle_task_per_row", default=None,
+    )  # fmt: skip
+    shuffle_partitions: int = entry(
+        Whole(low=1, high=100_000), "Shuffle partitions today. Default 200.", default=200
+    )
+    cores_per_executor: int = entry(
+        Whole(low=1, high=4096), "Cores of an executor. Default 4.", default=4
+    )
+    executor_memory_bytes: int | None = entry(
+        SIZE, "Heap of an executor.", key="executor_memory", default=None
+    )
+    spark_version: str = entry(
+        Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
+        "The Spark that runs it. Default 4.0.0.",
+        default="4.0.0",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredBatch:
+    """What a batch job costs, stated by people before there is a log."""
+
+    work_s: Quantity = entry(
+        Uncertain(DURATION), "Core time of all tasks together, e.g. 40h.", key="work"
+    )
+    driver_s: Quantity = entry(
+        Uncertain(DURATION_OR_ZERO), "Time in which no task runs. Default 30s.",
+        key="driver", default=Quantity.exactly(30.0),
+    )  # fmt: skip
+    num_tasks: int = entry(
+        Whole(low=1, high=10_000_000), "Tasks of its widest stage: no more cores are of use.",
+        key="tasks",
+    )  # fmt: skip
+    num_stages: int = entry(
+        Whole(low=1, high=1000), "Stages that follow each other. Default 1.",
+        key="stages", default=1,
+    )  # fmt: skip
+    cores_per_executor: int = entry(
+        Whole(low=1, high=4096), "Cores of an executor. Default 4.", default=4
+    )
+    executor_memory_bytes: int | None = entry(
+        SIZE, "Heap of an executor.", key="executor_memory", default=None
+    )
+    spark_version: str = entry(
+        Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
+        "The Spark that runs it. Default 4.0.0.",
+        default="4.0.0",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationEntry:
+    """What is submitted: names for the files that `headway emit` writes."""
+
+    main: str | None = entry(
+        Text(), "The application's file, e.g. `local:///opt/app/orders.py`.", default=None
+    )
+    arguments: tuple[str, ...] = entry(ListOf(item=Text()), "Its arguments.", default=())
+    image: str | None = entry(Text(), "Container image, for Kubernetes.", default=None)
+    namespace: str | None = entry(NAME, "Namespace, for Kubernetes.", default=None)
+    service_account: str | None = entry(NAME, "Service account of the driver.", default=None)
+    runtime: str | None = entry(
+        Text(), "The platform's release, e.g. `17.3.x-scala2.13` or `emr-7.10.0`.", default=None
+    )
+    node_type: str | None = entry(
+        Text(), "Node type as the platform calls it; default: the cluster's node.", default=None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """Settings that are not Headway's to choose."""
+
+    shuffle_partitions: int | None = entry(
+        Whole(low=1, high=100_000), "Shuffle partitions, as a checkpoint keeps them.", default=None
+    )
+    trigger_s: float | None = entry(
+        DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.",
+        key="trigger", default=None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamingJob:
+    """A streaming query and the latency it is to keep."""
+
+    profile: Path | None = entry(
+        FilePath(words="a job profile as 'headway profile' writes it"),
+        "The job's profile. Either this or `declared`.",
+        default=None,
+    )
+    declared: DeclaredStream | None = entry(
+        Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
+    )
+    rate: Rate = entry(RateForm(), "Records that arrive; the plan is made for the highest.")
+    target: Target = entry(TARGET, "The promise, e.g. `p99 <= 3s`.")
+    confidence: float = entry(
+        _CONFIDENCE, "How sure the plan must be of its durations. Default 0.95.", default=0.95
+    )
+    checkpoint: str = entry(
+        Choice(("new", "existing")),
+        "Whether a checkpoint is kept: of a stateful query it pins the shuffle partitions. "
+        "Default `new`.",
+        default="new",
+    )
+    pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
+    cluster: Cluster | Path | None = entry(
+        _CLUSTER, "Where it runs: a file of the kind Cluster, or its figures.", default=None
+    )
+    application: ApplicationEntry = entry(
+        Nested(ApplicationEntry), "What is submitted, for `headway emit`.",
+        default=ApplicationEntry(),
+    )  # fmt: skip
+    labels: dict[str, str] = entry(MapOf(value=Text()), "Free labels.", default={})
+
+    def __post_init__(self) -> None:
+        _require_one_source(self.profile is not None, self.declared is not None)
+        if self.target.metric is Metric.BATCH and self.target.limit_s <= 0:
+            raise ValueError("target: expected a limit above zero")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchJob:
+    """A batch job and the time by which it is to be done."""
+
+    profile: Path | None = entry(
+        FilePath(words="the profile of a batch application as 'headway profile' writes it"),
+        "The job's profile. Either this or `declared`.",
+        default=None,
+    )
+    declared: DeclaredBatch | None = entry(
+        Nested(DeclaredBatch), "Declared costs, where there is no log yet.", default=None
+    )
+    deadline_s: float = entry(DURATION, "The longest it may run, e.g. 45min.", key="deadline")
+    start_hour: int = entry(
+        Whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
+    )
+    confidence: float = entry(
+        _CONFIDENCE, "How sure the plan must be of its run time. Default 0.95.", default=0.95
+    )
+    cluster: Cluster | Path | None = entry(
+        _CLUSTER, "Where it runs: a file of the kind Cluster, or its figures.", default=None
+    )
+    application: ApplicationEntry = entry(
+        Nested(ApplicationEntry), "What is submitted, for `headway emit`.",
+        default=ApplicationEntry(),
+    )  # fmt: skip
+    labels: dict[str, str] = entry(MapOf(value=Text()), "Free labels.", default={})
+
+    def __post_init__(self) -> None:
+        _require_one_source(self.profile is not None, self.declared is not None)
+
+
+def _require_one_source(has_profile: bool, has_declared: bool) -> None:
+    if has_profile == has_declared:
+        found = "both" if has_profile else "neither"
+        raise ValueError(f"{found} of profile and declared; expected one of the two")

@@ -1,0 +1,170 @@
+"""The files and entries that a spec names: its profile, its cluster, its catalogue, its jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from headway.domain import ApplicationProfile, JobProfile
+from headway.errors import InputError
+from headway.spec.declared import declared_profile
+from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
+from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
+from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.jobs import BatchJob, StreamingJob
+from headway.spec.profile_file import load_application_profile, load_profile
+from headway.spec.spec_file import SpecFile, load_spec, load_spec_of, parse_spec, spec_of
+
+_CATALOG = "nodes.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetMember:
+    """A job of a fleet with its own file, if it has one."""
+
+    entry: FleetEntry
+    job: StreamingJob | BatchJob
+    file: SpecFile | None
+
+
+def profile_of(name: str, job: StreamingJob) -> JobProfile:
+    """The profile of a streaming job: its file's, or what is declared.
+
+    Raises
+    ------
+    ProfileError
+        If the file is no profile.
+    """
+    if job.profile is not None:
+        return load_profile(job.profile)
+    assert job.declared is not None
+    return declared_profile(name, job.declared, job.rate)
+
+
+def application_profile_of(job: BatchJob) -> ApplicationProfile | None:
+    """The profile of a batch job; None where it is declared."""
+    return None if job.profile is None else load_application_profile(job.profile)
+
+
+def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:
+    """The cluster that a job names or describes."""
+    if isinstance(job.cluster, Path):
+        return load_spec_of(job.cluster, Cluster)
+    return job.cluster
+
+
+def node_of(cluster: Cluster) -> NodeEntry:
+    """The node of a cluster; a name is looked up in the catalogue that comes with Headway.
+
+    Raises
+    ------
+    InputError
+        If there is no such node.
+    """
+    if isinstance(cluster.node, NodeEntry):
+        return cluster.node
+    nodes = {node.name: node for node in built_in_catalog().nodes}
+    if cluster.node not in nodes:
+        raise InputError(f"node: got {cluster.node!r}; {_known_nodes(cluster.node, tuple(nodes))}")
+    return nodes[cluster.node]
+
+
+def node_cores(cluster: Cluster) -> int:
+    """Cores of a node that Spark may use.
+
+    Raises
+    ------
+    InputError
+        If nothing is left, or not enough for an executor.
+    """
+    node = node_of(cluster)
+    left = node.cores - cluster.reserved_cores
+    if left < (cluster.cores_per_executor or 1):
+        raise InputError(
+            f"a node {node.name} of {node.cores} cores less {cluster.reserved_cores} for the "
+            f"system has no room for an executor of {cluster.cores_per_executor or 1}"
+        )
+    return left
+
+
+def catalog_of(plan: CapacityPlan) -> NodeCatalog:
+    """The catalogue of a capacity plan."""
+    if isinstance(plan.catalog, Path):
+        return load_spec_of(plan.catalog, NodeCatalog)
+    return plan.catalog or built_in_catalog()
+
+
+def built_in_catalog() -> NodeCatalog:
+    """The catalogue that comes with Headway: a dated sample of three clouds and on-premises."""
+    resource = files("headway.spec.catalogs").joinpath(_CATALOG)
+    text = resource.read_text(encoding="utf-8")
+    return spec_of(parse_spec(text, name=_CATALOG, folder=Path()), NodeCatalog)
+
+
+def fleet_members(plan: CapacityPlan) -> Iterator[FleetMember]:
+    """The jobs of a fleet, read from their files where they have some."""
+    for entry in plan.jobs:
+        if entry.file is None:
+            job = entry.streaming or entry.batch
+            assert job is not None
+            yield FleetMember(entry=entry, job=job, file=None)
+            continue
+        file = load_spec(entry.file)
+        if not isinstance(file.spec, StreamingJob | BatchJob):
+            raise InputError(
+                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; "
+                f"the fleet's job {entry.name!r} needs a StreamingJob or a BatchJob"
+            )
+        yield FleetMember(entry=entry, job=file.spec, file=file)
+
+
+def executor_memory_of(profile: JobProfile, cluster: Cluster | None) -> str | None:
+    """Heap of an executor, as the cluster says or as profiled."""
+    from headway.units import spark_memory_text
+
+    if cluster is not None and cluster.executor_memory_bytes is not None:
+        return spark_memory_text(cluster.executor_memory_bytes)
+    return profile.applications[-1].executor_memory
+
+
+def executors_that_fit(
+    node: NodeEntry,
+    *,
+    cores_per_executor: int,
+    executor_memory_bytes: int | None,
+    reserved_cores: int = 0,
+    reserved_memory_bytes: int = 0,
+) -> int:
+    """Executors that a node holds: by its cores, and by its memory with Spark's overhead.
+
+    Examples
+    --------
+    >>> node = NodeEntry(name="n", cores=16, memory_bytes=64 * 2**30, price_per_hour=1.0)
+    >>> executors_that_fit(node, cores_per_executor=4, executor_memory_bytes=28 * 2**30)
+    2
+    """
+    by_cores = (node.cores - reserved_cores) // cores_per_executor
+    if executor_memory_bytes is None:
+        return max(by_cores, 0)
+    container_bytes = container_memory_bytes(executor_memory_bytes)
+    by_memory = math.floor((node.memory_bytes - reserved_memory_bytes) / container_bytes)
+    return max(min(by_cores, by_memory), 0)
+
+
+def container_memory_bytes(heap_bytes: int) -> int:
+    """Memory of an executor's container: its heap and what Spark adds to it, a tenth at least."""
+    from headway.units import parse_size_bytes
+
+    return heap_bytes + max(heap_bytes // 10, parse_size_bytes("384m"))
+
+
+def _known_nodes(name: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"expected a node of the catalogue, e.g. {', '.join(known[:4])}, or its figures"

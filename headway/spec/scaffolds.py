@@ -1,0 +1,129 @@
+"""What ``headway init`` writes: files that are valid as they stand, to be filled in."""
+
+from __future__ import annotations
+
+from headway.spec.json_schema import SCHEMA_ID
+
+_FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_ID}\n"
+
+_STREAMING = """\
+# A streaming query and the latency that it is to keep.
+#   headway validate {file}     is it right?
+#   headway plan {file}         fewest nodes, and the Spark configuration
+#   headway emit {file} --format spark-submit
+apiVersion: headway/v1
+kind: StreamingJob
+metadata:
+  name: {name}
+spec:
+  # Where there is an event log:  headway profile LOG -o {name}.profile.yaml
+  # profile: {name}.profile.yaml
+  # Until then, what you know; each figure may be a range.
+  declared:
+    source_partitions: 12
+    task_per_row: {{low: 10us, mid: 20us, high: 40us}}
+    driver: 150ms
+    shuffle_task_per_row: 5us
+    shuffle_partitions: 16
+    cores_per_executor: 4
+    executor_memory: 8g
+  rate: 20k/s
+  target: p99 <= 5s
+  # A checkpoint that is kept pins the shuffle partitions of a stateful query.
+  checkpoint: new
+"""
+_BATCH = """\
+# A batch job and the time by which it is to be done.
+apiVersion: headway/v1
+kind: BatchJob
+metadata:
+  name: {name}
+spec:
+  declared:
+    work: {{low: 30h, mid: 40h, high: 60h}}   # core time of all tasks
+    tasks: 2000                               # of its widest stage
+    stages: 4
+    driver: 1min
+    cores_per_executor: 4
+    executor_memory: 8g
+  deadline: 90min
+  start_hour: 2
+"""
+_CLUSTER = """\
+# Where jobs run; a job names this file under `cluster`.
+apiVersion: headway/v1
+kind: Cluster
+metadata:
+  name: {name}
+spec:
+  platform: kubernetes
+  spark_version: '4.0.1'
+  node: {{name: worker, cores: 16, memory: 64Gi, price_per_hour: 0.768}}
+  max_nodes: 20
+  cores_per_executor: 4
+  executor_memory: 12g
+  reserved_cores: 1
+  reserved_memory: 4Gi
+"""
+_CATALOG = """\
+# Nodes and what they cost.
+apiVersion: headway/v1
+kind: NodeCatalog
+metadata:
+  name: {name}
+spec:
+  date: 2026-11-21
+  currency: USD
+  source: our own price list
+  nodes:
+  - {{name: worker-16, cores: 16, memory: 64Gi, price_per_hour: 0.768, spot_price_per_hour: 0.31}}
+  - {{name: worker-32, cores: 32, memory: 128Gi, price_per_hour: 1.536}}
+"""
+_CAPACITY = """\
+# Many jobs, and what to buy for them.
+#   headway capacity {file}
+apiVersion: headway/v1
+kind: CapacityPlan
+metadata:
+  name: {name}
+spec:
+  node_types: [m6i.*, c6i.*]
+  jobs:
+  - name: orders
+    streaming:
+      declared: {{source_partitions: 12, task_per_row: 20us, executor_memory: 8g}}
+      rate:
+        daily: [8k/s, 6k/s, 5k/s, 5k/s, 6k/s, 9k/s, 14k/s, 22k/s, 30k/s, 34k/s, 36k/s, 38k/s,
+                40k/s, 38k/s, 36k/s, 35k/s, 36k/s, 40k/s, 44k/s, 42k/s, 34k/s, 24k/s, 16k/s, 11k/s]
+      target: p99 <= 5s
+  - name: nightly-report
+    batch:
+      declared: {{work: 40h, tasks: 2000, executor_memory: 8g}}
+      deadline: 2h
+      start_hour: 2
+  pools:
+  - {{name: main, sharing: shared, failures: 1, cores_per_executor: 4}}
+  headroom: 20%
+  schedule: hourly
+  budget: {{per_day: 500}}
+"""
+
+#: The text of a scaffold for each kind, with places for the name and the file.
+_SCAFFOLDS = {
+    "StreamingJob": _STREAMING,
+    "BatchJob": _BATCH,
+    "Cluster": _CLUSTER,
+    "NodeCatalog": _CATALOG,
+    "CapacityPlan": _CAPACITY,
+}
+
+
+def scaffold(kind: str, *, name: str, file: str) -> str:
+    """The text of a new file.
+
+    Examples
+    --------
+    >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
+    'apiVersion: headway/v1'
+    """
+    return _FIRST_LINE + _SCAFFOLDS[kind].format(name=name, file=file)

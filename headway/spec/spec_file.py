@@ -1,0 +1,208 @@
+"""Spec files: the envelope, includes, and the noun inside, with every fault at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headway.errors import InputError
+from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
+from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
+from headway.spec.forms.quantities import NAME
+from headway.spec.forms.reader import merged
+from headway.spec.kinds import KINDS
+from headway.spec.yaml_document import (
+    Document,
+    Fault,
+    Plain,
+    Route,
+    parse_document,
+    read_text,
+    shown,
+)
+
+API_VERSION = "headway/v1"
+_MOST_INCLUDES = 20
+_EXPECTED = "a spec file: apiVersion, kind, metadata, spec ('headway init' writes one)"
+
+Noun = TypeVar("Noun")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """What a file is called."""
+
+    name: str = entry(NAME, "The name of what the file describes.")
+    labels: dict[str, str] = entry(MapOf(value=Text()), "Free labels.", default={})
+    description: str | None = entry(Text(), "A sentence for people.", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecFile:
+    """A file that was read: its kind, its name, its noun, and where everything stands."""
+
+    path: Path
+    kind: str
+    metadata: Metadata
+    spec: Any
+    sources: Sources
+
+    def place(self, *route: str | int) -> Where:
+        """Where in the file a value stands; of one that is not there, what is around it."""
+        return self.sources.value_place(("spec", *route))
+
+
+_ENVELOPE: Mapping[str, Kind] = {
+    "apiVersion": Choice((API_VERSION,)),
+    "kind": Choice(tuple(KINDS)),
+    "metadata": Nested(Metadata),
+    "include": ListOf(item=Text(words="the path of a YAML file"), or_one=True),
+}
+
+
+def load_spec(path: str | Path) -> SpecFile:
+    """Read a spec file of any kind.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Paths in it start at its folder.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is no valid spec; one line per fault, as ``file:line:column: path:
+        what, expected, did you mean``.
+
+    Examples
+    --------
+    >>> load_spec("no/such.yaml")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such.yaml: no such file; expected a spec file: apiVersion...
+    """
+    file = Path(path)
+    text = read_text(file, expected=_EXPECTED)
+    return parse_spec(text, name=str(path), folder=file.parent)
+
+
+def parse_spec(text: str, *, name: str, folder: Path) -> SpecFile:
+    """Read the text of a spec file; ``folder`` is where its paths start.
+
+    Raises
+    ------
+    InputError
+        As `load_spec`.
+    """
+    documents: list[Document] = []
+    root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
+    reader = Reader(Sources(tuple(documents)), folder)
+    for document in documents:
+        for fault in document.faults:
+            reader.faults.append((Where(document.name, fault.mark), fault))
+    found = _read_envelope(reader, root)
+    reader.raise_faults()
+    kind, metadata, spec = found
+    return SpecFile(
+        path=Path(name), kind=kind, metadata=metadata, spec=spec, sources=reader.sources
+    )
+
+
+def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
+    """The noun of a file that must be of one kind.
+
+    Raises
+    ------
+    InputError
+        If the file is of another kind.
+    """
+    if isinstance(file.spec, noun):
+        return file.spec
+    place = file.sources.value_place(("kind",))
+    wanted = next(name for name, each in KINDS.items() if each is noun)
+    raise InputError(f"{place}: kind: got {file.kind!r}; expected {wanted}")
+
+
+def load_spec_of(path: str | Path, noun: type[Noun]) -> Noun:
+    """The noun of the file at ``path``, which must be of that kind."""
+    return spec_of(load_spec(path), noun)
+
+
+def _with_includes(
+    document: Document, folder: Path, documents: list[Document], trail: tuple[str, ...]
+) -> Plain:
+    """The data of a file merged over that of the files it includes; all of them are listed."""
+    documents.append(document)
+    root = document.root
+    if not isinstance(root, dict):
+        fault = Fault(document.value_mark(()), (), f"got {shown(root)}; expected {_EXPECTED}")
+        raise InputError(fault.text(document.name))
+    for route, included in _included(root.get("include")):
+        path = folder / included
+        try:
+            resolved = str(path.resolve())
+            if resolved in trail or str(path) in trail:
+                raise InputError("includes itself; expected files that do not include each other")
+            if len(documents) >= _MOST_INCLUDES:
+                raise InputError(f"more than {_MOST_INCLUDES} files are included")
+            text = read_text(path, expected="a YAML file to include")
+        except (InputError, OSError, ValueError) as error:
+            fault = Fault(document.value_mark(route), route, str(error))
+            raise InputError(fault.text(document.name)) from None
+        under = _with_includes(
+            parse_document(text, name=str(path)), path.parent, documents, (*trail, resolved)
+        )
+        root = merged(root, under)
+        assert isinstance(root, dict)
+    return root
+
+
+def _included(value: Plain) -> list[tuple[Route, str]]:
+    """The files that are included; what is no text is told by the envelope."""
+    if isinstance(value, str) and value.strip():
+        return [(("include",), value)]
+    if not isinstance(value, list):
+        return []
+    return [
+        (("include", at), one)
+        for at, one in enumerate(value)
+        if isinstance(one, str) and one.strip()
+    ]
+
+
+def _read_envelope(reader: Reader, root: Plain) -> Any:
+    assert isinstance(root, dict)
+    if "schema" in root and "kind" not in root:
+        reader.fault(("schema",), f"a profile, or another file of Headway's; expected {_EXPECTED}")
+        return None
+    found: dict[str, Any] = {}
+    known = [*_ENVELOPE, "spec"]
+    _tell_strange_keys(reader, root, known)
+    for key, kind in _ENVELOPE.items():
+        if key in root:
+            found[key] = kind.read(reader, (key,), root[key])
+        elif key != "include":
+            reader.fault((key,), f"missing; expected {kind.words}")
+            found[key] = FAULTY
+    if found["kind"] is FAULTY:
+        return None
+    spec_kind = Nested(KINDS[found["kind"]])
+    if "spec" not in root:
+        reader.fault(("spec",), f"missing; expected {spec_kind.words}")
+        return None
+    spec = spec_kind.read(reader, ("spec",), root["spec"])
+    return found["kind"], found["metadata"], spec
+
+
+def _tell_strange_keys(reader: Reader, root: dict[str, Plain], known: list[str]) -> None:
+    from difflib import get_close_matches
+
+    for key in root:
+        if key not in known:
+            close = get_close_matches(key, known, n=1, cutoff=0.5)
+            advice = (
+                f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+            )
+            reader.fault((key,), f"unknown key; {advice}", at_key=True)
