@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
 from headway.domain import Plan
-from headway.planner.emit import pyspark_snippet, spark_defaults, spark_submit
+from headway.planner.emit import (
+    airflow,
+    databricks,
+    dataproc,
+    emr,
+    kubernetes,
+    pipelines,
+    pyspark_snippet,
+    spark_defaults,
+    spark_submit,
+    tfvars,
+)
+from headway.planner.emit.submission import Submission
 
 
 class Render(Protocol):
-    """What every format offers: a plan and the version of Headway in, the text of a file out."""
+    """What a format of the plan alone offers: the plan in, the text of a file out."""
 
     def __call__(self, plan: Plan, *, version: str) -> str: ...
 
 
-#: Every output format, by the name that ``headway emit --format`` takes.
+class RenderFor(Protocol):
+    """What a platform's format offers: it knows what is submitted, too."""
+
+    def __call__(self, plan: Plan, *, version: str, submission: Submission) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One output format: how it is made, whether it holds comments, and what it is for."""
+
+    render: RenderFor
+    has_comments: bool
+    about: str
+
+
+def _of_plan_alone(render: Render) -> RenderFor:
+    def render_for(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+        return render(plan, version=version)
+
+    return render_for
+
+
+#: The formats that need nothing but the plan.
 FORMATS: Mapping[str, Render] = MappingProxyType(
     {
         "spark-defaults": spark_defaults.render,
@@ -25,4 +60,41 @@ FORMATS: Mapping[str, Render] = MappingProxyType(
     }
 )
 
-__all__ = ["FORMATS", "Render"]
+
+def _format(render: RenderFor, about: str, *, has_comments: bool = True) -> Format:
+    return Format(render=render, has_comments=has_comments, about=about)
+
+
+#: Every output format, by the name that ``headway emit --format`` takes.
+ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "spark-defaults": _format(
+            _of_plan_alone(spark_defaults.render), "spark-defaults.conf, a properties file"
+        ),
+        "spark-submit": _format(spark_submit.render_for, "a spark-submit command"),
+        "pyspark": _format(_of_plan_alone(pyspark_snippet.render), "Python to paste into the job"),
+        "kubeflow": _format(
+            kubernetes.render_kubeflow, "SparkApplication v1beta2 of kubeflow's operator"
+        ),
+        "spark-operator": _format(
+            kubernetes.render_apache, "SparkApplication v1 of the Apache Spark operator"
+        ),
+        "databricks": _format(databricks.render, "a Databricks bundle"),
+        "emr": _format(emr.render_ec2, "EMR on EC2: configurations", has_comments=False),
+        "emr-eks": _format(emr.render_eks, "EMR on EKS: a job run", has_comments=False),
+        "emr-serverless": _format(
+            emr.render_serverless, "EMR Serverless: a job run", has_comments=False
+        ),
+        "dataproc": _format(dataproc.render_job, "a gcloud command for a Dataproc cluster"),
+        "dataproc-serverless": _format(
+            dataproc.render_serverless, "the body of a Dataproc batch", has_comments=False
+        ),
+        "airflow": _format(airflow.render, "keyword arguments of SparkSubmitOperator"),
+        "declarative-pipelines": _format(
+            pipelines.render, "spark-pipeline.yml, Spark 4.1 or later"
+        ),
+        "tfvars": _format(tfvars.render, "Terraform variables", has_comments=False),
+    }
+)
+
+__all__ = ["ALL_FORMATS", "FORMATS", "Format", "Render", "RenderFor", "Submission"]

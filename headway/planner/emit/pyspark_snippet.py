@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from headway.domain import Plan
-from headway.planner.emit.wording import header_lines, one_line, reasons
+from headway.planner.emit.wording import header_lines, one_line, python_literal, reasons
 
 # In client mode the driver's JVM is up before the application's first line: these come too late.
 _DRIVER_SIDE = ("spark.driver.", "spark.master", "spark.submit.")
@@ -72,7 +70,7 @@ def render(plan: Plan, *, version: str) -> str:
     if not limits:
         lines.append("# No rate limit is planned: remove one that the reader has.")
     trigger = plan.query_options["trigger"]
-    lines += ["", *_comment(why.get("trigger")), f"TRIGGER = {_literal(trigger)}"]
+    lines += ["", *_comment(why.get("trigger")), f"TRIGGER = {python_literal(trigger)}"]
     return "\n".join(lines) + "\n" + _BODY
 
 
@@ -86,14 +84,9 @@ def _dictionary(name: str, entries: dict[str, str], why: dict[str, str]) -> list
     lines = [f"{name} = {{"]
     for key, value in entries.items():
         lines += [f"    {comment}" for comment in _comment(why.get(key))]
-        lines.append(f"    {_literal(key)}: {_literal(value)},")
+        lines.append(f"    {python_literal(key)}: {python_literal(value)},")
     return [*lines, "}"]
 
 
 def _comment(reason: str | None) -> list[str]:
     return [] if reason is None else [f"# {reason}"]
-
-
-def _literal(text: str) -> str:
-    # JSON's escapes are Python's too, apart from surrogate pairs, which ensure_ascii would make.
-    return json.dumps(text, ensure_ascii=False)

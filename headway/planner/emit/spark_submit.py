@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from headway.domain import Plan
+from headway.planner.emit.submission import Submission
 from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 
 
@@ -20,15 +21,21 @@ def render(plan: Plan, *, version: str) -> str:
     version : str
         The Headway that made it.
     """
+    return render_for(plan, version=version, submission=Submission())
+
+
+def render_for(plan: Plan, *, version: str, submission: Submission) -> str:
+    """As `render`, with the application that is submitted."""
     why = reasons(plan)
     comments = [
         *header_lines(plan, version=version),
         *query_option_lines(plan),
         *(f"{key}: {why[key]}" for key in plan.spark_conf if key in why),
     ]
+    application = shlex.join([submission.main or "app.py", *submission.arguments])
     command = [
         "spark-submit",
         *(f"  --conf {shlex.quote(f'{key}={value}')}" for key, value in plan.spark_conf.items()),
-        "  app.py",
+        f"  {application}",
     ]
     return "".join(f"# {line}\n" for line in comments) + " \\\n".join(command) + "\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from headway.domain import Applies, LatencyDistribution, Metric, Plan
 from headway.sparkconf import knob_named
 from headway.units import format_duration, format_rate
@@ -89,6 +91,18 @@ def one_line(text: str) -> str:
     'two lines'
     """
     return "".join(char if char.isprintable() else " " for char in text)
+
+
+def python_literal(text: str) -> str:
+    """A text as Python writes it, in double quotes.
+
+    Examples
+    --------
+    >>> python_literal('say "yes"')
+    '"say \\\\"yes\\\\""'
+    """
+    # JSON's escapes are Python's too, apart from surrogate pairs, which ensure_ascii would make.
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _predicted(plan: Plan) -> str:

@@ -1,0 +1,88 @@
+"""A plan as a job of a Databricks bundle."""
+
+from __future__ import annotations
+
+from headway.domain import Plan
+from headway.errors import InputError
+from headway.planner.emit.submission import Submission, is_executor_size
+from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.planner.emit.yaml_lines import Tree, yaml_document
+
+# Long-term releases that carry a Spark version.
+_RUNTIMES = {
+    (3, 5): "15.4.x-scala2.12",
+    (4, 0): "17.3.x-scala2.13",
+    (4, 1): "18.0.x-scala2.13",
+}
+
+
+def cluster_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:
+    """The fields of ``new_cluster`` that a plan decides.
+
+    Databricks runs one executor per worker and sizes it itself: workers and their type stand for
+    the executors' settings.
+    """
+    decided: dict[str, Tree] = {}
+    if "spark.executor.instances" in plan.spark_conf:
+        decided["num_workers"] = plan.nodes
+    if submission.node_type is not None:
+        decided["node_type_id"] = submission.node_type
+    decided["spark_conf"] = {
+        key: value
+        for key, value in plan.spark_conf.items()
+        if not is_executor_size(key) and not key.startswith("spark.dynamicAllocation.")
+    }
+    return decided
+
+
+def render(plan: Plan, *, version: str, submission: Submission) -> str:
+    """The text of a bundle with one continuous job.
+
+    Raises
+    ------
+    InputError
+        If no node type is given, or no runtime is known for the Spark version.
+    """
+    if submission.node_type is None:
+        raise InputError("databricks: no node type; give --node-type, e.g. m6i.xlarge")
+    runtime = submission.runtime or _RUNTIMES.get(submission.release)
+    if runtime is None:
+        raise InputError(
+            f"databricks: no runtime known for Spark {submission.spark_version}; "
+            "give --runtime, e.g. 17.3.x-scala2.13"
+        )
+    decided = cluster_tree(plan, submission)
+    cluster: dict[str, Tree] = {
+        "spark_version": runtime,
+        "node_type_id": submission.node_type,
+        "num_workers": plan.nodes,
+        "spark_conf": decided["spark_conf"],
+    }
+    python_task: dict[str, Tree] = {"python_file": submission.main or "./app.py"}
+    if submission.arguments:
+        python_task["parameters"] = list(submission.arguments)
+    job: dict[str, Tree] = {
+        "name": submission.name,
+        "continuous": {"pause_status": "UNPAUSED"},
+        "job_clusters": [{"job_cluster_key": "main", "new_cluster": cluster}],
+        "tasks": [
+            {
+                "task_key": submission.identifier,
+                "job_cluster_key": "main",
+                "spark_python_task": python_task,
+            }
+        ],
+    }
+    tree: dict[str, Tree] = {
+        "bundle": {"name": submission.slug},
+        "resources": {"jobs": {submission.identifier: job}},
+    }
+    why = reasons(plan)
+    comments = {key: why[key] for key in decided["spark_conf"] if key in why}  # type: ignore[union-attr]
+    executors = plan.configuration.executors
+    comments["num_workers"] = (
+        f"one executor per worker; the plan has {executors} executors of "
+        f"{plan.configuration.cores_per_executor} cores on {plan.nodes} nodes"
+    )
+    header = [*header_lines(plan, version=version), *query_option_lines(plan)]
+    return yaml_document(tree, header=header, comments=comments)

@@ -1,0 +1,84 @@
+"""A plan for Dataproc: a job on a cluster, or a serverless batch."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from headway.domain import Plan
+from headway.errors import InputError
+from headway.planner.emit.submission import Submission
+from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+
+_SERVERLESS_CORES = (4, 8, 16)
+_DELIMITERS = "#|;@~!+"
+
+
+def render_job(plan: Plan, *, version: str, submission: Submission) -> str:
+    """A ``gcloud`` command that submits the job to a cluster."""
+    why = reasons(plan)
+    comments = [
+        *header_lines(plan, version=version),
+        *query_option_lines(plan),
+        *(f"{key}: {why[key]}" for key in plan.spark_conf if key in why),
+    ]
+    command = [
+        f"gcloud dataproc jobs submit pyspark {shlex.quote(submission.main or 'gs://BUCKET/app.py')}",
+        "  --cluster=CLUSTER",
+        "  --region=REGION",
+        f"  --properties={shlex.quote(properties_flag(dict(plan.spark_conf)))}",
+    ]
+    if submission.arguments:
+        command.append(f"  -- {shlex.join(submission.arguments)}")
+    return "".join(f"# {line}\n" for line in comments) + " \\\n".join(command) + "\n"
+
+
+def render_serverless(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+    """The body of a serverless batch; JSON has no comments.
+
+    Raises
+    ------
+    InputError
+        If executors have a number of cores that there is not.
+    """
+    cores = plan.configuration.cores_per_executor
+    if cores not in _SERVERLESS_CORES:
+        raise InputError(
+            f"dataproc-serverless: no executors of {cores} cores; expected 4, 8 or 16: "
+            "plan with --cores"
+        )
+    body = {
+        "pysparkBatch": {
+            "mainPythonFileUri": submission.main or "gs://BUCKET/app.py",
+            **({"args": list(submission.arguments)} if submission.arguments else {}),
+        },
+        "runtimeConfig": {
+            **({"version": submission.runtime} if submission.runtime else {}),
+            "properties": dict(plan.spark_conf),
+        },
+    }
+    return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+
+
+def properties_flag(conf: dict[str, str]) -> str:
+    """The value of ``--properties``, with a delimiter of its own where a value holds a comma.
+
+    Raises
+    ------
+    InputError
+        If no delimiter is left.
+
+    Examples
+    --------
+    >>> properties_flag({"a": "1", "b": "2"}), properties_flag({"a": "1,2", "b": "3"})
+    ('a=1,b=2', '^#^a=1,2#b=3')
+    """
+    pairs = [f"{key}={value}" for key, value in conf.items()]
+    if not any("," in pair for pair in pairs) and not "".join(pairs).startswith("^"):
+        return ",".join(pairs)
+    for delimiter in _DELIMITERS:
+        if not any(delimiter in pair for pair in pairs):
+            return f"^{delimiter}^{delimiter.join(pairs)}"
+    raise InputError(
+        f"dataproc: the values hold commas and all of {_DELIMITERS}; use a properties file"
+    )

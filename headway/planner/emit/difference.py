@@ -1,0 +1,119 @@
+"""A plan against the settings of today: what differs, what must be set, and both merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headway.domain import Plan
+from headway.errors import InputError
+from headway.planner.emit.wording import header_lines, one_line, reasons
+from headway.sparkconf import render_properties
+from headway.units import parse_size_bytes
+
+_SIZES = (".memory", ".memoryOverhead")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a plan changes of today's settings.
+
+    ``added``, ``changed`` and ``same`` are keys of the plan, in its order.
+    """
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    same: tuple[str, ...]
+
+
+def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Difference:
+    """Compare configurations, whatever the spelling: ``8g`` is ``8192m``.
+
+    Examples
+    --------
+    >>> current = {"spark.executor.memory": "8192m", "spark.executor.cores": "2"}
+    >>> difference(current, {"spark.executor.memory": "8g", "spark.executor.cores": "4"})
+    Difference(added=(), changed=('spark.executor.cores',), same=('spark.executor.memory',))
+    """
+    added = tuple(key for key in planned if key not in current)
+    same = tuple(
+        key for key, value in planned.items() if key in current and _equal(key, current[key], value)
+    )
+    changed = tuple(key for key in planned if key in current and key not in same)
+    return Difference(added=added, changed=changed, same=same)
+
+
+def only_what_differs(
+    plan: Plan, current: Mapping[str, str], current_options: Mapping[str, str]
+) -> Plan:
+    """The plan without the settings that already are as planned.
+
+    Query options that the current settings do not tell stay in.
+    """
+    conf = difference(current, plan.spark_conf)
+    options = difference(current_options, plan.query_options)
+    return replace(
+        plan,
+        spark_conf={key: v for key, v in plan.spark_conf.items() if key not in conf.same},
+        query_options={key: v for key, v in plan.query_options.items() if key not in options.same},
+    )
+
+
+def must_set_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
+    """The properties file of what must be set beside the current file, nothing else."""
+    changed = only_what_differs(plan, current, {})
+    return render_properties(
+        changed.spark_conf,
+        header=["What must be set; all else is as planned already.", f"headway {version}"],
+        comments=_comments(plan, current),
+    )
+
+
+def merged_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
+    """The properties file of the current settings with the plan's over them."""
+    merged = {**current, **plan.spark_conf}
+    return render_properties(
+        merged,
+        header=["The current settings with the plan's over them.", f"headway {version}"],
+        comments=_comments(plan, current),
+    )
+
+
+def reasons_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
+    """For people: each setting, what happens to it, and why."""
+    found = difference(current, plan.spark_conf)
+    why = reasons(plan)
+    lines = [*header_lines(plan, version=version), ""]
+    for key, value in plan.spark_conf.items():
+        if key in found.added:
+            what = f"set to {value}; not set before"
+        elif key in found.changed:
+            what = f"{current[key]} -> {value}"
+        else:
+            what = f"stays {current[key]}"
+        lines.append(f"{key}: {what}" + (f" ({why[key]})" if key in why else ""))
+    for key, value in plan.query_options.items():
+        lines.append(f"{key}: {value}, in the query" + (f" ({why[key]})" if key in why else ""))
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def _comments(plan: Plan, current: Mapping[str, str]) -> dict[str, str]:
+    why = reasons(plan)
+    comments = {}
+    for key in difference(current, plan.spark_conf).changed:
+        comments[key] = one_line(f"was {current[key]} in the current settings")
+    return {**why, **comments}
+
+
+def _equal(key: str, before: str, after: str) -> bool:
+    before, after = before.strip(), after.strip()
+    if before == after:
+        return True
+    if key.endswith(_SIZES):
+        try:
+            # A bare number of these keys is MiB.
+            sizes = [f"{text}m" if text.isdecimal() else text for text in (before, after)]
+            return parse_size_bytes(sizes[0]) == parse_size_bytes(sizes[1])
+        except InputError:
+            return False
+    return before.lower() == after.lower() and after.lower() in ("true", "false")

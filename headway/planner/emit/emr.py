@@ -1,0 +1,140 @@
+"""A plan for EMR: on EC2, on EKS, Serverless. JSON has no comments: reasons are told beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from typing import Any
+
+from headway.domain import Plan
+from headway.errors import InputError
+from headway.planner.emit.submission import (
+    Submission,
+    conf_arguments,
+    executor_conf,
+    other_conf,
+)
+from headway.units import parse_size_bytes, spark_memory_text
+
+_MAIN = "s3://BUCKET/app.py"
+# vCPU of a worker -> memory in GB that it may have.
+_WORKERS_GB = {
+    1: tuple(range(2, 9)),
+    2: tuple(range(4, 17)),
+    4: tuple(range(8, 31)),
+    8: tuple(range(16, 61, 4)),
+    16: tuple(range(32, 121, 8)),
+    32: (60, 120, 244),
+}
+_LEAST_OVERHEAD_MB = 384
+
+
+def render_ec2(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+    """The configuration of a cluster, ``aws emr create-cluster --configurations``."""
+    return _json([{"Classification": "spark-defaults", "Properties": dict(plan.spark_conf)}])
+
+
+def render_eks(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+    """The part of ``aws emr-containers start-job-run`` that a plan decides."""
+    driver: dict[str, Any] = {
+        "entryPoint": submission.main or _MAIN,
+        "sparkSubmitParameters": shlex.join(conf_arguments(executor_conf(plan))),
+    }
+    if submission.arguments:
+        driver["entryPointArguments"] = list(submission.arguments)
+    return _json(
+        {
+            "name": submission.slug,
+            **({"releaseLabel": submission.runtime} if submission.runtime else {}),
+            "jobDriver": {"sparkSubmitJobDriver": driver},
+            "configurationOverrides": _overrides(plan),
+        }
+    )
+
+
+def render_serverless(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+    """The part of ``aws emr-serverless start-job-run`` that a plan decides.
+
+    Raises
+    ------
+    InputError
+        If there is no worker of the plan's size.
+    """
+    sizes = _worker_conf(plan)
+    driver: dict[str, Any] = {
+        "entryPoint": submission.main or _MAIN,
+        "sparkSubmitParameters": shlex.join(conf_arguments(sizes)),
+    }
+    if submission.arguments:
+        driver["entryPointArguments"] = list(submission.arguments)
+    return _json(
+        {
+            "name": submission.slug,
+            "mode": "STREAMING",
+            "jobDriver": {"sparkSubmit": driver},
+            "configurationOverrides": _overrides(plan),
+        }
+    )
+
+
+def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
+    """The heap that fills the smallest worker of EMR Serverless which holds the heap asked for.
+
+    Parameters
+    ----------
+    cores : int
+        vCPU of the worker.
+    heap_bytes : int
+        Least heap. [bytes]
+
+    Raises
+    ------
+    InputError
+        If there is no such worker.
+
+    Examples
+    --------
+    >>> worker_heap_bytes(4, 8 * 2**30) // 2**20, worker_heap_bytes(1, 2**29) // 2**20
+    (8378, 1664)
+    """
+    if cores not in _WORKERS_GB:
+        raise InputError(
+            f"emr-serverless: no worker of {cores} vCPU; expected executors of "
+            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with --cores"
+        )
+    mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
+    overhead = parse_size_bytes(f"{_LEAST_OVERHEAD_MB}m")
+    for memory_gb in _WORKERS_GB[cores]:
+        worker_bytes = memory_gb * gigabyte
+        fills = min(worker_bytes - overhead, math.floor(worker_bytes / 1.1))
+        if fills >= heap_bytes:
+            return fills // mebibyte * mebibyte
+    raise InputError(
+        f"emr-serverless: a worker of {cores} vCPU has at most {_WORKERS_GB[cores][-1]} GB, too "
+        f"little for a heap of {spark_memory_text(heap_bytes)} and its overhead: "
+        "plan with more --cores"
+    )
+
+
+def _worker_conf(plan: Plan) -> dict[str, str]:
+    sizes = executor_conf(plan)
+    memory = sizes.get("spark.executor.memory")
+    cores = int(sizes.get("spark.executor.cores", plan.configuration.cores_per_executor))
+    if memory is None:
+        worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
+        return sizes
+    heap = worker_heap_bytes(cores, parse_size_bytes(memory))
+    return {**sizes, "spark.executor.memory": spark_memory_text(heap)}
+
+
+def _overrides(plan: Plan) -> dict[str, Any]:
+    return {
+        "applicationConfiguration": [
+            {"classification": "spark-defaults", "properties": other_conf(plan)}
+        ]
+    }
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

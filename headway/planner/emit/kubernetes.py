@@ -1,0 +1,93 @@
+"""A plan as a ``SparkApplication`` of either Kubernetes operator."""
+
+from __future__ import annotations
+
+from headway.domain import Plan
+from headway.planner.emit.submission import Submission, is_executor_size
+from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.planner.emit.yaml_lines import Tree, yaml_document
+
+_MAIN = "local:///opt/app/app.py"
+
+
+def kubeflow_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
+    """The fields of ``sparkoperator.k8s.io/v1beta2`` that a plan decides, by their place."""
+    conf = plan.spark_conf
+    executor: dict[str, Tree] = {}
+    if "spark.executor.instances" in conf:
+        executor["instances"] = int(conf["spark.executor.instances"])
+    if "spark.executor.cores" in conf:
+        executor["cores"] = int(conf["spark.executor.cores"])
+    if "spark.executor.memory" in conf:
+        executor["memory"] = conf["spark.executor.memory"]
+    if "spark.executor.memoryOverhead" in conf:
+        executor["memoryOverhead"] = conf["spark.executor.memoryOverhead"]
+    others: dict[str, Tree] = {
+        key: value for key, value in conf.items() if not is_executor_size(key)
+    }
+    return {"spec": {"sparkConf": others, "executor": executor}}
+
+
+def apache_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
+    """The fields of ``spark.apache.org/v1`` that a plan decides: all are configuration."""
+    return {"spec": {"sparkConf": dict(plan.spark_conf)}}
+
+
+def render_kubeflow(plan: Plan, *, version: str, submission: Submission) -> str:
+    """The manifest for the operator of kubeflow, ``v1beta2``."""
+    decided = kubeflow_tree(plan, submission)["spec"]
+    assert isinstance(decided, dict)
+    driver: dict[str, Tree] = {"cores": 1, "memory": "2g"}
+    if submission.service_account is not None:
+        driver["serviceAccount"] = submission.service_account
+    spec: dict[str, Tree] = {
+        "type": "Python",
+        "pythonVersion": "3",
+        "mode": "cluster",
+        "image": submission.image or f"docker.io/apache/spark:{submission.full_version}-python3",
+        "sparkVersion": submission.full_version,
+        "mainApplicationFile": submission.main or _MAIN,
+        **({"arguments": list(submission.arguments)} if submission.arguments else {}),
+        "restartPolicy": {"type": "Always"},
+        "sparkConf": decided["sparkConf"],
+        "driver": driver,
+        "executor": decided["executor"],
+    }
+    return _manifest(plan, "sparkoperator.k8s.io/v1beta2", spec, version, submission)
+
+
+def render_apache(plan: Plan, *, version: str, submission: Submission) -> str:
+    """The manifest for the operator of the Apache Spark project, ``v1``."""
+    conf: dict[str, Tree] = dict(plan.spark_conf)
+    conf["spark.kubernetes.container.image"] = (
+        submission.image or f"apache/spark:{submission.full_version}-python3"
+    )
+    if submission.service_account is not None:
+        conf["spark.kubernetes.authenticate.driver.serviceAccountName"] = submission.service_account
+    spec: dict[str, Tree] = {
+        "pyFiles": submission.main or _MAIN,
+        **({"driverArgs": list(submission.arguments)} if submission.arguments else {}),
+        "sparkConf": conf,
+        "runtimeVersions": {"sparkVersion": submission.full_version},
+    }
+    return _manifest(plan, "spark.apache.org/v1", spec, version, submission)
+
+
+def _manifest(
+    plan: Plan, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
+) -> str:
+    metadata: dict[str, Tree] = {"name": submission.slug}
+    if submission.namespace is not None:
+        metadata["namespace"] = submission.namespace
+    tree: dict[str, Tree] = {
+        "apiVersion": api_version,
+        "kind": "SparkApplication",
+        "metadata": metadata,
+        "spec": spec,
+    }
+    why = reasons(plan)
+    comments = dict(why)
+    if "spark.executor.instances" in why:
+        comments["instances"] = why["spark.executor.instances"]
+    header = [*header_lines(plan, version=version), *query_option_lines(plan)]
+    return yaml_document(tree, header=header, comments=comments)

@@ -1,0 +1,118 @@
+"""A plan put into a file that is there: a SparkApplication of either operator, or a bundle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.domain import Plan
+from headway.errors import InputError
+from headway.planner.emit.databricks import cluster_tree
+from headway.planner.emit.kubernetes import apache_tree, kubeflow_tree
+from headway.planner.emit.submission import Submission, is_executor_size
+from headway.planner.emit.yaml_lines import Tree
+from headway.planner.emit.yaml_patch import Step, documents_of, patched, value_at
+
+_EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"
+
+
+def patch(text: str, plan: Plan, *, name: str, submission: Submission, job: str | None) -> str:
+    """The text of a file with the plan in it, and all else as it was.
+
+    Parameters
+    ----------
+    text : str
+        The file: manifests (several documents may stand in it) or a bundle.
+    plan : Plan
+        The plan.
+    name : str
+        What messages call the file.
+    submission : Submission
+        For the node type of a bundle, if it is to change.
+    job : str or None
+        The job's name, where the file holds several.
+
+    Raises
+    ------
+    InputError
+        If the file is not YAML, holds nothing that a plan can be put into, or several such.
+    """
+    places = [
+        place for node in documents_of(text, name) for place in _places(node, plan, submission)
+    ]
+    if job is not None:
+        named = [place for place in places if place[0] == job]
+        if not named:
+            known = ", ".join(dict.fromkeys(label for label, _, _ in places)) or "none"
+            raise InputError(f"{name}: no job {job!r}; expected one of: {known}")
+        places = named
+    if not places:
+        raise InputError(f"{name}: nothing to put a plan into; {_EXPECTED}")
+    if len(places) > 1:
+        labels = ", ".join(label for label, _, _ in places)
+        raise InputError(f"{name}: several jobs, {labels}; name one with --job")
+    _, node, changes = places[0]
+    return patched(text, node, changes, name)
+
+
+def _places(
+    node: Any, plan: Plan, submission: Submission
+) -> list[tuple[str, Any, dict[str, Tree]]]:
+    """What in a document can hold a plan: its name, its node, and what to change below it."""
+    api = _text_at(node, ("apiVersion",)) or ""
+    if _text_at(node, ("kind",)) == "SparkApplication":
+        label = _text_at(node, ("metadata", "name")) or "unnamed"
+        if api.startswith("sparkoperator.k8s.io/"):
+            return [(label, node, _kubeflow_changes(node, plan, submission))]
+        if api.startswith("spark.apache.org/"):
+            return [(label, node, apache_tree(plan, submission))]
+    return [
+        (label, cluster, cluster_tree(plan, submission))
+        for label, cluster in _bundle_clusters(node)
+    ]
+
+
+def _kubeflow_changes(node: Any, plan: Plan, submission: Submission) -> dict[str, Tree]:
+    """Sizes go where the file has them: the operator puts its own fields over ``sparkConf``."""
+    changes = kubeflow_tree(plan, submission)
+    conf = value_at(node, ("spec", "sparkConf"))
+    doubled = {
+        key: value
+        for key, value in plan.spark_conf.items()
+        if is_executor_size(key) and conf is not None and value_at(conf, (key,)) is not None
+    }
+    spec = changes["spec"]
+    assert isinstance(spec, dict)
+    spec["sparkConf"] = {**spec["sparkConf"], **doubled}
+    has_dynamic = _text_at(node, ("spec", "dynamicAllocation", "enabled"))
+    if has_dynamic is not None and plan.spark_conf.get("spark.dynamicAllocation.enabled"):
+        spec["dynamicAllocation"] = {"enabled": False}
+    return changes
+
+
+def _bundle_clusters(node: Any) -> list[tuple[str, Any]]:
+    """The clusters of the jobs of a bundle that it describes itself."""
+    found = []
+    for job, body in _items(value_at(node, ("resources", "jobs"))):
+        for key in ("job_clusters", "tasks"):
+            listed = value_at(body, (key,))
+            for at in range(len(listed.value) if listed is not None else 0):
+                route: tuple[Step, ...] = (key, at, "new_cluster")
+                cluster = value_at(body, route)
+                if cluster is not None:
+                    found.append((job, cluster))
+    return found
+
+
+def _items(node: Any) -> list[tuple[str, Any]]:
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    return [(str(key.value), value) for key, value in node.value]
+
+
+def _text_at(node: Any, route: tuple[Step, ...]) -> str | None:
+    import yaml
+
+    found = value_at(node, route)
+    return found.value if isinstance(found, yaml.ScalarNode) else None

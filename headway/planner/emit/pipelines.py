@@ -1,0 +1,52 @@
+"""A plan as the specification of a Spark Declarative Pipeline."""
+
+from __future__ import annotations
+
+import shlex
+
+from headway.domain import Plan
+from headway.errors import InputError
+from headway.planner.emit.submission import Submission, conf_arguments, executor_conf
+from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.planner.emit.yaml_lines import Tree, yaml_document
+
+_SINCE = (4, 1)
+
+
+def render(plan: Plan, *, version: str, submission: Submission) -> str:
+    """The text of ``spark-pipeline.yml``; sizes of executors stand in a comment, as flags.
+
+    Raises
+    ------
+    InputError
+        If the Spark version has no pipelines.
+    """
+    if submission.release < _SINCE:
+        raise InputError(
+            f"declarative-pipelines: Spark {submission.spark_version} has none; "
+            "expected 4.1 or later, give --spark-version"
+        )
+    sizes = executor_conf(plan)
+    others: dict[str, Tree] = {
+        key: value
+        for key, value in plan.spark_conf.items()
+        if key not in sizes and not key.startswith("spark.dynamicAllocation.")
+    }
+    fixed = {
+        key: value
+        for key, value in plan.spark_conf.items()
+        if key in sizes or key.startswith("spark.dynamicAllocation.")
+    }
+    tree: dict[str, Tree] = {
+        "name": submission.name,
+        "storage": "file:///path/to/pipeline-storage",
+        "configuration": others,
+        "libraries": [{"glob": {"include": "transformations/**"}}],
+    }
+    header = [
+        *header_lines(plan, version=version),
+        *query_option_lines(plan),
+        "Sizes belong to the session:",
+        f"  spark-pipelines run {shlex.join(conf_arguments(fixed))}",
+    ]
+    return yaml_document(tree, header=header, comments=reasons(plan))

@@ -1,0 +1,117 @@
+"""What is submitted beside the plan: names that the platforms' files need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.domain import Plan
+from headway.errors import InputError
+
+OLDEST_RELEASE = (3, 5)
+_NEWEST_MAJOR = 4
+_DEFAULT_VERSION = "4.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """An application as its platform knows it; what is None takes the platform's usual form.
+
+    Parameters
+    ----------
+    name : str
+        The job's name.
+    main : str or None
+        The application's file.
+    arguments : tuple of str
+        Its arguments.
+    spark_version : str
+        Spark that will run it, e.g. ``4.0.1``.
+    image, namespace, service_account : str or None
+        For Kubernetes.
+    runtime : str or None
+        The platform's release, e.g. ``17.3.x-scala2.13`` or ``emr-7.10.0``.
+    node_type : str or None
+        Node type as the platform calls it.
+
+    Examples
+    --------
+    >>> Submission(name="Orders (EU)").slug
+    'orders-eu'
+    """
+
+    name: str = "app"
+    main: str | None = None
+    arguments: tuple[str, ...] = ()
+    spark_version: str = _DEFAULT_VERSION
+    image: str | None = None
+    namespace: str | None = None
+    service_account: str | None = None
+    runtime: str | None = None
+    node_type: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The name as Kubernetes takes names: lower case letters, digits, hyphens."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:63].rstrip("-") or "app"
+
+    @property
+    def identifier(self) -> str:
+        """The name as programming languages take names."""
+        text = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_") or "app"
+        return f"job_{text}" if text[0].isdigit() else text
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """Major and minor version of Spark.
+
+        Raises
+        ------
+        InputError
+            If the version is none that Headway writes for.
+        """
+        match = re.match(r"(\d+)\.(\d+)(?:\.|$)", self.spark_version)
+        found = None if match is None else (int(match[1]), int(match[2]))
+        if found is None or found < OLDEST_RELEASE or found[0] > _NEWEST_MAJOR:
+            raise InputError(
+                f"Spark {self.spark_version}: expected a version from 3.5 to 4.x, e.g. 4.0.1"
+            )
+        return found
+
+    @property
+    def full_version(self) -> str:
+        """The version with three numbers, without a vendor's suffix."""
+        match = re.match(r"\d+\.\d+\.\d+", self.spark_version)
+        return match[0] if match else "{}.{}.0".format(*self.release)
+
+
+def executor_conf(plan: Plan) -> dict[str, str]:
+    """The settings that size executors."""
+    return {key: value for key, value in plan.spark_conf.items() if is_executor_size(key)}
+
+
+def other_conf(plan: Plan) -> dict[str, str]:
+    """The settings that do not size executors."""
+    return {key: value for key, value in plan.spark_conf.items() if not is_executor_size(key)}
+
+
+def is_executor_size(key: str) -> bool:
+    """Whether a key says how many executors there are, or how large one is.
+
+    Examples
+    --------
+    >>> is_executor_size("spark.executor.memory"), is_executor_size("spark.sql.shuffle.partitions")
+    (True, False)
+    """
+    return key in (
+        "spark.executor.instances",
+        "spark.executor.cores",
+        "spark.executor.memory",
+        "spark.executor.memoryOverhead",
+    )
+
+
+def conf_arguments(conf: Mapping[str, str]) -> list[str]:
+    """``--conf`` and its value for each key, for lists of arguments."""
+    return [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]

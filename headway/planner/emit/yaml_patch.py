@@ -1,0 +1,213 @@
+"""Change values in a YAML file and nothing else: every other byte stays as it was.
+
+The file is composed once for the places of its nodes; texts are then put in at those places, so
+that comments, order, quotes and indentation are kept because they are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from headway.errors import InputError
+from headway.planner.emit.yaml_lines import Tree, yaml_key, yaml_scalar
+
+Step: TypeAlias = "str | int"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Put ``text`` in place of what stands from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+
+
+def documents_of(text: str, name: str) -> list[Any]:
+    """The nodes of each document in a file.
+
+    Raises
+    ------
+    InputError
+        If the text is not YAML.
+    """
+    import yaml
+
+    try:
+        # The loader in Python, whose marks count characters.
+        return [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = "1:1" if mark is None else f"{mark.line + 1}:{mark.column + 1}"
+        raise InputError(f"{name}:{where}: not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"{name}:1:1: not YAML that can be patched: {error}"[:300]) from None
+
+
+def value_at(node: Any, route: Iterable[Step]) -> Any:
+    """The node at a route; None where there is none."""
+    import yaml
+
+    for step in route:
+        if isinstance(step, int) and isinstance(node, yaml.SequenceNode):
+            node = node.value[step] if step < len(node.value) else None
+        elif isinstance(node, yaml.MappingNode):
+            node = next((value for key, value in node.value if key.value == step), None)
+        else:
+            return None
+    return node
+
+
+def patched(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> str:
+    """The text with ``changes`` made below ``node``, a mapping of it.
+
+    Raises
+    ------
+    InputError
+        If a value stands behind an alias, whose change would reach other places.
+
+    Examples
+    --------
+    >>> text = "spec: # sizes\\n  cores: 2   # was 1\\n  image: 'a'\\n"
+    >>> root = documents_of(text, "a.yaml")[0]
+    >>> print(patched(text, root, {"spec": {"cores": 4, "memory": "8g"}}, "a.yaml"), end="")
+    spec: # sizes
+      cores: 4   # was 1
+      image: 'a'
+      memory: "8g"
+    """
+    edits = list(_edits(text, node, changes, name))
+    for edit in sorted(edits, key=lambda one: (one.start, one.end), reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        line = node.start_mark.line + 1
+        raise InputError(f"{name}:{line}:1: expected a mapping with {', '.join(changes)}")
+    missing: dict[str, Tree] = {}
+    for key, value in changes.items():
+        found = next((each for at, each in node.value if at.value == key), None)
+        if found is None:
+            missing[key] = value
+            continue
+        if _is_alias(text, node, found):
+            line = found.start_mark.line + 1
+            raise InputError(
+                f"{name}: {key} stands behind an alias of line {line}; "
+                "write the value out, then patch"
+            )
+        if isinstance(value, Mapping) and isinstance(found, yaml.MappingNode):
+            yield from _edits(text, found, value, name)
+        elif isinstance(value, str | int):
+            if not _says(found, value):
+                yield Edit(*_span(text, found), _lead(text, found) + yaml_scalar(value))
+        elif isinstance(value, Mapping) and found.value == "":
+            indent = " " * (_indent_of(node) + 2)
+            yield Edit(*_span(text, found), "\n" + _block(value, indent).rstrip("\n"))
+        else:
+            line = found.start_mark.line + 1
+            raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
+    if missing:
+        yield _insertion(text, node, missing)
+
+
+def _says(node: Any, value: str | int | bool) -> bool:
+    """Whether a scalar already says the value, so that its spelling can stay."""
+    import yaml
+
+    if not isinstance(node, yaml.ScalarNode):
+        return False
+    if isinstance(value, bool):
+        return node.tag.endswith(":bool") and node.value.lower() == str(value).lower()
+    if isinstance(value, int):
+        return node.tag.endswith(":int") and node.value == str(value)
+    return node.tag.endswith(":str") and node.value == value
+
+
+def _span(text: str, node: Any) -> tuple[int, int]:
+    start, end = node.start_mark.index, node.end_mark.index
+    # The end of a block scalar is where the next thing starts.
+    while end > start and text[end - 1] in " \n\r":
+        end -= 1
+    return start, end
+
+
+def _lead(text: str, node: Any) -> str:
+    """A blank where a missing value stands right behind its colon."""
+    start = node.start_mark.index
+    return " " if start and text[start - 1] == ":" else ""
+
+
+def _is_alias(text: str, parent: Any, child: Any) -> bool:
+    """Whether a node stands elsewhere than inside its parent."""
+    inside = parent.start_mark.index <= child.start_mark.index <= parent.end_mark.index
+    before = text[: child.start_mark.index].rstrip()
+    return not inside or bool(re.search(r"&[^\s]+$", before))
+
+
+def _indent_of(node: Any) -> int:
+    return int(node.value[0][0].start_mark.column) if node.value else 0
+
+
+def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
+    if node.flow_style:
+        close = text.rindex("}", node.start_mark.index, node.end_mark.index)
+        pairs = ", ".join(f"{yaml_key(key)}: {_flow(value)}" for key, value in missing.items())
+        empty = not text[node.start_mark.index + 1 : close].strip()
+        before = close
+        while before and text[before - 1] in " \n":
+            before -= 1
+        comma = "" if empty or text[before - 1] == "," else ", "
+        return Edit(before, before, f"{comma}{pairs}")
+    indent = " " * _indent_of(node)
+    at = _end_of(text, node)
+    block = _block(missing, indent)
+    if at == len(text) and text and not text.endswith("\n"):
+        return Edit(at, at, "\n" + block.rstrip("\n"))
+    return Edit(at, at, block)
+
+
+def _end_of(text: str, node: Any) -> int:
+    """The start of the line after the last value of a block mapping."""
+    import yaml
+
+    last = node
+    while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
+        item = last.value[-1]
+        last = item[1] if isinstance(item, tuple) else item
+        if last.start_mark.index < node.start_mark.index:
+            # An alias: its own place is told by the key before it.
+            last = item[0] if isinstance(item, tuple) else node.value[-1][0]
+            break
+    end = last.end_mark.index
+    if end and text[end - 1] == "\n":
+        return int(end)
+    newline = text.find("\n", end)
+    return len(text) if newline < 0 else newline + 1
+
+
+def _block(tree: Mapping[str, Tree], indent: str) -> str:
+    lines = []
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            lines.append(f"{indent}{yaml_key(key)}:\n{_block(value, indent + '  ')}")
+        else:
+            lines.append(f"{indent}{yaml_key(key)}: {_flow(value)}\n")
+    return "".join(lines)
+
+
+def _flow(value: Tree) -> str:
+    match value:
+        case Mapping():
+            pairs = ", ".join(f"{yaml_key(key)}: {_flow(one)}" for key, one in value.items())
+            return f"{{{pairs}}}"
+        case str() | int():
+            return yaml_scalar(value)
+    return f"[{', '.join(map(_flow, value))}]"
