@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.domain import Plan
+from headway.domain import Change, Plan
 from headway.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,23 +102,24 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
     from headway.api.settings import plan
     from headway.spec.declared import NOTE, is_declared
     from headway.spec.kinds.rates import peak_rate
-    from headway.spec.parts import cluster_of, node_cores
+    from headway.spec.parts import cluster_of, node_type_of
 
     cluster = cluster_of(job)
     asked = peak_rate(job.rate).high if rate_per_s is None else rate_per_s
     found = plan(
         profile,
         rate=asked,
-        target=job.target,
+        target=job.targets,
         max_nodes=50 if cluster is None else cluster.max_nodes,
-        node_cores=None if cluster is None else node_cores(cluster),
+        node_types=() if cluster is None else [node_type_of(cluster)],
         cores=None if cluster is None else cluster.cores_per_executor,
-        partitions=_pinned_partitions(profile, job),
+        partitions=job.pinned.shuffle_partitions,
         trigger=job.pinned.trigger_s,
         confidence=job.confidence,
+        checkpoint=job.checkpoint,
     )
     if cluster is not None and cluster.executor_memory_bytes is not None:
-        found = _with_memory(found, cluster.executor_memory_bytes)
+        found = _with_memory(found, profile, cluster.executor_memory_bytes)
     if is_declared(profile):
         found = replace(
             found,
@@ -128,28 +129,49 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
     return found
 
 
-def _pinned_partitions(profile: JobProfile, job: StreamingJob) -> int | None:
-    """Shuffle partitions that the plan must keep: as said, or as the checkpoint has them."""
-    if job.pinned.shuffle_partitions is not None:
-        return job.pinned.shuffle_partitions
-    if job.checkpoint == "existing" and profile.shape.stateful_operators:
-        return profile.pins.state_partitions or profile.baseline.shuffle_partitions
-    return None
+def submission_fields(planned: PlannedJob) -> dict[str, Any]:
+    """What a planned job's files say of its submission, by the fields of ``Submission``."""
+    from headway.spec.kinds import StreamingJob
+    from headway.spec.parts import cluster_of, node_of
+    from headway.spec.spec_file import spec_of
+
+    job = spec_of(planned.file, StreamingJob)
+    cluster = cluster_of(job)
+    fields = {
+        "name": planned.name,
+        "main": job.application.main,
+        "arguments": job.application.arguments or None,
+        "image": job.application.image,
+        "namespace": job.application.namespace,
+        "service_account": job.application.service_account,
+        "runtime": job.application.runtime,
+        "node_type": job.application.node_type or (cluster and node_of(cluster).name),
+        "spark_version": (cluster and cluster.spark_version)
+        or planned.profile.applications[-1].spark_version,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
 
 
-def _with_memory(plan: Plan, memory_bytes: int) -> Plan:
+def _with_memory(plan: Plan, profile: JobProfile, memory_bytes: int) -> Plan:
+    """The plan with the heap that the cluster's file says, as a change like any other."""
+    from headway.sparkconf import KNOBS
     from headway.units import spark_memory_text
 
-    key = "spark.executor.memory"
-    conf = {**plan.spark_conf, key: spark_memory_text(memory_bytes)}
-    ordered = dict(sorted(conf.items(), key=lambda item: _conf_order(item[0])))
-    return replace(plan, spark_conf=ordered)
-
-
-def _conf_order(key: str) -> tuple[int, str]:
-    order = ("instances", "cores", "memory")
-    last = key.rsplit(".", 1)[-1]
-    return (order.index(last) if key.startswith("spark.executor.") and last in order else 9, key)
+    knob = KNOBS["executor_memory"]
+    before, after = profile.applications[-1].executor_memory, spark_memory_text(memory_bytes)
+    conf = dict(plan.spark_conf)
+    if knob.key not in conf:
+        # Beside the other sizes, not behind all else.
+        place = list(conf).index(KNOBS["cores_per_executor"].key) + 1
+        items = list(conf.items())
+        conf = dict([*items[:place], (knob.key, after), *items[place:]])
+    others = tuple(change for change in plan.changes if change.setting != knob.label)
+    change = Change(setting=knob.label, before=before or "none", after=after, applies=knob.applies)
+    return replace(
+        plan,
+        spark_conf={**conf, knob.key: after},
+        changes=others if before == after else (*others, change),
+    )
 
 
 def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:

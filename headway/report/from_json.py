@@ -52,19 +52,35 @@ def load_plan(path: str | Path) -> Plan:
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise InputError(f"{path}: too large; {expected}")
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; {expected}") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; {expected}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: no text ({error}); {expected}") from None
+    return parse_plan(text, name=str(path))
+
+
+def parse_plan(text: str, *, name: str) -> Plan:
+    """A plan from the text of its JSON; messages call it ``name``.
+
+    Raises
+    ------
+    InputError
+        As `load_plan`.
+    """
+    expected = "expected a plan as 'headway plan --json' prints it"
+    try:
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: no JSON ({error}); {expected}") from None
+        raise InputError(f"{name}: no JSON ({error}); {expected}") from None
     if not isinstance(data, dict) or data.get("schema") != PLAN_SCHEMA:
-        raise InputError(f"{path}: no {PLAN_SCHEMA}; {expected}")
+        raise InputError(f"{name}: no {PLAN_SCHEMA}; {expected}")
     try:
         return plan_from_json(data)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{name}: {error}") from None
 
 
 def plan_from_json(data: Mapping[str, object]) -> Plan:

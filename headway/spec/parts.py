@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from headway.domain import ApplicationProfile, JobProfile
+from headway.domain import ApplicationProfile, JobProfile, NodeType
 from headway.errors import InputError
 from headway.spec.declared import declared_profile
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
@@ -88,6 +88,36 @@ def node_cores(cluster: Cluster) -> int:
             f"system has no room for an executor of {cluster.cores_per_executor or 1}"
         )
     return left
+
+
+def node_type_of(cluster: Cluster) -> NodeType:
+    """The node of a cluster as the planner takes it: what is left of it for Spark.
+
+    Raises
+    ------
+    InputError
+        If an executor of the size that the cluster says does not fit.
+    """
+    node, cores = node_of(cluster), node_cores(cluster)
+    executors = None
+    if cluster.cores_per_executor is not None and cluster.executor_memory_bytes is not None:
+        executors = executors_that_fit(
+            node,
+            cores_per_executor=cluster.cores_per_executor,
+            executor_memory_bytes=cluster.executor_memory_bytes,
+            reserved_cores=cluster.reserved_cores,
+            reserved_memory_bytes=cluster.reserved_memory_bytes,
+        )
+        if executors < 1:
+            raise InputError(f"an executor with its memory does not fit on a node {node.name}")
+    return NodeType(
+        name=node.name,
+        cores=cores,
+        memory_bytes=node.memory_bytes - cluster.reserved_memory_bytes,
+        price_per_hour=node.price_per_hour or None,
+        relative_core_speed=node.speed_ratio,
+        executors_per_node=executors,
+    )
 
 
 def catalog_of(plan: CapacityPlan) -> NodeCatalog:

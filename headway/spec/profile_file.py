@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from headway.domain import (
@@ -12,7 +11,7 @@ from headway.domain import (
     ApplicationProfile,
     JobProfile,
 )
-from headway.errors import HeadwayError, InputError, ProfileError
+from headway.errors import InputError, ProfileError
 from headway.spec.validation import validate
 from headway.spec.yaml_document import Document, Fault, Plain, parse_document, read_text, shown
 
@@ -123,25 +122,10 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
     ValueError
         If a number of the profile is infinite or not a number.
     """
-    data = dump_profile(profile).encode()
-    # Through a link, so that the link stays and what it points to is replaced.
-    file = Path(os.path.realpath(path))
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        if file.exists() and not file.is_file() and not file.is_dir():
-            # Replacing /dev/null by a file would be a surprise to the whole machine.
-            file.write_bytes(data)
-            return
-        try:
-            temporary.write_bytes(data)
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise HeadwayError(
-            f"{path}: the profile cannot be written: {error.strerror}; "
-            "expected a file name in a folder that exists and can be written to"
-        ) from None
+    # Imported here: who loads does not write.
+    from headway.spec.text_file import write_text
+
+    write_text(path, dump_profile(profile), what="the profile")
 
 
 def _heading(profile: JobProfile | ApplicationProfile) -> str:

@@ -33,7 +33,7 @@ def test_units_become_base_units() -> None:
     job = parsed(GOOD).spec
     assert isinstance(job, StreamingJob)
     assert job.rate == Quantity.exactly(50_000.0)
-    assert job.target.limit_s == 3.0
+    assert job.targets[0].limit_s == 3.0
     assert job.declared is not None
     assert job.declared.task_per_row_s == Quantity.exactly(2e-5)
     assert job.declared.driver_s.mid == 0.15
@@ -129,7 +129,7 @@ def test_a_trace_that_is_wrong_says_where(tmp_path: Path, text: str, expected: s
 def test_a_file_says_otherwise_than_the_one_it_includes(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("spec:\n  target: p50 <= 1s\n  confidence: 0.8\n")
     file = parsed(f"include: base.yaml\n{GOOD}", tmp_path)
-    assert file.spec.target.quantile == 0.99
+    assert file.spec.targets[0].quantile == 0.99
     assert file.spec.confidence == 0.8
     assert str(file.place("confidence")).endswith("base.yaml:3:15")
 

@@ -7,6 +7,7 @@ from headway.errors import InputError
 from headway.planner.emit.submission import Submission, is_executor_size
 from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 from headway.planner.emit.yaml_lines import Tree, yaml_document
+from headway.units import counted
 
 # Long-term releases that carry a Spark version.
 _RUNTIMES = {
@@ -81,8 +82,8 @@ def render(plan: Plan, *, version: str, submission: Submission) -> str:
     comments = {key: why[key] for key in decided["spark_conf"] if key in why}  # type: ignore[union-attr]
     executors = plan.configuration.executors
     comments["num_workers"] = (
-        f"one executor per worker; the plan has {executors} executors of "
-        f"{plan.configuration.cores_per_executor} cores on {plan.nodes} nodes"
+        f"one executor per worker; the plan has {counted(executors, 'executor')} of "
+        f"{counted(plan.configuration.cores_per_executor, 'core')} on {counted(plan.nodes, 'node')}"
     )
     header = [*header_lines(plan, version=version), *query_option_lines(plan)]
     return yaml_document(tree, header=header, comments=comments)

@@ -43,25 +43,20 @@ def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Differ
     return Difference(added=added, changed=changed, same=same)
 
 
-def only_what_differs(
-    plan: Plan, current: Mapping[str, str], current_options: Mapping[str, str]
-) -> Plan:
-    """The plan without the settings that already are as planned.
+def only_what_differs(plan: Plan, current: Mapping[str, str]) -> Plan:
+    """The plan without the Spark configuration that already is as planned.
 
-    Query options that the current settings do not tell stay in.
+    Query options stay in: configuration does not tell them.
     """
-    conf = difference(current, plan.spark_conf)
-    options = difference(current_options, plan.query_options)
+    same = difference(current, plan.spark_conf).same
     return replace(
-        plan,
-        spark_conf={key: v for key, v in plan.spark_conf.items() if key not in conf.same},
-        query_options={key: v for key, v in plan.query_options.items() if key not in options.same},
+        plan, spark_conf={key: v for key, v in plan.spark_conf.items() if key not in same}
     )
 
 
 def must_set_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
     """The properties file of what must be set beside the current file, nothing else."""
-    changed = only_what_differs(plan, current, {})
+    changed = only_what_differs(plan, current)
     return render_properties(
         changed.spark_conf,
         header=["What must be set; all else is as planned already.", f"headway {version}"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from headway.domain import Applies, LatencyDistribution, Metric, Plan
-from headway.sparkconf import knob_named
+from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
 
 _APPLIES = {
@@ -61,6 +61,9 @@ def reasons(plan: Plan) -> dict[str, str]:
     found = {}
     if "spark.dynamicAllocation.enabled" in plan.spark_conf:
         found["spark.dynamicAllocation.enabled"] = "the plan counts on a fixed number of executors"
+    for planned in KNOBS.values():
+        if planned.key in plan.spark_conf:
+            found[planned.key] = "as profiled"
     for change in plan.changes:
         knob = knob_named(change.setting)
         if knob is not None:

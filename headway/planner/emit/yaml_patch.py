@@ -6,7 +6,6 @@ that comments, order, quotes and indentation are kept because they are never tou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -67,7 +66,7 @@ def patched(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> str
     Raises
     ------
     InputError
-        If a value stands behind an alias, whose change would reach other places.
+        If a value is shared by an anchor, whose change would reach other places.
 
     Examples
     --------
@@ -100,7 +99,7 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
         if _is_alias(text, node, found):
             line = found.start_mark.line + 1
             raise InputError(
-                f"{name}: {key} stands behind an alias of line {line}; "
+                f"{name}: {key} is shared by an anchor in line {line}; "
                 "write the value out, then patch"
             )
         if isinstance(value, Mapping) and isinstance(found, yaml.MappingNode):
@@ -146,10 +145,9 @@ def _lead(text: str, node: Any) -> str:
 
 
 def _is_alias(text: str, parent: Any, child: Any) -> bool:
-    """Whether a node stands elsewhere than inside its parent."""
+    """Whether other places share a node: it stands outside its parent, or has an anchor."""
     inside = parent.start_mark.index <= child.start_mark.index <= parent.end_mark.index
-    before = text[: child.start_mark.index].rstrip()
-    return not inside or bool(re.search(r"&[^\s]+$", before))
+    return not inside or text[child.start_mark.index : child.start_mark.index + 1] == "&"
 
 
 def _indent_of(node: Any) -> int:

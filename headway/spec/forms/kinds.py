@@ -224,6 +224,8 @@ class ListOf:
     @property
     def words(self) -> str:
         """With the item's words."""
+        if self.or_one:
+            return f"{self.item.words}, or a list of such"
         some = f" of at least {self.least}" if self.least > 1 else ""
         exactly = f" of {self.least}" if self.least == self.most else some
         return f"a list{exactly}, each item {self.item.words}"

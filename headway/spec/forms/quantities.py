@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.domain import Target
+from headway.domain import parse_promise
 from headway.errors import InputError
 from headway.spec.forms.kinds import JsonSchema, Kind, Number, Parsed, Text
 from headway.spec.forms.reader import FAULTY, Reader
@@ -175,9 +175,9 @@ RATIO = Parsed(
 )
 TARGET = Parsed(
     words="a target, e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'",
-    parse=Target.parse,
-    examples=("p99 <= 3s", "mean < 1s", "batch p99 <= 2s", "window p95 <= 5s"),
-    pattern=r"^\s*((tuple|batch|window)\s+)?(mean|p[0-9.]+)\s*<=?\s*.+$",
+    parse=parse_promise,
+    examples=("p99 <= 3s", "mean < 1s", "window p95 <= 5s", "catch_up <= 15m after 30m"),
+    pattern=r"^\s*((tuple|batch|window)\s+)?(mean|p[0-9.]+|catch_up)\s*<=?\s*.+$",
     slips=(
         (r"(.+?)\s*(?:=<|≤)\s*(.+)", r"did you mean '\1 <= \2'?"),
         (r"(p[0-9.]+|mean)\s*:?\s+([0-9.]+[a-z]+)", r"did you mean '\1 <= \2'?"),

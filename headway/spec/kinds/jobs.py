@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.domain import Metric, Target
+from headway.domain import CatchUp, Target
 from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
@@ -146,15 +146,19 @@ class StreamingJob:
         Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
     )
     rate: Rate = entry(RateForm(), "Records that arrive; the plan is made for the highest.")
-    target: Target = entry(TARGET, "The promise, e.g. `p99 <= 3s`.")
+    targets: tuple[Target | CatchUp, ...] = entry(
+        ListOf(item=TARGET, least=1, most=10, or_one=True),
+        "The promise, e.g. `p99 <= 3s`, or a list of promises, which must all hold.",
+        key="target",
+    )
     confidence: float = entry(
         _CONFIDENCE, "How sure the plan must be of its durations. Default 0.95.", default=0.95
     )
-    checkpoint: str = entry(
+    checkpoint: str | None = entry(
         Choice(("new", "existing")),
         "Whether a checkpoint is kept: of a stateful query it pins the shuffle partitions. "
-        "Default `new`.",
-        default="new",
+        "Default: today's partitions are preferred, not pinned.",
+        default=None,
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
     cluster: Cluster | Path | None = entry(
@@ -168,8 +172,8 @@ class StreamingJob:
 
     def __post_init__(self) -> None:
         _require_one_source(self.profile is not None, self.declared is not None)
-        if self.target.metric is Metric.BATCH and self.target.limit_s <= 0:
-            raise ValueError("target: expected a limit above zero")
+        if not any(isinstance(target, Target) for target in self.targets):
+            raise ValueError("no target is a latency; add one, e.g. 'p99 <= 3s'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,178 @@
+"""``headway emit``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.errors import HeadwayError, InputError
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from headway.domain import Plan
+    from headway.planner.emit import Submission
+
+_INFEASIBLE = 3
+# Spelt out here: a help text must not wait for what it lists (a test holds both together).
+_FORMATS = (
+    "spark-defaults", "spark-submit", "pyspark", "kubeflow", "spark-operator", "databricks", "emr",
+    "emr-eks", "emr-serverless", "dataproc", "dataproc-serverless", "airflow",
+    "declarative-pipelines", "tfvars",
+)  # fmt: skip
+
+
+@click.command("emit")
+@click.argument("plan", metavar="PLAN")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(_FORMATS),
+    metavar="FORMAT",
+    help=f"What to write: {', '.join(_FORMATS)}.",
+)
+@click.option("--diff-from", metavar="CURRENT", help="Leave out what this file already says.")
+@click.option("--patch", metavar="FILE", help="Put the plan into this manifest or bundle instead.")
+@click.option("--write", is_flag=True, help="With --patch: change the file; it is printed if not.")
+@click.option("--job", help="With --patch: the job, where the file holds several.")
+@click.option(
+    "--files",
+    metavar="FOLDER",
+    help="Write must-set.conf, merged.conf and reasons.txt against --diff-from.",
+)
+@click.option("--spark-version", help="Spark that will run it; as planned by default.")
+@click.option("--name", help="Name of the job.")
+@click.option("--main", help="The application's file.")
+@click.option("--image", help="Container image.")
+@click.option("--namespace", help="Namespace.")
+@click.option("--node-type", help="Node type as the platform calls it.")
+@click.option("--runtime", help="The platform's release, e.g. 17.3.x-scala2.13.")
+def command(
+    plan: str,
+    output_format: str | None,
+    diff_from: str | None,
+    patch: str | None,
+    write: bool,
+    job: str | None,
+    files: str | None,
+    **names: str | None,
+) -> int:
+    """A plan in the form that runs the job, each setting with its reason.
+
+    \b
+    headway emit plan.json --format kubeflow
+    headway emit orders.yaml --format spark-defaults --diff-from spark-defaults.conf
+    headway emit orders.yaml --patch deploy/orders.yaml --write
+    headway plan orders.yaml --json | headway emit - --format emr
+
+    PLAN is what 'headway plan --json' printed, or a StreamingJob's spec, which is planned now.
+    JSON has no comments: reasons are printed on stderr there. Exits with 3 when the plan misses
+    its target; what is written then says so.
+    """
+    if (output_format is None) == (patch is None and files is None):
+        raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
+    if files is not None and diff_from is None:
+        raise InputError("--files: against what? give --diff-from CURRENT")
+    found, submission = _plan_and_names(plan, names)
+    current = None if diff_from is None else _current(diff_from)
+    if files is not None:
+        _write_files(found, current or {}, Path(files))
+    if patch is not None:
+        _patch(found, submission, patch, write=write, job=job)
+    if output_format is not None:
+        _print(found, submission, output_format, current)
+    if not found.feasible:
+        click.echo(f"headway: the plan misses its target: {'; '.join(found.binding)}", err=True)
+        return _INFEASIBLE
+    return 0
+
+
+def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[Plan, Submission]:
+    from headway.planner.emit import Submission
+    from headway.report.from_json import load_plan, parse_plan
+
+    known: dict[str, Any] = {}
+    if source == "-":
+        found = parse_plan(sys.stdin.read(), name="stdin")
+    elif source.endswith((".yaml", ".yml")):
+        from headway.api.specs import plan_spec, submission_fields
+
+        planned = plan_spec(source)
+        found, known = planned.plan, submission_fields(planned)
+    else:
+        found = load_plan(source)
+    given = {key: value for key, value in names.items() if value is not None}
+    submission = Submission(**{**known, **given})
+    assert submission.release  # refused here, whatever the format
+    return found, submission
+
+
+def _current(path: str) -> dict[str, str]:
+    """Spark configuration of today: a properties file, or the plan of yesterday."""
+    from headway.report.from_json import parse_plan
+    from headway.sparkconf import parse_properties
+
+    text = _text(path, "a spark-defaults.conf, or a plan's JSON")
+    if text.lstrip().startswith("{"):
+        return dict(parse_plan(text, name=path).spark_conf)
+    try:
+        return parse_properties(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _text(path: str, expected: str) -> str:
+    from headway.spec.yaml_document import read_text
+
+    return read_text(Path(path), expected=expected)
+
+
+def _print(
+    plan: Plan, submission: Submission, output_format: str, current: dict[str, str] | None
+) -> None:
+    from headway.planner.emit import ALL_FORMATS
+    from headway.planner.emit.difference import only_what_differs
+    from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+
+    if current is not None:
+        plan = only_what_differs(plan, current)
+    chosen = ALL_FORMATS[output_format]
+    click.echo(chosen.render(plan, version=__version__, submission=submission), nl=False)
+    if not chosen.has_comments:
+        why = [f"{key}: {text}" for key, text in reasons(plan).items()]
+        for line in (*header_lines(plan, version=__version__), *query_option_lines(plan), *why):
+            click.echo(line, err=True)
+
+
+def _patch(plan: Plan, submission: Submission, file: str, *, write: bool, job: str | None) -> None:
+    from headway.planner.emit.patch import patch
+    from headway.spec.text_file import write_text
+
+    before = _text(file, "a manifest or a bundle")
+    after = patch(before, plan, name=file, submission=submission, job=job)
+    if not write:
+        click.echo(after, nl=False)
+    elif after == before:
+        click.echo(f"{file}: is as planned already", err=True)
+    else:
+        write_text(file, after, what="the patched file")
+        click.echo(f"{file}: patched", err=True)
+
+
+def _write_files(plan: Plan, current: dict[str, str], folder: Path) -> None:
+    from headway.planner.emit import difference
+    from headway.spec.text_file import write_text
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HeadwayError(f"{folder}: cannot be made: {error.strerror}") from None
+    for name, render in (
+        ("must-set.conf", difference.must_set_text),
+        ("merged.conf", difference.merged_text),
+        ("reasons.txt", difference.reasons_text),
+    ):
+        write_text(folder / name, render(plan, current, version=__version__), what=name)
+        click.echo(f"{folder / name}: written", err=True)
