@@ -90,6 +90,8 @@ def plan(
     node_types: Sequence[NodeType | str] = (),
     budget: float | None = None,
     checkpoint: str | None = None,
+    source_partitions: int | None = None,
+    relaxation: bool = False,
 ) -> Plan:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
 
@@ -121,6 +123,10 @@ def plan(
     checkpoint : str
         ``"existing"`` keeps what the checkpoint pins; ``"new"`` starts without; by default today's
         partitions are preferred, and a change of them says that it needs a new checkpoint.
+    source_partitions : int
+        Partitions of the source, or input splits, to plan for; as profiled by default.
+    relaxation : bool
+        State the bound by the convex relaxation too, which loads cvxpy.
 
     Raises
     ------
@@ -130,6 +136,7 @@ def plan(
     """
     from headway.planner.pins import Checkpoint
     from headway.planner.search import plan as search
+    from headway.planner.sources import with_source_partitions
     from headway.planner.space import SearchSpace
 
     if rate is None:
@@ -152,6 +159,8 @@ def plan(
     if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
         raise InputError(f"budget is {budget!r}; expected a positive price per hour")
     first, others = _promises(target)
+    if source_partitions is not None:
+        job = with_source_partitions(job, _at_least_one(source_partitions, "source_partitions"))
     return search(
         job,
         _arrivals(job, rate),
@@ -172,6 +181,7 @@ def plan(
         cores_per_executor=None if cores is None else per_executor,
         budget_per_hour=budget,
         checkpoint=None if checkpoint is None else _one_of(Checkpoint, checkpoint, "checkpoint"),
+        relaxation=relaxation,
     )
 
 

@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 # Generic since click 8.4, and not to be subscripted before.
-class _Parsed(click.ParamType):  # type: ignore[type-arg]
+class Parsed(click.ParamType):  # type: ignore[type-arg]
     """A parameter read by one of our own parsers, whose message becomes the usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
@@ -46,11 +46,11 @@ def _ratio(text: str) -> float:
     return ratio
 
 
-PERCENT = _Parsed("share", _ratio)
-RATE = _Parsed("rate", parse_rate_per_s)
-DURATION = _Parsed("duration", _duration_s)
-TARGET = _Parsed("target", parse_promise)
-NODE_TYPE = _Parsed("node type", NodeType.parse)
+PERCENT = Parsed("share", _ratio)
+RATE = Parsed("rate", parse_rate_per_s)
+DURATION = Parsed("duration", _duration_s)
+TARGET = Parsed("target", parse_promise)
+NODE_TYPE = Parsed("node type", NodeType.parse)
 # Spark counts in 32 bits, and offsets in 64.
 COUNT = click.IntRange(1, 2**31 - 1)
 ROWS = click.IntRange(1, 2**63 - 1)

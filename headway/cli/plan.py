@@ -65,6 +65,12 @@ _TEXT, _JSON = "text", "json"
     help="Keep what the checkpoint pins, or start without it.",
 )
 @click.option(
+    "--source-partitions", type=COUNT, help="Source partitions or input splits to plan for."
+)
+@click.option(
+    "--relaxation", is_flag=True, help="State the bound by a convex relaxation too; slower."
+)
+@click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
     default=0.95,
@@ -94,6 +100,8 @@ def command(
     objective: str,
     budget: float | None,
     checkpoint: str | None,
+    source_partitions: int | None,
+    relaxation: bool,
     confidence: float,
     output_format: str,
     strict: bool,
@@ -129,6 +137,8 @@ def command(
         node_types=node_types,
         budget=budget,
         checkpoint=checkpoint,
+        source_partitions=source_partitions,
+        relaxation=relaxation,
     )
     click.echo(_rendered(plan, _JSON if as_json else output_format).rstrip("\n"))
     if not plan.feasible:

@@ -36,6 +36,7 @@ from headway.domain.plan_parts import (
     Sensitivity,
     StageTerm,
 )
+from headway.domain.playback import Outage, Playback, PlayedStretch, RateTrace, Recovery
 from headway.domain.prediction import Interval, LatencyDistribution, Prediction
 from headway.domain.profile import (
     PROFILE_SCHEMA,
@@ -91,13 +92,18 @@ __all__ = [
     "ObservedSetting",
     "Optimality",
     "OtherStages",
+    "Outage",
     "Pins",
     "Plan",
     "PlannedDurations",
     "PlannedSetting",
+    "Playback",
+    "PlayedStretch",
     "Prediction",
     "QueryShape",
+    "RateTrace",
     "RecordedStage",
+    "Recovery",
     "Rejection",
     "RowsLaw",
     "RuleOfThumb",

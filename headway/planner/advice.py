@@ -10,6 +10,7 @@ from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
+from headway.planner.sources import short_of_tasks, with_source_partitions
 from headway.units import counted, format_duration, ms_to_s
 
 _WORTHWHILE_RATIO = 0.97
@@ -72,20 +73,11 @@ def _more_source_partitions(
 ) -> Iterator[Advice]:
     """Slots without a task in the first stages are paid for nothing."""
     profile, slots = question.profile, chosen.num_slots
-    short = [
-        stage
-        for stage in profile.stages
-        if stage.num_source_tasks is not None
-        and stage.level == 0
-        and stage.num_source_tasks < slots
-    ]
+    short = list(short_of_tasks(profile, slots))
     if not short:
         return
-    stages = tuple(
-        replace(stage, num_source_tasks=slots) if stage in short else stage
-        for stage in profile.stages
-    )
-    there_s = _latency_s(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
+    wider = replace(question, profile=with_source_partitions(profile, slots))
+    there_s = _latency_s(wider, chosen, nodes)
     if there_s < _WORTHWHILE_RATIO * latency_s:
         text = (
             f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "

@@ -76,6 +76,12 @@ class Candidates:
         """Which settings keep every promise at the planned confidence and rate."""
         return np.asarray(self.excess(rate_per_s) <= 0.0)
 
+    def keep_promises(self, latency_s: Array, rate_per_s: Numeric) -> BoolArray:
+        """The same where the latency is known already."""
+        if self.question.also:
+            return self.meets(rate_per_s)
+        return np.asarray(latency_s <= self.question.target.limit_s)
+
     def excess(self, rate_per_s: Numeric) -> Array:
         """How far each setting is from its worst promise: increases with the rate, 0 at the limit.
 

@@ -88,17 +88,21 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
     return {int(candidates.nodes[place]): (place, float(rate_per_s[place])) for place in best}
 
 
-def sustainable_rates_per_s(candidates: Candidates) -> Array:
+def sustainable_rates_per_s(
+    candidates: Candidates, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
+) -> Array:
     """Highest rate of each setting under the promises; 0 where they are kept at no rate."""
-    return _solved_rates_per_s(candidates, candidates.noise_free_rate_per_s())
+    return _solved_rates_per_s(candidates, candidates.noise_free_rate_per_s(), tolerance_ratio)
 
 
-def _solved_rates_per_s(candidates: Candidates, bound_per_s: Array) -> Array:
+def _solved_rates_per_s(
+    candidates: Candidates, bound_per_s: Array, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
+) -> Array:
     highest = np.clip(bound_per_s, _LEAST_RATE_PER_S, _HIGHEST_RATE_PER_S)
     shares = increasing_root(
         lambda share: candidates.excess(np.maximum(share, _LOWEST_SHARE) * highest),
         np.where(bound_per_s > 0, 0.5, 0.0),
-        _RATE_TOLERANCE_RATIO,
+        tolerance_ratio,
     )
     return np.where(shares > _LOWEST_SHARE, np.minimum(shares * highest, _HIGHEST_RATE_PER_S), 0.0)
 

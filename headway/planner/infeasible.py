@@ -15,6 +15,7 @@ from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.fewest import fewest_nodes
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
+from headway.planner.sources import short_of_tasks, with_source_partitions
 from headway.units import counted, format_duration, format_rate
 
 _CLOSE_RATIO = 0.98
@@ -115,8 +116,29 @@ def nearest_targets(
         if enough is not None:
             text = f"{target} at {rate} with {counted(enough, 'node')}"
             yield NearestTarget(gives_way="nodes", text=text)
+    yield from _by_source(question)
     yield from _by_confidence(question, fastest)
     yield from _by_statistic(question, fastest)
+
+
+def _by_source(question: Question) -> Iterator[NearestTarget]:
+    """The promise with a source that has a partition for every slot."""
+    slots = question.space.num_slots(question.space.max_nodes)
+    if not list(short_of_tasks(question.profile, slots)):
+        return
+    wider = replace(question, profile=with_source_partitions(question.profile, slots))
+    enough = fewest_nodes(wider).nodes
+    if enough is None:
+        return
+    partitions = question.space.num_slots(enough)
+    wider = replace(question, profile=with_source_partitions(question.profile, partitions))
+    alone = replace(question.space, min_nodes=enough, max_nodes=enough)
+    if fewest_nodes(replace(wider, space=alone)).nodes == enough:
+        text = (
+            f"{question.target} at {format_rate(question.rate_per_s)} with "
+            f"{counted(partitions, 'source partition')} and {counted(enough, 'node')}"
+        )
+        yield NearestTarget(gives_way="source", text=text)
 
 
 def _by_confidence(question: Question, fastest: Candidates) -> Iterator[NearestTarget]:

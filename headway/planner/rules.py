@@ -12,15 +12,20 @@ from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.purchase import Offer
 from headway.units import spark_trigger_text
 
+_RATE_TOLERANCE_RATIO = 0.01
 _SPARKS_PARTITIONS = 200
 _TRIGGERS_S = (1.0, 5.0, 10.0)
 _BACKLOG_TIMEOUT_S = 1.0  # spark.dynamicAllocation.schedulerBacklogTimeout
+
+THE_PLAN = "the plan"
 
 Setting = tuple[int, int, float]
 
 
 def rules_of_thumb(offer: Offer, chosen: Configuration, nodes: int) -> tuple[RuleOfThumb, ...]:
-    """The rules with what comes of each at the asked rate, the plan's nodes where they name none.
+    """The plan and the rules, with what comes of each at the asked rate.
+
+    Rules that name no number of nodes get the plan's.
 
     Notes
     -----
@@ -31,15 +36,15 @@ def rules_of_thumb(offer: Offer, chosen: Configuration, nodes: int) -> tuple[Rul
     most = max(setting[0] for _, setting in ruled)
     space = replace(question.space, max_nodes=max(most, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
-    latencies_s = settings.latency_s(question.rate_per_s).tolist()
-    kept = settings.meets(question.rate_per_s).tolist()
-    rates_per_s = sustainable_rates_per_s(settings).tolist()
+    latencies_s = settings.latency_s(question.rate_per_s)
+    kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
+    rates_per_s = sustainable_rates_per_s(settings, _RATE_TOLERANCE_RATIO).tolist()
     return tuple(
         RuleOfThumb(
             rule=name,
             nodes=setting[0],
             configuration=settings.configuration(place),
-            latency_s=latencies_s[place],
+            latency_s=float(latencies_s[place]),
             keeps_target=kept[place],
             sustainable_rate_per_s=rates_per_s[place],
             cost_per_hour=offer.cost_per_hour(setting[0]),
@@ -52,7 +57,7 @@ def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str
     space = offer.question.space
     slots, trigger_s = space.num_slots(nodes), chosen.trigger_s
     partitions = chosen.shuffle_partitions
-    ruled: list[tuple[str, Setting]] = []
+    ruled: list[tuple[str, Setting]] = [(THE_PLAN, (nodes, partitions, trigger_s))]
     if space.shuffle_partitions is None:
         ruled += [
             ("one task per core", (nodes, slots, trigger_s)),

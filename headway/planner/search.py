@@ -39,6 +39,7 @@ from headway.planner.question import Question
 from headway.planner.reasons import binding_constraints, rejected_neighbours
 from headway.planner.rules import rules_of_thumb
 from headway.planner.sensitivity import sensitivities
+from headway.planner.sources import short_of_tasks
 from headway.planner.space import SearchSpace
 
 
@@ -55,6 +56,7 @@ def plan(
     cores_per_executor: int | None = None,
     budget_per_hour: float | None = None,
     checkpoint: Checkpoint | None = None,
+    relaxation: bool = False,
 ) -> Plan:
     """The fewest nodes, or the lowest cost or latency, that keep the promises, and the setting.
 
@@ -82,6 +84,8 @@ def plan(
         Most that all nodes may cost.
     checkpoint : Checkpoint or None
         Whether an existing checkpoint pins what it does; None prefers today's setting.
+    relaxation : bool
+        State the bound by the convex relaxation too, which loads cvxpy.
 
     Returns
     -------
@@ -126,6 +130,8 @@ def plan(
     )
     if checkpoint is Checkpoint.EXISTING:
         answer = _with_new_checkpoint(answer, question)
+    if relaxation:
+        answer = _with_relaxation(answer)
     return as_plan(answer, objective, checkpoint, tuple(refused))
 
 
@@ -251,6 +257,13 @@ def _with_new_checkpoint(answer: Answer, asked: Question) -> Answer:
     return answer if found is None else replace(answer, advice=(found, *answer.advice))
 
 
+def _with_relaxation(answer: Answer) -> Answer:
+    from headway.planner.relaxation import relaxed_nodes
+
+    relaxed = relaxed_nodes(answer.offer.question)
+    return replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
+
+
 def _require_prices(
     objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
 ) -> None:
@@ -269,12 +282,10 @@ def _require_prices(
 
 def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str, ...]:
     """Stages that cannot use the slots: their tasks are fixed by the source."""
+    slots = configuration.num_slots
     return tuple(
         f"{stage.name} has {stage.num_source_tasks} tasks, as many as the source has partitions: "
-        f"{configuration.num_slots - stage.num_source_tasks} of {configuration.num_slots} slots "
-        "are idle in it; more source partitions would use them"
-        for stage in profile.stages
-        if stage.num_source_tasks is not None
-        and stage.level == 0
-        and stage.num_source_tasks < configuration.num_slots
+        f"{slots - (stage.num_source_tasks or 0)} of {slots} slots are idle in it; "
+        "more source partitions would use them"
+        for stage in short_of_tasks(profile, slots)
     )

@@ -31,9 +31,9 @@ def _by_knob(question: Question, chosen: Configuration, nodes: int) -> Iterator[
         for name, other_partitions, other_trigger_s in neighbours(question, chosen, nodes)
     ]
     settings = candidates_at(question, [(one[1], one[2], one[3]) for one in named])
-    latencies_s = settings.latency_s(question.rate_per_s).tolist()
-    kept = settings.meets(question.rate_per_s).tolist()
-    for (name, *_), latency_s, keeps in zip(named, latencies_s, kept, strict=True):
+    latencies_s = settings.latency_s(question.rate_per_s)
+    kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
+    for (name, *_), latency_s, keeps in zip(named, latencies_s.tolist(), kept, strict=True):
         yield Sensitivity(kind="knob", change=name, latency_s=latency_s, keeps_target=keeps)
 
 
@@ -46,11 +46,12 @@ def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator
     asked.append(("no margin (50 % confidence)", replace(question, confidence=0.5)))
     for name, changed in asked:
         alone = candidates_at(changed, [setting])
+        latency_s = alone.latency_s(changed.rate_per_s)
         yield Sensitivity(
             kind="input",
             change=name,
-            latency_s=float(alone.latency_s(changed.rate_per_s)[0]),
-            keeps_target=bool(alone.meets(changed.rate_per_s)[0]),
+            latency_s=float(latency_s[0]),
+            keeps_target=bool(alone.keep_promises(latency_s, changed.rate_per_s)[0]),
         )
 
 

@@ -93,7 +93,7 @@ def frontier_chart(plan: Plan) -> FrontierChart | None:
         return None
     asked_per_s = plan.arrivals.rate_per_s
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
-    ticks, top = _axis([*rates_per_s, asked_per_s], format_rate)
+    ticks, top = axis([*rates_per_s, asked_per_s], format_rate)
     marks = []
     for place, point in enumerate(plan.frontier):
         rate_per_s = point.sustainable_rate_per_s
@@ -105,7 +105,7 @@ def frontier_chart(plan: Plan) -> FrontierChart | None:
         marks.append(
             FrontierMark(
                 place_percent=100 * (place + 0.5) / len(plan.frontier),
-                height_percent=_place_percent(rate_per_s, top),
+                height_percent=place_percent(rate_per_s, top),
                 nodes=f"{point.nodes:,}",
                 rate=rate,
                 keeps_rate=rate_per_s >= asked_per_s,
@@ -116,7 +116,7 @@ def frontier_chart(plan: Plan) -> FrontierChart | None:
     return FrontierChart(
         ticks=ticks,
         marks=tuple(marks),
-        asked_percent=_place_percent(asked_per_s, top),
+        asked_percent=place_percent(asked_per_s, top),
         asked=format_rate(asked_per_s),
         has_gaps=plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     )
@@ -171,7 +171,7 @@ def _dot_chart(row: ComparisonRow) -> DotChart:
             figure.interval90_s.high if figure.interval90_s else 0.0,
         )
     ]
-    ticks, top = _axis(reached_s, format_duration)
+    ticks, top = axis(reached_s, format_duration)
     return DotChart(
         label=row.label,
         ticks=ticks,
@@ -189,22 +189,22 @@ def _dot_row(figure: ComparedFigure, top: float) -> DotRow:
         tooltip += f"\n90 % interval {interval_text(interval)}"
     return DotRow(
         figure=figure,
-        predicted_percent=_place_percent(figure.predicted_s, top),
-        measured_percent=_place_percent(figure.measured_s, top),
-        low_percent=None if interval is None else _place_percent(interval.low, top),
-        high_percent=None if interval is None else _place_percent(interval.high, top),
+        predicted_percent=place_percent(figure.predicted_s, top),
+        measured_percent=place_percent(figure.measured_s, top),
+        low_percent=None if interval is None else place_percent(interval.low, top),
+        high_percent=None if interval is None else place_percent(interval.high, top),
         tooltip=tooltip,
     )
 
 
-def _axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[Tick, ...], float]:
+def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[Tick, ...], float]:
     """Round ticks from zero, and where the axis ends; values without bound end with it."""
     highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
     top = highest * _HEADROOM_RATIO
     step = _round_step(top / _MOST_TICKS)
     places = [step * count for count in range(int(top / step) + 1)]
     ticks = tuple(
-        Tick(place_percent=_place_percent(place, top), label=label(place) if place else "0")
+        Tick(place_percent=place_percent(place, top), label=label(place) if place else "0")
         for place in places
     )
     return ticks, top
@@ -218,5 +218,6 @@ def _round_step(least: float) -> float:
     )
 
 
-def _place_percent(value: float, top: float) -> float:
+def place_percent(value: float, top: float) -> float:
+    """Where a value stands on an axis from zero to its top, kept on it."""
     return 100 * min(max(value / top, 0.0), 1.0)

@@ -53,7 +53,7 @@ def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
     # The target stays on one line where the headline has to wrap.
     target = str(plan.target)
     return (
-        _environment()
+        environment()
         .get_template("plan.html.jinja")
         .render(
             plan=plan,
@@ -132,7 +132,8 @@ def _predicted_figures(
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates of all pages, with their filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -1,0 +1,23 @@
+"""``headway explain``."""
+
+from __future__ import annotations
+
+import click
+
+from headway.report.explanation import explanation_text
+from headway.report.from_json import load_plan
+
+
+@click.command("explain")
+@click.argument("plan", metavar="PLAN")
+def command(plan: str) -> int:
+    """A plan in words: what binds, what each thing would change, every number with its source.
+
+    \b
+    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --json > plan.json
+    headway explain plan.json
+
+    PLAN is what 'headway plan --json' printed. Numbers in brackets are those of docs/theory.md.
+    """
+    click.echo(explanation_text(load_plan(plan)))
+    return 0

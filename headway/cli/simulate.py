@@ -1,0 +1,77 @@
+"""``headway simulate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from headway.api.simulation import parse_outage, simulate
+from headway.cli.options import Parsed, json_option
+from headway.domain import Outage
+from headway.report.as_json import json_text
+from headway.report.from_json import load_plan
+from headway.report.playback import playback_json, playback_page, playback_text
+
+OUTAGE = Parsed("outage", parse_outage)
+
+
+@click.command("simulate")
+@click.argument("plan", metavar="PLAN")
+@click.option(
+    "--rate-trace",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="CSV file with the columns time and rate.",
+)
+@click.option(
+    "--outage",
+    "outages",
+    type=OUTAGE,
+    multiple=True,
+    help="When the query stands still, e.g. '5m at 1h'; repeatable.",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    default=16,
+    show_default=True,
+    help="Runs to play, each with its own luck.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the luck.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with the lines over time (HTML).",
+)
+@json_option
+def command(
+    plan: str,
+    rate_trace: Path,
+    outages: Sequence[Outage],
+    runs: int,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Plays a plan against a rate trace: latency over time, what comes late, backlog, recovery.
+
+    \b
+    headway simulate plan.json --rate-trace day.csv -o day.html
+    headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
+
+    PLAN is what 'headway plan --json' printed. The trace says when each rate begins: 'time,rate',
+    then e.g. '0s,20k/s', '10m,60k/s', '15m,20k/s'.
+    """
+    planned = load_plan(plan)
+    playback = simulate(planned, rate_trace, outages=outages, runs=runs, seed=seed)
+    if output is not None:
+        output.write_text(playback_page(planned, playback), encoding="utf-8")
+        click.echo(f"wrote {output}", err=True)
+    if as_json:
+        click.echo(json_text(playback_json(playback)))
+    else:
+        click.echo(playback_text(planned, playback))
+    return 0

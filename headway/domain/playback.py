@@ -1,0 +1,129 @@
+"""A plan played against a stream whose rate changes, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from headway.domain.checks import require_not_negative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """A stretch of the trace in which the query starts no batch; rows keep arriving [s]."""
+
+    start_s: float
+    length_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative("outage", start_s=self.start_s)
+        if not 0 < self.length_s < math.inf:
+            raise ValueError(f"outage: length_s is {self.length_s}; expected more than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateTrace:
+    """Arrivals whose rate changes at known moments.
+
+    Parameters
+    ----------
+    times_s : tuple of float, increasing
+        Where each rate begins; the first is the start of the play [s].
+    rates_per_s : tuple of float, >= 0
+        Mean arrival rate from there on [records/s]; one for each time.
+    end_s : float
+        End of the last rate [s].
+
+    Examples
+    --------
+    >>> RateTrace(times_s=(0.0, 60.0), rates_per_s=(100.0, 300.0), end_s=90.0).mean_rate_per_s
+    166.66666666666666
+    """
+
+    times_s: tuple[float, ...]
+    rates_per_s: tuple[float, ...]
+    end_s: float
+
+    def __post_init__(self) -> None:
+        if not self.times_s or len(self.times_s) != len(self.rates_per_s):
+            raise ValueError("a rate trace needs a rate for each of at least one time")
+        edges = (*self.times_s, self.end_s)
+        if not all(math.isfinite(late) and early < late for early, late in pairwise(edges)):
+            raise ValueError("the times of a rate trace must increase, and end after the last")
+        for rate_per_s in self.rates_per_s:
+            if not 0 <= rate_per_s < math.inf:
+                raise ValueError(f"rate is {rate_per_s}; expected 0 or more")
+        if not any(self.rates_per_s):
+            raise ValueError("a rate trace without any row has nothing to play")
+
+    @property
+    def length_s(self) -> float:
+        """From its first time to its end [s]."""
+        return self.end_s - self.times_s[0]
+
+    @property
+    def mean_rate_per_s(self) -> float:
+        """Rows over time [records/s]."""
+        edges = (*self.times_s, self.end_s)
+        lengths_s = (late - early for early, late in pairwise(edges))
+        rows = sum(
+            rate * length_s for rate, length_s in zip(self.rates_per_s, lengths_s, strict=True)
+        )
+        return rows / self.length_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedStretch:
+    """What happened to the rows that arrived in one stretch of the trace, over all runs.
+
+    ``late_ratio`` is the share of its rows (or batches, as the target has it) beyond the limit;
+    ``backlog_rows`` the most that waited at the start of a batch, in the median run.
+    """
+
+    start_s: float
+    rate_per_s: float
+    p50_s: float
+    p99_s: float
+    late_ratio: float
+    backlog_rows: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """From the end of an outage until rows are in time again [s]: median and worst run.
+
+    ``inf`` where a run did not recover within the trace.
+    """
+
+    outage: Outage
+    median_s: float
+    worst_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playback:
+    """A plan played against a rate trace in several runs of equal right.
+
+    ``late_ratio`` is of all rows; ``late_ratio_worst_run`` of the run that fared worst.
+    ``longest_late_s`` is the longest time over which rows arrived that came late, in the median
+    run. ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
+    """
+
+    trace: RateTrace
+    outages: tuple[Outage, ...]
+    num_runs: int
+    num_batches: int
+    limit_s: float | None
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+    late_ratio: float
+    late_ratio_worst_run: float
+    longest_late_s: float
+    peak_backlog_rows: float
+    ends_behind: bool
+    recoveries: tuple[Recovery, ...]
+    stretches: tuple[PlayedStretch, ...]

@@ -1,0 +1,262 @@
+"""A micro-batch query under a rate that changes, with outages and a cap: runs played in step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+_ROUNDING = 1e-9  # a start that stands on the grid may fall a rounding error short of it
+_POLLING_DELAY_S = 0.01
+_SLOW_MEMORY = 0.95  # of the scores of the slow noise, from batch to batch
+_CELLS_PER_SHORTEST = 4
+_MOST_CELLS = 200_000
+_LEAST_CELLS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RateTracePlay:
+    """What batches did; one entry per batch, runs one after the other."""
+
+    run: Array
+    """Number of the run. [-]"""
+    start_s: Array
+    """Start of the batch, on the clock of the trace. [s]"""
+    duration_s: Array
+    """Batch duration. [s]"""
+    num_rows: Array
+    """Rows of the batch. [-]"""
+    num_backlog_rows: Array
+    """Rows that had arrived at its start, its own among them. [-]"""
+    first_arrival_s: Array
+    """Arrival of its first row. [s]"""
+    last_arrival_s: Array
+    """Arrival of its last row. [s]"""
+    commit_s: Array
+    """When the sink shows its rows. [s]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNoise:
+    """How durations scatter: every batch anew, over several batches, and from run to run. [-]"""
+
+    batch_ratio: float
+    autocorrelation: float = 0.0
+    run_to_run_ratio: float = 0.0
+
+
+def simulate_rate_trace(
+    mean_duration_s: Callable[[Array], Array],
+    edges_s: Array,
+    rates_per_s: Array,
+    trigger_s: float,
+    *,
+    noise: BatchNoise,
+    seed: int,
+    num_runs: int,
+    after_commit_s: float = 0.0,
+    max_rows_per_trigger: float = math.inf,
+    dispersion: float = 1.0,
+    outages_s: Sequence[tuple[float, float]] = (),
+) -> RateTracePlay:
+    r"""Play runs of a query from the first edge of a trace until all rows before its end are read.
+
+    Parameters
+    ----------
+    mean_duration_s : callable
+        Mean duration of batches [s] by their rows, for arrays.
+    edges_s : (m + 1,) array, increasing
+        Where rates begin, and the end. [s]
+    rates_per_s : (m,) array, >= 0
+        Arrival rates between the edges. [rows/s]
+    trigger_s : float, >= 0
+        Trigger interval; 0 starts the next batch at once. [s]
+    noise : BatchNoise
+        Scatter of the durations.
+    seed : int
+        Seed of the generator.
+    num_runs : int, >= 1
+        Runs, played in step.
+    after_commit_s : float, >= 0
+        Part of a batch that passes after its rows are shown. [s]
+    max_rows_per_trigger : float, > 0
+        Cap on the rows of a batch. [-]
+    dispersion : float, >= 0
+        Variance over mean of row counts; 0 is an even flow. [-]
+    outages_s : sequence of (start, end)
+        When no batch is started. [s]
+
+    Returns
+    -------
+    RateTracePlay
+        Of the batches with rows that start before the end of the trace.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (S6). Spark's trigger rules as in (S2). Lognormal durations; the lasting share of
+    the noise is an autoregression of the first order over batches.
+
+    Examples
+    --------
+    >>> play = simulate_rate_trace(
+    ...     lambda rows: np.full_like(rows, 2.0), np.array([0.0, 100.0]), np.array([10.0]), 10.0,
+    ...     noise=BatchNoise(batch_ratio=0.0), seed=1, num_runs=1, dispersion=0.0,
+    ... )
+    >>> play.start_s[:3], play.num_rows[:2]
+    (array([10., 20., 30.]), array([100., 100.]))
+    """
+    edges, rates = np.asarray(edges_s, dtype=np.float64), np.asarray(rates_per_s, dtype=np.float64)
+    if len(edges) != len(rates) + 1 or not np.all(np.diff(edges) > 0.0) or np.any(rates < 0.0):
+        raise ValueError("need increasing edges_s, and a rate >= 0 between every two of them")
+    if not (0.0 <= trigger_s < math.inf and max_rows_per_trigger > 0.0 and dispersion >= 0.0):
+        raise ValueError("need trigger_s >= 0, a positive cap and dispersion >= 0")
+    if num_runs < 1 or after_commit_s < 0.0:
+        raise ValueError("need num_runs >= 1 and after_commit_s >= 0")
+    random = np.random.default_rng(seed)
+    counts = _CumulativeRows.drawn(edges, rates, trigger_s, dispersion, num_runs, random)
+    durations = _Durations(noise, num_runs, random)
+    end = float(edges[-1])
+    start = np.full(num_runs, float(edges[0]))
+    if trigger_s > 0.0:
+        start = _grid_point_after(start, trigger_s)
+    taken = np.zeros(num_runs)
+    steps: list[tuple[Array, ...]] = []
+    while np.any(start < end):
+        start = _after_outages(start, outages_s)
+        waiting = np.maximum(counts.until(start) - taken, 0.0)
+        rows = np.minimum(waiting, max_rows_per_trigger)
+        has_rows = (rows > 0.0) & (start < end)
+        duration = durations.draw(mean_duration_s(rows))
+        steps.append((start, duration, np.where(has_rows, rows, 0.0), waiting, taken.copy()))
+        taken = taken + np.where(has_rows, rows, 0.0)
+        start = np.where(
+            has_rows,
+            _next_start(start, duration, trigger_s),
+            _next_idle_start(start, trigger_s),
+        )
+    return _played(steps, counts, after_commit_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _CumulativeRows:
+    """Rows that have arrived, by run, on an even grid of times."""
+
+    first_s: float
+    cell_s: float
+    rows: Array  # cells + 1 by runs
+
+    @classmethod
+    def drawn(
+        cls,
+        edges: Array,
+        rates: Array,
+        trigger_s: float,
+        dispersion: float,
+        num_runs: int,
+        random: np.random.Generator,
+    ) -> _CumulativeRows:
+        length = float(edges[-1] - edges[0])
+        shortest = min(float(np.diff(edges).min()), trigger_s or length)
+        wanted = _CELLS_PER_SHORTEST * length / shortest
+        num_cells = int(min(max(wanted, _LEAST_CELLS), _MOST_CELLS))
+        times = np.linspace(edges[0], edges[-1], num_cells + 1)
+        until = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])
+        expected = np.diff(np.interp(times, edges, until))[:, np.newaxis]
+        if dispersion > 0.0:
+            lam = np.broadcast_to(expected / dispersion, (num_cells, num_runs))
+            drawn = dispersion * random.poisson(lam)
+        else:
+            drawn = np.broadcast_to(expected, (num_cells, num_runs))
+        rows = np.concatenate([np.zeros((1, num_runs)), np.cumsum(drawn, axis=0)])
+        return cls(float(edges[0]), length / num_cells, rows)
+
+    def until(self, moment: Array) -> Array:
+        """Rows that have arrived by a moment of each run."""
+        place = np.clip((moment - self.first_s) / self.cell_s, 0.0, len(self.rows) - 1)
+        cell = np.minimum(place.astype(int), len(self.rows) - 2)
+        every = np.arange(self.rows.shape[1])
+        low, high = self.rows[cell, every], self.rows[cell + 1, every]
+        return np.asarray(low + (place - cell) * (high - low))
+
+    def arrival_s(self, number: Array, run: int) -> Array:
+        """When the row of a number of one run arrived."""
+        times = self.first_s + self.cell_s * np.arange(len(self.rows))
+        return np.asarray(np.interp(number, self.rows[:, run], times))
+
+
+class _Durations:
+    """Lognormal durations around their mean, with memory."""
+
+    def __init__(self, noise: BatchNoise, num_runs: int, random: np.random.Generator) -> None:
+        self._random, self._num_runs = random, num_runs
+        self._fresh_sd = _log_sd(math.sqrt(1.0 - noise.autocorrelation) * noise.batch_ratio)
+        self._slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
+        self._factor = np.exp(noise.run_to_run_ratio * random.standard_normal(num_runs))
+        self._slow = random.standard_normal(num_runs)
+
+    def draw(self, mean_s: Array) -> Array:
+        renewal = math.sqrt(1.0 - _SLOW_MEMORY**2)
+        normal = self._random.standard_normal((2, self._num_runs))
+        self._slow = _SLOW_MEMORY * self._slow + renewal * normal[0]
+        score = self._fresh_sd * normal[1] + self._slow_sd * self._slow
+        half_variance = 0.5 * (self._fresh_sd**2 + self._slow_sd**2)
+        return np.asarray(self._factor * mean_s * np.exp(score - half_variance))
+
+
+def _log_sd(cv: float) -> float:
+    return math.sqrt(math.log1p(cv * cv))
+
+
+def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Array:
+    for begin, finish in outages_s:
+        # A query that comes back starts its first batch at once, wherever on the grid that is.
+        start = np.where((start >= begin) & (start < finish), finish, start)
+    return start
+
+
+def _next_start(start: Array, duration_s: Array, trigger_s: float) -> Array:
+    end = start + duration_s
+    return end if trigger_s == 0.0 else np.maximum(end, _grid_point_after(start, trigger_s))
+
+
+def _next_idle_start(start: Array, trigger_s: float) -> Array:
+    return start + _POLLING_DELAY_S if trigger_s == 0.0 else _grid_point_after(start, trigger_s)
+
+
+def _grid_point_after(moment: Array, trigger_s: float) -> Array:
+    return np.asarray(trigger_s * (np.floor(moment / trigger_s + _ROUNDING) + 1.0))
+
+
+def _played(
+    steps: Sequence[tuple[Array, ...]], counts: _CumulativeRows, after_commit_s: float
+) -> RateTracePlay:
+    start, duration, rows, waiting, taken = (np.array(each).T for each in zip(*steps, strict=True))
+    kept = rows > 0.0
+    runs = np.broadcast_to(np.arange(len(rows), dtype=np.float64)[:, np.newaxis], rows.shape)
+    # A hair less than the last row: behind it there may be a long time without any.
+    until = taken + rows * (1.0 - _ROUNDING)
+    arrivals = [
+        counts.arrival_s(np.stack([taken[run][kept[run]], until[run][kept[run]]]), run)
+        for run in range(len(rows))
+    ]
+    first, last = np.minimum(np.concatenate(arrivals, axis=1), start[kept])
+    commit = np.maximum(start + duration - after_commit_s, start)
+    return RateTracePlay(
+        run=runs[kept],
+        start_s=start[kept],
+        duration_s=duration[kept],
+        num_rows=rows[kept],
+        num_backlog_rows=waiting[kept],
+        first_arrival_s=first,
+        last_arrival_s=last,
+        commit_s=commit[kept],
+    )

@@ -1,0 +1,268 @@
+"""A plan played against a stream whose rate changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.domain import (
+    Metric,
+    Outage,
+    Plan,
+    PlannedDurations,
+    Playback,
+    PlayedStretch,
+    RateTrace,
+    Recovery,
+)
+from headway.errors import InputError
+from headway.models.arrays import Array
+from headway.models.job.duration import DurationModel, LevelSpan
+from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.simulation.rate_trace import BatchNoise, RateTracePlay, simulate_rate_trace
+
+_MOST_STRETCHES = 96
+_MOST_BATCHES = 4_000_000
+_BEHIND_RATIO = 1.5
+
+
+def play(
+    plan: Plan,
+    trace: RateTrace,
+    *,
+    outages: Sequence[Outage] = (),
+    num_runs: int = 16,
+    seed: int = 1,
+) -> Playback:
+    """What rows go through when the plan meets a trace, by simulation.
+
+    Parameters
+    ----------
+    plan : Plan
+        The setting, its rate limit, and the durations it was planned with.
+    trace : RateTrace
+        Arrivals over time.
+    outages : sequence of Outage
+        When the query starts no batch, counted from the start of the trace.
+    num_runs : int, >= 1
+        Runs, each with its own luck: noise, and how this start compares to others.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    Playback
+        Tuple latency over all runs; lateness is of rows, or of batches for a target on batches.
+
+    Raises
+    ------
+    InputError
+        If the plan does not hold its durations, an outage ends after the trace, or the play would
+        take too long.
+
+    Notes
+    -----
+    theory.md (S6). Durations are the predicted ones, not the longer ones that were planned on:
+    what is played is what is expected, and runs differ as runs of a setting do.
+    """
+    if plan.durations is None:
+        raise InputError("the plan does not hold how long batches take; plan again with --json")
+    first_s = trace.times_s[0]
+    for outage in outages:
+        if outage.start_s + outage.length_s > trace.length_s:
+            raise InputError(
+                f"an outage from {outage.start_s:g} s for {outage.length_s:g} s ends after the "
+                f"trace of {trace.length_s:g} s"
+            )
+    model = _model(plan.durations)
+    _require_playable(plan, trace, model, num_runs)
+    limit = plan.configuration.max_offsets_per_trigger
+    played = simulate_rate_trace(
+        model.mean_s,
+        np.array([*trace.times_s, trace.end_s]),
+        np.array(trace.rates_per_s),
+        plan.configuration.trigger_s,
+        noise=BatchNoise(
+            batch_ratio=plan.durations.batch_noise_ratio,
+            autocorrelation=plan.durations.autocorrelation,
+            run_to_run_ratio=plan.durations.run_to_run_ratio,
+        ),
+        seed=seed,
+        num_runs=num_runs,
+        after_commit_s=plan.durations.after_commit_s,
+        max_rows_per_trigger=math.inf if limit is None else limit,
+        dispersion=plan.arrivals.dispersion_ratio,
+        outages_s=[
+            (first_s + one.start_s, first_s + one.start_s + one.length_s) for one in outages
+        ],
+    )
+    return _playback(plan, trace, tuple(outages), num_runs, played)
+
+
+def _model(durations: PlannedDurations) -> DurationModel:
+    return DurationModel(
+        durations.driver_s,
+        tuple(
+            LevelSpan(
+                level.name,
+                level.fixed_s,
+                tuple((term.per_row_s, term.scale, term.exponent) for term in level.terms),
+            )
+            for level in durations.levels
+        ),
+    )
+
+
+def _require_playable(plan: Plan, trace: RateTrace, model: DurationModel, num_runs: int) -> None:
+    shortest_s = max(plan.configuration.trigger_s, float(model.mean_s(0.0)), 1e-3)
+    num_batches = trace.length_s / shortest_s * num_runs
+    if num_batches > _MOST_BATCHES:
+        raise InputError(
+            f"the trace of {trace.length_s:g} s holds some {num_batches:.2g} batches in {num_runs} "
+            f"runs, more than the {_MOST_BATCHES:.0e} that are played; give a shorter trace or "
+            "fewer --runs"
+        )
+
+
+def _playback(
+    plan: Plan,
+    trace: RateTrace,
+    outages: tuple[Outage, ...],
+    num_runs: int,
+    played: RateTracePlay,
+) -> Playback:
+    if not len(played.run):
+        raise InputError("no row of the trace is read before it ends; give a longer trace")
+    low_s = played.commit_s - played.last_arrival_s
+    high_s = played.commit_s - played.first_arrival_s
+    limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s
+    late_rows = _late_rows(plan, played, low_s, high_s)
+    by_run = [played.run == number for number in range(num_runs)]
+    late_by_run = [
+        float(late_rows[run].sum() / max(played.num_rows[run].sum(), 1.0)) for run in by_run
+    ]
+    p50_s, p95_s, p99_s = uniform_mixture_quantile(
+        np.array([0.5, 0.95, 0.99]), low_s, high_s, played.num_rows
+    )
+    return Playback(
+        trace=trace,
+        outages=outages,
+        num_runs=num_runs,
+        num_batches=len(played.run),
+        limit_s=limit_s,
+        mean_s=float(np.average(0.5 * (low_s + high_s), weights=played.num_rows)),
+        p50_s=float(p50_s),
+        p95_s=float(p95_s),
+        p99_s=float(p99_s),
+        max_s=float(high_s.max()),
+        late_ratio=float(late_rows.sum() / played.num_rows.sum()),
+        late_ratio_worst_run=max(late_by_run),
+        longest_late_s=float(
+            np.median([_longest_late_s(played, late_rows, run) for run in by_run])
+        ),
+        peak_backlog_rows=float(
+            np.median([_highest(played.num_backlog_rows[run]) for run in by_run])
+        ),
+        ends_behind=_ends_behind(played, by_run, trace),
+        recoveries=tuple(_recovery(played, late_rows, by_run, trace, one) for one in outages),
+        stretches=_stretches(trace, played, low_s, high_s, late_rows, by_run),
+    )
+
+
+def _late_rows(plan: Plan, played: RateTracePlay, low_s: Array, high_s: Array) -> Array:
+    """Rows of each batch that break the promise."""
+    limit_s = plan.target.limit_s
+    if plan.target.metric is Metric.WINDOW:
+        return np.zeros_like(low_s)
+    if plan.target.metric is Metric.BATCH:
+        return np.where(played.duration_s > limit_s, played.num_rows, 0.0)
+    width_s = np.maximum(high_s - low_s, 1e-12)
+    return np.asarray(played.num_rows * np.clip((high_s - limit_s) / width_s, 0.0, 1.0))
+
+
+def _longest_late_s(played: RateTracePlay, late_rows: Array, run: NDArray[np.bool_]) -> float:
+    """The longest stretch of arrivals in one run of which some came late."""
+    late = late_rows[run] > 0.0
+    if not late.any():
+        return 0.0
+    first_s, last_s = played.first_arrival_s[run], played.last_arrival_s[run]
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], late, [False]])))
+    begins, ends = edges[::2], edges[1::2] - 1
+    return float((last_s[ends] - first_s[begins]).max())
+
+
+def _recovery(
+    played: RateTracePlay,
+    late_rows: Array,
+    by_run: list[NDArray[np.bool_]],
+    trace: RateTrace,
+    outage: Outage,
+) -> Recovery:
+    """From the end of an outage until a batch whose rows are all in time."""
+    back_s = trace.times_s[0] + outage.start_s + outage.length_s
+    taken = []
+    for run in by_run:
+        start_s = played.start_s[run]
+        good = (start_s >= back_s) & (late_rows[run] <= 0.0)
+        taken.append(float(start_s[good][0] - back_s) if good.any() else math.inf)
+    return Recovery(outage=outage, median_s=float(np.median(taken)), worst_s=max(taken))
+
+
+def _ends_behind(played: RateTracePlay, by_run: list[NDArray[np.bool_]], trace: RateTrace) -> bool:
+    """Whether in most runs the last tenth of the trace leaves far more waiting than is usual."""
+    last_s = trace.end_s - 0.1 * trace.length_s
+    behind = []
+    for run in by_run:
+        waiting, start_s = played.num_backlog_rows[run], played.start_s[run]
+        usual, at_end = waiting[start_s < last_s], waiting[start_s >= last_s]
+        taken = played.num_rows[run][start_s >= last_s]
+        if at_end.size and usual.size:
+            behind.append(at_end[-1] > _BEHIND_RATIO * taken[-1] and at_end[-1] >= usual.max())
+    return bool(np.mean(behind) > 0.5) if behind else False
+
+
+def _stretches(
+    trace: RateTrace,
+    played: RateTracePlay,
+    low_s: Array,
+    high_s: Array,
+    late_rows: Array,
+    by_run: list[NDArray[np.bool_]],
+) -> tuple[PlayedStretch, ...]:
+    """Even stretches of the trace, each with what its rows went through."""
+    edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
+    place = np.clip(np.searchsorted(edges, played.last_arrival_s) - 1, 0, _MOST_STRETCHES - 1)
+    rates = _mean_rates(trace, edges)
+    found = []
+    for number in range(_MOST_STRETCHES):
+        here = place == number
+        if not here.any():
+            continue
+        p50_s, p99_s = uniform_mixture_quantile(
+            np.array([0.5, 0.99]), low_s[here], high_s[here], played.num_rows[here]
+        )
+        peaks = [_highest(played.num_backlog_rows[here & run]) for run in by_run]
+        found.append(
+            PlayedStretch(
+                start_s=float(edges[number]),
+                rate_per_s=float(rates[number]),
+                p50_s=float(p50_s),
+                p99_s=float(p99_s),
+                late_ratio=float(late_rows[here].sum() / played.num_rows[here].sum()),
+                backlog_rows=float(np.median(peaks)),
+            )
+        )
+    return tuple(found)
+
+
+def _mean_rates(trace: RateTrace, edges: Array) -> Array:
+    times = np.array([*trace.times_s, trace.end_s])
+    until = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.array(trace.rates_per_s))])
+    return np.asarray(np.diff(np.interp(edges, times, until)) / np.diff(edges))
+
+
+def _highest(values: Array) -> float:
+    return float(values.max()) if values.size else 0.0

@@ -1,0 +1,151 @@
+"""A convex relaxation of the plan: fractions of nodes, rows and partitions, and no noise.
+
+Imports cvxpy when it is asked, which takes longer than a plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from headway.domain import StageProfile, Target
+from headway.errors import HeadwayError
+from headway.models.job.setting import after_commit_s
+from headway.models.laws.normal import ndtri
+from headway.planner.promised import PromisedLatency
+from headway.planner.question import Question
+
+if TYPE_CHECKING:
+    from cvxpy import Variable
+
+_LEAST = 1e-9
+_SOLVED = ("optimal", "optimal_inaccurate")
+_INFEASIBLE = ("infeasible", "infeasible_inaccurate")
+_ACCURACY_RATIO = 0.999  # what an interior point may lie beside the optimum
+
+
+def relaxed_nodes(question: Question) -> float:
+    """A number of nodes, not whole, that no plan for the question goes below.
+
+    Parameters
+    ----------
+    question : Question
+        The promises and the space.
+
+    Returns
+    -------
+    float
+        ``inf`` where no number of nodes would do.
+
+    Raises
+    ------
+    HeadwayError
+        If the solver fails; with its word.
+
+    Notes
+    -----
+    theory.md (P15). A geometric program (Boyd et al. 2007) in slots, rows and partitions: the
+    levels of a batch take the larger of one task and of the work shared out evenly, both sums of
+    powers. Every plan is one of its points, so its optimum is a bound.
+    """
+    import cvxpy
+
+    slots, rows, partitions, interval_s, duration_s = (cvxpy.Variable(pos=True) for _ in range(5))
+    profile, space, rate_per_s = question.profile, question.space, question.rate_per_s
+    levels = [list(pool) for _, pool in groupby(profile.stages, key=lambda stage: stage.level)]
+    spans_s = [cvxpy.Variable(pos=True) for _ in levels]
+    # A phase of no time has no logarithm.
+    driver_s = max(sum(phase.mean_s for phase in profile.driver_phases), _LEAST)
+    factor = _least_factor(question, driver_s)
+    constraints = [
+        rate_per_s * interval_s <= rows,
+        factor * driver_s + sum(spans_s) <= duration_s,
+        duration_s <= interval_s,
+        partitions >= 1,
+    ]
+    if space.shuffle_partitions is not None:
+        constraints.append(partitions == space.shuffle_partitions)
+    if space.trigger_s:
+        constraints.append(interval_s >= space.trigger_s)
+    for span_s, pool in zip(spans_s, levels, strict=True):
+        constraints += [
+            factor * bound <= span_s for bound in _level_bounds(pool, slots, rows, partitions)
+        ]
+    for target in question.latency_targets:
+        limit = _limit(question, target, factor, interval_s, duration_s)
+        if limit is None:
+            return math.inf
+        constraints.append(limit)
+    problem = cvxpy.Problem(cvxpy.Minimize(slots), constraints)
+    try:
+        problem.solve(gp=True)  # type: ignore[no-untyped-call]
+    except cvxpy.error.SolverError as error:
+        raise HeadwayError(f"the relaxation could not be solved: {error}") from None
+    if problem.status in _INFEASIBLE:
+        return math.inf
+    if problem.status not in _SOLVED:
+        raise HeadwayError(f"the relaxation could not be solved: cvxpy says {problem.status}")
+    return _ACCURACY_RATIO * float(problem.value) / space.num_slots(1)
+
+
+def _limit(
+    question: Question, target: Target, factor: float, interval_s: Variable, duration_s: Variable
+) -> Any | None:
+    """The promise as a constraint; None where the fixed costs alone break it."""
+    promised = PromisedLatency(profile=question.profile, target=target)
+    unseen_s = after_commit_s(question.profile) if promised.ends_at_commit else 0.0
+    allowed_s = target.limit_s - promised.shift_s + factor * unseen_s
+    if allowed_s <= 0:
+        return None
+    weight = promised.wait_weight
+    waited_s = duration_s + weight * interval_s if weight > 0 else duration_s
+    return waited_s <= allowed_s
+
+
+def _level_bounds(
+    pool: list[StageProfile], slots: Variable, rows: Variable, partitions: Variable
+) -> Iterator[Any]:
+    """What a level takes at least: its work shared out evenly, and one task of a lone stage."""
+    work = []
+    for stage in pool:
+        num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
+        parts = _task_parts(stage, rows, partitions, num_tasks)
+        work += [num_tasks * cost_s / slots for cost_s in parts]
+    if work:
+        yield sum(work)
+    if len(pool) == 1:
+        (stage,) = pool
+        num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
+        parts = list(_task_parts(stage, rows, partitions, num_tasks))
+        if parts:
+            yield sum(parts)
+
+
+def _task_parts(
+    stage: StageProfile, rows: Variable, partitions: Variable, num_tasks: Any
+) -> Iterator[Any]:
+    """The positive parts of the time of one task."""
+    if stage.task_fixed_s > 0:
+        yield stage.task_fixed_s
+    if stage.task_per_partition_s > 0:
+        yield stage.task_per_partition_s * partitions
+    if stage.task_per_row_s * stage.rows.scale > 0:
+        per_row_s = stage.task_per_row_s * stage.rows.scale
+        yield per_row_s * rows**stage.rows.exponent / num_tasks
+
+
+def _least_factor(question: Question, driver_s: float) -> float:
+    """The least that durations are planned at, less the most that noise can lower a quantile."""
+    profile = question.profile
+    margin = math.exp(float(ndtri(question.confidence)) * profile.noise.run_to_run_ratio)
+    quantiles = [one.quantile for one in question.latency_targets if one.quantile is not None]
+    if not quantiles:
+        return margin
+    # Rows make noise of at most their dispersion over their number, which the driver bounds.
+    fewest_rows = max(question.rate_per_s * driver_s, 1.0)
+    scatter = profile.noise.batch_ratio**2 + profile.arrivals.dispersion_ratio / fewest_rows
+    log_variance = math.log1p(scatter)
+    below = max(-float(ndtri(min(quantiles))), 0.0)
+    return margin / math.exp(0.5 * log_variance + below * math.sqrt(log_variance))

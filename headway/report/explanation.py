@@ -1,0 +1,262 @@
+"""A plan in words: every number with the formula it comes from and where that is written down."""
+
+from __future__ import annotations
+
+import math
+
+from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
+from headway.report.columns import aligned, paragraph, printable
+from headway.report.wording import (
+    METRIC_NAMES,
+    brief_setting_text,
+    caution_text,
+    headline,
+    notes,
+    promise_text,
+    rejection_text,
+    setting_text,
+    stability_text,
+)
+from headway.units import counted, format_duration, format_rate, spark_memory_text
+
+_WHEN = {
+    Applies.LIVE: "live",
+    Applies.RESTART: "restart",
+    Applies.NEW_APPLICATION: "new application",
+    Applies.NEW_CHECKPOINT: "new checkpoint",
+}
+_FORMULAS = {
+    Metric.TUPLE: (
+        "a row waits for the trigger and then for the batch that takes it: its latency is the rest "
+        "of the interval T it arrives in plus the batch D that T collects, so E[L] = "
+        "(1/2 + r) E[T^2]/E[T] + a + b phi less what follows the commit; theory.md (B5), (B6)"
+    ),
+    Metric.BATCH: (
+        "a batch takes its driver phases and, level after level, the makespan of its tasks on the "
+        "slots; theory.md (T1), (T2), (B3)"
+    ),
+    Metric.WINDOW: (
+        "a window is final when the watermark has passed its end and the batch after has emitted "
+        "it: delay + lag + wait for the trigger + max(B, D) + D, in update mode without the first "
+        "and the last but one; theory.md (W1)-(W3), (T5)"
+    ),
+}
+
+
+def explanation_text(plan: Plan) -> str:
+    """The plan explained, as lines of at most 100 columns."""
+    sections = (
+        ("The answer", _answer(plan)),
+        ("What binds", [line for text in plan.binding for line in _item(text)]),
+        ("How far from the best this can be", _optimality(plan)),
+        ("The nearest promises that can be kept", _nearest(plan)),
+        ("Where the latency comes from", _latency(plan)),
+        ("How sure it is", _confidence(plan)),
+        ("Why not less", _rejected(plan)),
+        (f"What {plan.target.statistic} would be with one thing changed", _sensitivities(plan)),
+        ("Every setting, and when it applies", _settings(plan)),
+        ("Memory of an executor", _memory(plan)),
+        ("Rules of thumb beside the plan", _rules(plan)),
+        ("What would help outside the knobs", _advice(plan)),
+        ("Node types that cannot do it", [x for t in plan.refused_node_types for x in _item(t)]),
+    )
+    return "\n\n".join("\n".join([title, *lines]) for title, lines in sections if lines)
+
+
+def _item(text: str) -> list[str]:
+    return paragraph(text, lead="  ")
+
+
+def _answer(plan: Plan) -> list[str]:
+    lines = _item(headline(plan) + ".")
+    if plan.also:
+        lines += _item("Beside that it keeps " + " and ".join(map(str, plan.also)) + ".")
+    if plan.feasible:
+        lines += _item(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
+    lines += _item(f"Setting: {setting_text(plan.configuration)}.")
+    if plan.node_type is not None:
+        price = ""
+        if plan.cost_per_hour is not None:
+            price = f", {plan.cost_per_hour:.4g} per hour"
+        lines += _item(f"Bought as {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
+    return lines + _item(stability_text(plan.prediction))
+
+
+def _optimality(plan: Plan) -> list[str]:
+    found, lines = plan.optimality, []
+    if found is None:
+        return []
+    if not plan.feasible:
+        if found.proved:
+            lines += _item(
+                "Nothing was overlooked: every number of nodes was tried with every setting of "
+                "the space, or ruled out by a bound; theory.md (P5), (P9)."
+            )
+        return lines
+    if plan.objective is Objective.LATENCY:
+        lines += _item("The nodes are those of the lowest latency the space allows; (P6).")
+    elif plan.nodes == 1:
+        lines += _item("One node is the least there is.")
+    elif found.proved:
+        lines += _item(
+            f"Proved: fewer than {counted(plan.nodes, 'node')} were tried with every setting of "
+            "the space, or ruled out by a bound that noise can only worsen; theory.md (P5), (P9)."
+        )
+    else:
+        lines += _item(
+            f"No plan needs fewer than {counted(found.least_nodes, 'node')}, by the bound of "
+            f"theory.md (P9): this one is at most {found.gap_ratio(plan.nodes):.0%} above the "
+            "fewest. The numbers just below it were tried."
+        )
+    if found.relaxed_nodes is not None:
+        lines += _item(
+            f"The convex relaxation, theory.md (P15), needs {found.relaxed_nodes:.3g} nodes: "
+            "fractions of nodes and tasks, no noise."
+        )
+    return lines
+
+
+def _nearest(plan: Plan) -> list[str]:
+    lines = aligned([(f"if the {one.gives_way} gives way", one.text) for one in plan.nearest])
+    if plan.physical_floor_s is not None:
+        lines += _item(
+            f"Physical floor: {format_duration(plan.physical_floor_s)}, the driver and one task of "
+            "each stage without rows; theory.md (P13)."
+        )
+    return lines
+
+
+def _latency(plan: Plan) -> list[str]:
+    lines = _item(METRIC_NAMES[plan.target.metric] + ": " + _FORMULAS[plan.target.metric] + ".")
+    if not plan.prediction.stable:
+        return lines
+    total_s = sum(plan.prediction.phases_s.values())
+    rows = [
+        (name, format_duration(value_s), f"{value_s / total_s:.0%}", _phase_source(name))
+        for name, value_s in plan.prediction.phases_s.items()
+        if total_s > 0 and value_s / total_s >= 0.005
+    ]
+    if not rows:
+        return lines
+    return [*lines, "  Mean tuple latency, split:", *aligned(rows, right=(1, 2), indent=4)]
+
+
+def _phase_source(name: str) -> str:
+    if name == "wait":
+        return "half of the interval a row meets; (P1)"
+    if "stage" in name or "+" in name or "." in name:
+        return "makespan of its tasks; (T2)"
+    return "measured on the driver"
+
+
+def _confidence(plan: Plan) -> list[str]:
+    durations = plan.durations
+    lines = _item(
+        f"Planned with {plan.confidence:.0%} confidence: durations are taken "
+        + (
+            f"{durations.planned_ratio:.3g} times as long as expected, "
+            if durations
+            else "longer, "
+        )
+        + "for the spread between runs and a rule beyond what was profiled; theory.md (P2), (P4)."
+    )
+    if durations is not None:
+        lines += _item(
+            f"Noise: batches of a run vary by {durations.batch_noise_ratio:.0%} "
+            f"({durations.autocorrelation:.0%} of the variance lasts over batches), runs by "
+            f"{durations.run_to_run_ratio:.0%}."
+        )
+    caution = caution_text(plan.prediction)
+    if caution is not None:
+        lines += _item(caution)
+    return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
+
+
+def _rejected(plan: Plan) -> list[str]:
+    return aligned(
+        [
+            (one.change, rejection_text(one), brief_setting_text(one.configuration))
+            for one in plan.rejected
+        ]
+    )
+
+
+def _sensitivities(plan: Plan) -> list[str]:
+    rows = [
+        (
+            one.change,
+            "over capacity" if math.isinf(one.latency_s) else format_duration(one.latency_s),
+            "keeps it" if one.keeps_target else "misses it",
+            _difference(one.latency_s, plan.planned_latency_s),
+        )
+        for one in plan.sensitivities
+    ]
+    return aligned(rows, right=(1,))
+
+
+def _difference(latency_s: float, planned_s: float) -> str:
+    if not (math.isfinite(latency_s) and math.isfinite(planned_s) and planned_s > 0):
+        return "-"
+    return f"{latency_s / planned_s - 1.0:+.0%}"
+
+
+def _settings(plan: Plan) -> list[str]:
+    was = {change.setting: change.before for change in plan.changes}
+    rows = [
+        (
+            one.key,
+            one.value,
+            _WHEN[one.applies],
+            "; ".join(
+                filter(
+                    None,
+                    (
+                        f"pinned by {one.pinned_by}" if one.pinned_by else "",
+                        f"was {was[one.setting]}" if one.setting in was else "",
+                    ),
+                )
+            ),
+        )
+        for one in plan.settings
+    ]
+    return aligned(rows)
+
+
+def _memory(plan: Plan) -> list[str]:
+    memory = plan.memory
+    if memory is None:
+        return _item("As profiled: no peak of memory is on record and no node type was named.")
+    rows = [(name, spark_memory_text(size)) for name, size in memory.parts.items()]
+    rows.append(("heap needed", spark_memory_text(memory.needed_heap_bytes)))
+    rows.append(("heap given", spark_memory_text(memory.heap_bytes)))
+    if memory.native_bytes:
+        rows.append(("state outside the heap (RocksDB)", spark_memory_text(memory.native_bytes)))
+    rows.append(("beside the heap in all", spark_memory_text(memory.overhead_bytes)))
+    rows.append(("container", spark_memory_text(memory.container_bytes)))
+    return [*aligned(rows, right=(1,)), *_item("From measured peaks; theory.md (P10).")]
+
+
+def _rules(plan: Plan) -> list[str]:
+    if not plan.rules:
+        return []
+    head = ("rule", "nodes", f"{plan.target.statistic} up to", "keeps it", "sustains", "cost/h")
+    return aligned([head, *(_rule_row(one) for one in plan.rules)], right=(1, 2))
+
+
+def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
+    return (
+        printable(rule.rule),
+        f"{rule.nodes:,}",
+        "over capacity" if math.isinf(rule.latency_s) else format_duration(rule.latency_s),
+        "yes" if rule.keeps_target else "no",
+        format_rate(rule.sustainable_rate_per_s) if rule.sustainable_rate_per_s > 0 else "no rate",
+        _cost_text(rule.cost_per_hour),
+    )
+
+
+def _cost_text(cost_per_hour: float | None) -> str:
+    return "-" if cost_per_hour is None else f"{cost_per_hour:.4g}"
+
+
+def _advice(plan: Plan) -> list[str]:
+    return [line for one in plan.advice for line in paragraph(one.text, lead="  * ")]
