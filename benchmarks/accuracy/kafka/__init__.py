@@ -1,0 +1,1 @@
+"""A real Kafka broker beside a real query: started, filled, measured, stopped."""

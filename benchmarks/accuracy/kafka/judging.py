@@ -1,0 +1,198 @@
+"""Runs predicted from profiles of other runs, by the event log that all of them wrote."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution, Prediction
+from headway.domain.stage import TasksRule
+from headway.errors import HeadwayError
+from headway.models.batches.rate_limits import recovery_capped_s, recovery_uncapped
+from headway.models.job.predict import predict
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.events import read_events
+from headway.profiler.logs.sources import EventLog, find_event_logs
+from headway.profiler.logs.unpacking import unpack
+from headway.profiler.streaming.summarize import summarize
+from headway.version import __version__
+from kafka.cases import Job, Mode
+from kafka.runs import Record
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Written after the batch has begun to commit, or before it starts: with asynchronous progress
+# another thread does both.
+_ASYNCHRONOUS_PHASES = ("wal_commit", "commit_offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The tables of an event log, read once."""
+
+    logs: Mapping[int, EventLog]
+    collected: CollectedLogs
+
+    def profile(self, names: Sequence[str]) -> JobProfile:
+        """Fitted on some of the runs."""
+        return summarize(self.collected, self.logs, names, __version__)
+
+    @property
+    def jvm_started_s(self) -> float:
+        """When the first executor started, since 1970."""
+        executors = self.collected.applications[0].executors
+        return min(one.added_s for one in executors if one.added_s is not None)
+
+
+def read_log(spark: SparkSession, folder: Path) -> Log:
+    """The log of a session."""
+    (path,) = folder.glob("eventlog_v2_*")
+    found = find_event_logs([path])
+    with tempfile.TemporaryDirectory() as work:
+        logs = unpack(found.logs, Path(work)).logs
+        collected = collect(
+            read_events(spark, Path(work)).persist(), lambda _text, _done=None: None
+        )
+    return Log(logs, collected)
+
+
+def judge(records: Sequence[Record], log: Log, cores: int) -> list[Record]:
+    """The records with what was predicted, and with what the profiler made of each run."""
+    profiles = {
+        job: log.profile([run["name"] for run in records if _is_fitted(run, job)])
+        for job in (Job.TRANSFORM, Job.COUNT)
+    }
+    return [
+        {
+            **run,
+            "profiled": _profiled(log, run["name"]),
+            "predicted": _predicted(profiles[Job(run["case"]["job"])], run, log, cores),
+        }
+        for run in records
+    ]
+
+
+def _is_fitted(run: Record, job: Job) -> bool:
+    return bool(run["case"]["is_fitted"]) and run["case"]["job"] == job
+
+
+def _profiled(log: Log, name: str) -> Record:
+    """What the profiler reads off a run alone: triggers, partitions, arrivals, lag."""
+    try:
+        profile = log.profile([name])
+    except HeadwayError as error:
+        return {"error": str(error)}
+    observed = profile.observed_arrivals
+    assert observed is not None
+    setting = profile.settings[-1]
+    return {
+        "trigger_s": setting.configuration.trigger_s,
+        "rate_per_s": setting.rate_per_s,
+        "source_partitions": profile.pins.source_partitions if profile.pins else None,
+        "state_partitions": profile.pins.state_partitions if profile.pins else None,
+        "counted": observed.counted,
+        "lag_p95_rows": observed.lag_p95_rows,
+        "lag_max_rows": observed.lag_max_rows,
+        "largest_partition_share": observed.largest_partition_share,
+        "dispersion_ratio": profile.arrivals.dispersion_ratio,
+        "source": profile.shape.sources[0],
+        "notes": list(profile.notes),
+    }
+
+
+def _predicted(fitted: JobProfile, run: Record, log: Log, cores: int) -> Record:
+    case = run["case"]
+    profile = _on_partitions(fitted, case["partitions"])
+    configuration = Configuration(
+        executors=1,
+        cores_per_executor=cores,
+        shuffle_partitions=run["shuffle_partitions"],
+        trigger_s=case["trigger_s"],
+        max_offsets_per_trigger=case["max_offsets"],
+    )
+    arrivals = Arrivals(
+        rate_per_s=case["rate_per_s"], dispersion_ratio=profile.arrivals.dispersion_ratio
+    )
+    # The middle of a run of some 20 s.
+    age_s = datetime.fromisoformat(run["started"]).timestamp() + 15.0 - log.jvm_started_s
+    record = {
+        **_figures(predict(profile, configuration, arrivals)),
+        "at_age": _figures(predict(profile, configuration, arrivals, jvm_age_s=age_s)),
+    }
+    if case["mode"] == Mode.ASYNC_PROGRESS:
+        left = tuple(
+            phase for phase in profile.driver_phases if phase.name not in _ASYNCHRONOUS_PHASES
+        )
+        without = replace(profile, driver_phases=left)
+        record["without_logs"] = _figures(predict(without, configuration, arrivals))
+    if case["mode"] == Mode.OUTAGE:
+        record["recovery"] = _recovery(profile, configuration, arrivals, run)
+    return record
+
+
+def _on_partitions(profile: JobProfile, partitions: int) -> JobProfile:
+    """The job on a topic of another number of partitions: as many tasks read it."""
+    return replace(
+        profile,
+        stages=tuple(
+            replace(stage, num_source_tasks=partitions)
+            if stage.tasks_rule is TasksRule.SOURCE
+            else stage
+            for stage in profile.stages
+        ),
+    )
+
+
+def _recovery(
+    profile: JobProfile, configuration: Configuration, arrivals: Arrivals, run: Record
+) -> Record:
+    """theory.md (B13), (B14), with the tangent of the duration at a full batch."""
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    limit = configuration.max_offsets_per_trigger
+    piled_up_s = run["recovery"]["piled_up_s"]
+    rows = (
+        float(settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s))
+        if limit is None
+        else float(limit)
+    )
+    per_row_s = float(model.slope_s(rows))
+    fixed_s = float(model.mean_s(rows)) - per_row_s * rows
+    if limit is None:
+        recovery = recovery_uncapped(
+            fixed_s, arrivals.rate_per_s * per_row_s, configuration.trigger_s, piled_up_s
+        )
+        return {"time_s": recovery.time_s, "num_batches": recovery.num_batches}
+    # The definition counts as late what waited for more than a trigger and a half.
+    late_s = max(piled_up_s - 1.5 * configuration.trigger_s, 0.0)
+    time_s = float(
+        recovery_capped_s(
+            arrivals.rate_per_s, limit, configuration.trigger_s, fixed_s, per_row_s, late_s
+        )
+    )
+    return {"time_s": time_s, "num_batches": time_s / configuration.trigger_s}
+
+
+def _figures(prediction: Prediction) -> Record:
+    return {
+        "stable": prediction.stable,
+        "calibrated": prediction.calibrated,
+        "warnings": list(prediction.warnings),
+        "tuple_latency_s": _distribution(prediction.tuple_latency),
+        "batch_duration_s": _distribution(prediction.batch_duration),
+    }
+
+
+def _distribution(law: LatencyDistribution | None) -> Record | None:
+    if law is None:
+        return None
+    figures: Record = {"mean": law.mean_s, "p50": law.p50_s, "p95": law.p95_s, "p99": law.p99_s}
+    for name, interval in (("mean", law.interval90_mean_s), ("p99", law.interval90_p99_s)):
+        if interval is not None:
+            figures[f"interval90_{name}"] = [interval.low, interval.high]
+    return figures

@@ -1,0 +1,242 @@
+"""The results as a Markdown page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+from kafka.cases import Mode
+from kafka.real_time import real_time_section
+from kafka.runs import Record
+
+PREFACE = """\
+Real queries between two topics of a real broker: one Kafka node (KRaft), Spark's own connector,
+both on the machine that also runs the query, on loopback. A load process stamps every row with
+the wall clock when it is sent, at a constant rate; the row's latency ends when the micro-batch
+that carries it has written to its sink (trigger time plus duration, less the offset commit).
+
+* **transform**: 20 nested hashes per row; no state.
+* **count**: four words per row, 20 nested hashes per word, counted by word in four state partitions.
+
+The split was fixed before anything ran: a profile of each job is fitted on three runs (four even
+partitions; triggers 0, 1 and 2 s; 4000 rows/s, with 2 s 12000 rows/s), all others are predicted.
+The model is told the topic's partitions, since they decide how many tasks read it. "Append" is
+from the stamp to the broker's own stamp in the topic that the query writes: rows of a sink that is
+no transaction can be read before their batch ends.
+"""
+
+
+def page(records: Sequence[Record]) -> str:
+    """The whole page."""
+    about, runs = records[0]["about"], list(records[1:])
+    micro = [run for run in runs if "tuple_latency_s" in run]
+    instant = [run for run in runs if "tuple_latency_s" not in run]
+    made = (
+        f"Made {about['made']} by `{about['command']}`, headway {about['headway']}, PySpark "
+        f"{about['pyspark']}, Python {about['python']}, {about['machine']}; runs of "
+        f"{about['run_s']:.0f} s after {about['warm_s']:.0f} s, in random order, in one JVM with "
+        f"`local[2]`. Jars: {', '.join(about['jars'])}."
+    )
+    lines = ["# Kafka to Spark to Kafka", "", PREFACE, made, ""]
+    if micro:
+        lines += [*_latency_section(micro), *_recovery_section(micro)]
+        lines += [*_asynchronous_section(micro), *_append_section(micro), *_profiler_section(micro)]
+    if instant:
+        lines += real_time_section(instant)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _latency_section(runs: Sequence[Record]) -> Iterator[str]:
+    yield "## Latency, predicted and measured"
+    yield ""
+    yield (
+        "| run | fitted | mean: predicted | measured | error | p99: predicted | measured | error "
+        "| batch: predicted | measured | error | idle cores |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
+    for run in sorted(runs, key=_order):
+        yield _latency_row(run)
+    yield ""
+    judged = [
+        run
+        for run in runs
+        if not run["case"]["is_fitted"]
+        and run["predicted"]["stable"]
+        and run["case"]["mode"] != Mode.ASYNC_PROGRESS
+    ]
+    yield f"**{_summary(judged, lambda run: run['predicted'])}**"
+    yield ""
+    told = _summary(judged, lambda run: run["predicted"]["at_age"])
+    yield f"Told the age of the JVM in each run: {told}"
+    yield ""
+    repeats = [run for run in runs if run["case"]["repeat"]]
+    if repeats:
+        yield "The same setting again, later in the same JVM (no prediction can be closer):"
+        yield ""
+        for again in repeats:
+            yield from _repeat(again, runs)
+        yield ""
+
+
+def _latency_row(run: Record) -> str:
+    predicted, cells = run["predicted"], [run["name"], "yes" if run["case"]["is_fitted"] else ""]
+    for field, figure in (
+        ("tuple_latency_s", "mean"),
+        ("tuple_latency_s", "p99"),
+        ("batch_duration_s", "mean"),
+    ):
+        measured = run[field][figure]
+        if predicted[field] is None:
+            cells += ["not stable", f"{measured:.3f} s", ""]
+            continue
+        value = predicted[field][figure]
+        cells += [f"{value:.3f} s", f"{measured:.3f} s", f"{value / measured - 1:+.0%}"]
+    return "| " + " | ".join([*cells, f"{run['cores_idle']:.2f}"]) + " |"
+
+
+def _summary(judged: Sequence[Record], figures: Callable[[Record], Record]) -> str:
+    if not judged:
+        return "No run is judged."
+
+    def errors(field: str, figure: str) -> list[float]:
+        return [
+            abs(figures(run)[field][figure] / run[field][figure] - 1)
+            for run in judged
+            if figures(run)[field] is not None
+        ]
+
+    parts = []
+    for label, field, figure in (
+        ("mean", "tuple_latency_s", "mean"),
+        ("p99", "tuple_latency_s", "p99"),
+        ("batch duration", "batch_duration_s", "mean"),
+    ):
+        found = errors(field, figure)
+        parts.append(f"{label} {statistics.median(found):.1%} (largest {max(found):.0%})")
+    covered = [
+        low <= run["tuple_latency_s"][figure] <= high
+        for run in judged
+        for figure in ("mean", "p99")
+        if figures(run)["tuple_latency_s"] is not None
+        for low, high in [figures(run)["tuple_latency_s"][f"interval90_{figure}"]]
+    ]
+    return (
+        f"{len(judged)} runs judged, median error: {'; '.join(parts)}; 90 % intervals cover "
+        f"{sum(covered)} of {len(covered)}."
+    )
+
+
+def _repeat(again: Record, runs: Sequence[Record]) -> Iterator[str]:
+    setting = {**again["case"], "repeat": 0, "is_fitted": None}
+    for run in runs:
+        if run is not again and {**run["case"], "repeat": 0, "is_fitted": None} == setting:
+            both = [
+                " and ".join(f"{one[field][figure]:.3f} s" for one in (run, again))
+                for field, figure in (
+                    ("tuple_latency_s", "mean"),
+                    ("tuple_latency_s", "p99"),
+                    ("batch_duration_s", "mean"),
+                )
+            ]
+            yield f"* {run['name']}: mean {both[0]}; p99 {both[1]}; batch {both[2]}"
+
+
+def _recovery_section(runs: Sequence[Record]) -> Iterator[str]:
+    outages = [run for run in runs if "recovery" in run]
+    if not outages:
+        return
+    yield "## Back from an outage"
+    yield ""
+    yield (
+        "The query is stopped for 10 s, then started from its checkpoint. A batch is late while "
+        "its oldest row has waited for more than one and a half triggers when it starts; the time "
+        "counts from the first trigger to the end of the last late batch. Latency above is that "
+        "before the outage."
+    )
+    yield ""
+    yield "| run | piled up | batches: predicted | measured | time: predicted | measured | error |"
+    yield "|---|---|---|---|---|---|---|"
+    for run in outages:
+        seen, told = run["recovery"], run["predicted"]["recovery"]
+        yield (
+            f"| {run['name']} | {seen['piled_up_s']:.1f} s | {told['num_batches']:.0f} "
+            f"| {seen['num_batches']} | {told['time_s']:.2f} s | {seen['time_s']:.2f} s"
+            f"{'' if seen['is_over'] else ' (not over)'} "
+            f"| {told['time_s'] / seen['time_s'] - 1:+.0%} |"
+        )
+    yield ""
+
+
+def _asynchronous_section(runs: Sequence[Record]) -> Iterator[str]:
+    found = [run for run in runs if run["case"]["mode"] == Mode.ASYNC_PROGRESS]
+    if not found:
+        return
+    yield "## Asynchronous progress"
+    yield ""
+    yield (
+        "No setting of Headway names it. Predicted as profiled with synchronous progress, and with "
+        "the two phases left out that another thread then does."
+    )
+    yield ""
+    yield (
+        "| run | batch: measured | as profiled | without the two | error "
+        "| p99: measured | as profiled | without the two | error |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for run in found:
+        cells = [run["name"]]
+        for field, figure in (("batch_duration_s", "mean"), ("tuple_latency_s", "p99")):
+            measured, plain = run[field][figure], run["predicted"][field][figure]
+            without = run["predicted"]["without_logs"][field][figure]
+            cells += [f"{value:.3f} s" for value in (measured, plain, without)]
+            cells.append(f"{without / measured - 1:+.0%}")
+        yield "| " + " | ".join(cells) + " |"
+    yield ""
+
+
+def _append_section(runs: Sequence[Record]) -> Iterator[str]:
+    found = [run for run in runs if "to_append_s" in run and run["case"]["mode"] != Mode.OUTAGE]
+    if not found:
+        return
+    yield "## When rows can be read"
+    yield ""
+    yield "| run | mean: to the commit | to the append | p99: to the commit | to the append |"
+    yield "|---|---|---|---|---|"
+    for run in sorted(found, key=_order):
+        commit, append = run["tuple_latency_s"], run["to_append_s"]
+        yield (
+            f"| {run['name']} | {commit['mean']:.3f} s | {append['mean']:.3f} s "
+            f"| {commit['p99']:.3f} s | {append['p99']:.3f} s |"
+        )
+    yield ""
+
+
+def _profiler_section(runs: Sequence[Record]) -> Iterator[str]:
+    yield "## What the profiler reads off each log"
+    yield ""
+    yield (
+        "| run | trigger | partitions | counted by | rate | sent | largest partition "
+        "| rows left behind: p95 | most |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for run in sorted(runs, key=_order):
+        seen = run["profiled"]
+        if "error" in seen:
+            yield f"| {run['name']} | {seen['error']} | | | | | | | |"
+            continue
+        share = seen["largest_partition_share"]
+        yield (
+            f"| {run['name']} | {seen['trigger_s']:g} s | {seen['source_partitions']} "
+            f"| {seen['counted']} | {seen['rate_per_s']:.0f}/s | {run['case']['rate_per_s']:.0f}/s "
+            f"| {'' if share is None else f'{share:.0%}'} | {_rows(seen['lag_p95_rows'])} "
+            f"| {_rows(seen['lag_max_rows'])} |"
+        )
+    yield ""
+
+
+def _rows(number: float | None) -> str:
+    return "not on record" if number is None else f"{number:.0f}"
+
+
+def _order(run: Record) -> tuple[str, str]:
+    return run["case"]["job"], run["name"]

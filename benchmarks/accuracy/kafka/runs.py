@@ -1,0 +1,254 @@
+"""Cases run one after the other: topics filled, queries run, what happened written down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from headway.domain.prediction import LatencyDistribution
+from headway.errors import HeadwayError
+from headway.models.arrays import Array
+from headway.runtime.measure import measure_tuple_latency, progress_events
+from headway.units import ms_to_s
+from kafka.broker import Lane
+from kafka.cases import Case, Job, Mode
+from kafka.jobs import read_back, shuffle_partitions, start_query, topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Record: TypeAlias = dict[str, Any]
+"""One run as it stands in the results: plain JSON."""
+
+OUTAGE_S = 10.0
+_QUANTILES = (0.5, 0.95, 0.99)
+_LOOK_EVERY_S = 0.2
+# From here on a batch has waited for more than its trigger: it works off what piled up.
+_CATCHING_UP_RATIO = 1.5
+
+
+def play(
+    spark: SparkSession, lane: Lane, case: Case, folder: Path, *, warm_s: float, run_s: float
+) -> Record:
+    """Run one case and say what was measured.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        With the connector on board.
+    lane : Lane
+        The broker.
+    case : Case
+        What to run; its topics must be new.
+    folder : Path
+        For checkpoints.
+    warm_s, run_s : float
+        Time that is left out, and time that is measured. [s]
+
+    Raises
+    ------
+    HeadwayError
+        If the query fails or finishes no batch in time.
+    """
+    source, sink = topics(case)
+    lane.make_topic(source, case.partitions)
+    lane.make_topic(sink, case.partitions, stamped_by_broker=True)
+    cpu_before, began_s, idle_before = lane.cpu_s(), time.time(), _idle_s()
+    lane.start_flow(source, case.partitions, case.rate_per_s, case.first_share)
+    query = start_query(spark, lane.servers, case, folder / case.name)
+    try:
+        started_s = time.time()
+        _watch(query, warm_s + (0.5 * run_s if case.mode is Mode.OUTAGE else run_s))
+        if case.mode is Mode.OUTAGE:
+            query.stop()
+            events = [progress_events(query)]
+            time.sleep(OUTAGE_S)
+            query = start_query(spark, lane.servers, case, folder / case.name)
+            _watch(query, run_s)
+            events.append(progress_events(query))
+        else:
+            events = [progress_events(query)]
+    finally:
+        query.stop()
+        sent = lane.stop_flow(source)
+    passed_s = time.time() - began_s
+    cpu = lane.cpu_s()
+    record: Record = {
+        "name": case.name,
+        "case": asdict(case),
+        "started": datetime.fromtimestamp(began_s, UTC).isoformat(timespec="seconds"),
+        "query_id": str(query.id),
+        "shuffle_partitions": shuffle_partitions(case),
+        "sent_rows": sent.num_rows,
+        "sent_late_at_most_s": sent.latest_s,
+        "cores_used": {name: round((cpu[name] - cpu_before[name]) / passed_s, 3) for name in cpu},
+        "cores_idle": round((_idle_s() - idle_before) / passed_s, 3),
+    }
+    after_s = started_s + warm_s
+    if case.mode is Mode.REAL_TIME:
+        record |= _real_time(events[0], after_s)
+    else:
+        record |= _micro_batches(events, after_s)
+    if case.job is not Job.COUNT or case.mode is Mode.REAL_TIME:
+        record["to_append_s"] = _to_append(spark, lane, sink, after_s)
+    return record
+
+
+def warm_up(
+    spark: SparkSession,
+    lane: Lane,
+    cases: Sequence[Case],
+    folder: Path,
+    seconds: float,
+    tell: Callable[[str], None],
+) -> None:
+    """Run each case for a while so that its code is compiled; nothing is kept."""
+    for case in cases:
+        tell(f"warm-up: {case.name}")
+        play(spark, lane, case, folder, warm_s=0.0, run_s=seconds)
+
+
+def _watch(query: StreamingQuery, seconds: float) -> None:
+    end_s = time.monotonic() + seconds
+    while (left_s := end_s - time.monotonic()) > 0:
+        if not query.isActive:
+            why = str(query.exception() or "it was stopped").strip().splitlines()[0]
+            raise HeadwayError(f"query {query.name} ended too early: {why}")
+        time.sleep(min(_LOOK_EVERY_S, left_s))
+
+
+def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) -> Record:
+    """The run up to an outage, if there was one, and how the query came back from it."""
+    before = runs[0]
+    measured = measure_tuple_latency(before, after_epoch_s=after_s)
+    steady = [
+        event["durationMs"]
+        for event in before
+        if event["numInputRows"] > 0 and _instant_s(event) >= after_s
+    ]
+    names = sorted({name for phases in steady for name in phases})
+    record: Record = {
+        "num_batches": measured.num_batches,
+        "rows_per_batch": measured.rows_per_batch,
+        "rate_per_s": measured.rate_per_s,
+        "kept_up": measured.kept_up,
+        "tuple_latency_s": _distribution(measured.tuple_latency),
+        "batch_duration_s": _distribution(measured.batch_duration),
+        "phases_s": {
+            name: float(np.mean([ms_to_s(phases.get(name, 0)) for phases in steady]))
+            for name in names
+        },
+    }
+    if len(runs) > 1:
+        record["recovery"] = _recovery(runs[1], record)
+    return record
+
+
+def _recovery(events: Sequence[Mapping[str, Any]], steady: Record) -> Record:
+    """From the first trigger after an outage to the end of the last batch that was late."""
+    counted = [event for event in events if event["numInputRows"] > 0]
+    waited_s = [_instant_s(event) - _first_arrival_s(event) for event in counted]
+    usual_s = max(_trigger_of(counted), steady["batch_duration_s"]["mean"])
+    late = [
+        number for number, wait_s in enumerate(waited_s) if wait_s > _CATCHING_UP_RATIO * usual_s
+    ]
+    end = counted[late[-1]] if late else counted[0]
+    return {
+        "piled_up_s": waited_s[0],
+        "first_batch_rows": counted[0]["numInputRows"],
+        "first_batch_duration_s": ms_to_s(counted[0]["durationMs"]["triggerExecution"]),
+        "num_batches": len(late),
+        "time_s": _instant_s(end)
+        + ms_to_s(end["durationMs"]["triggerExecution"])
+        - _instant_s(counted[0]),
+        "is_over": bool(late) and late[-1] < len(counted) - 1,
+    }
+
+
+def _trigger_of(events: Sequence[Mapping[str, Any]]) -> float:
+    """The usual time between two batches at the end, when the query is back."""
+    return float(np.median(np.diff([_instant_s(event) for event in events])[-5:]))
+
+
+def _real_time(events: Sequence[Mapping[str, Any]], after_s: float) -> Record:
+    """What the batches of Real-Time Mode report; they live as long as the trigger says."""
+    counted = [event for event in events if _instant_s(event) >= after_s]
+    if not counted:
+        raise HeadwayError("no real-time batch ended after the warm-up; measure for longer")
+    first, last = counted[0], counted[-1]
+    ended_s = [
+        _instant_s(event) + ms_to_s(event["durationMs"]["triggerExecution"]) for event in counted
+    ]
+    gaps_s = [_instant_s(later) - end for later, end in zip(counted[1:], ended_s[:-1], strict=True)]
+    return {
+        "num_batches": len(counted),
+        "batches": [
+            {
+                "started_s": _instant_s(event) - _instant_s(first),
+                "rows": event["numInputRows"],
+                "duration_ms": event["durationMs"],
+                "reported": {
+                    name: value for name, value in event.items() if "latenc" in name.lower()
+                },
+            }
+            for event in counted
+        ],
+        "between_batches_s": gaps_s,
+        "progress_fields": sorted(last),
+    }
+
+
+def _to_append(
+    spark: SparkSession, lane: Lane, sink: str, after_s: float
+) -> Mapping[str, float | list[float]]:
+    """From the producer's stamp to the append to the topic that the query writes."""
+    rows = read_back(spark, lane.servers, sink).where(f"stamped_ms >= {after_s * 1e3:.0f}")
+    both = rows.toPandas()
+    appended_s = both["appended_ms"].to_numpy(dtype=np.float64) / 1e3
+    latency_s = appended_s - both["stamped_ms"].to_numpy(dtype=np.float64) / 1e3
+    if len(latency_s) == 0:
+        raise HeadwayError(f"nothing was written to {sink} after the warm-up")
+    p50, p95, p99 = np.quantile(latency_s, _QUANTILES)
+    return {
+        "num_rows": len(latency_s),
+        "mean": float(latency_s.mean()),
+        "p50": float(p50),
+        "p95": float(p95),
+        "p99": float(p99),
+        "max": float(latency_s.max()),
+        "quantiles": [float(value) for value in np.quantile(latency_s, _percentiles())],
+    }
+
+
+def _percentiles() -> Array:
+    return np.arange(1, 100) / 100.0
+
+
+def _distribution(law: LatencyDistribution) -> Record:
+    return {"mean": law.mean_s, "p50": law.p50_s, "p95": law.p95_s, "p99": law.p99_s}
+
+
+def _instant_s(event: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(event["timestamp"]).timestamp()
+
+
+def _first_arrival_s(event: Mapping[str, Any]) -> float:
+    return float(event["observedMetrics"]["arrivals"]["first_us"]) / 1e6
+
+
+def _idle_s() -> float:
+    """Time that cores have idled since the machine started; 0 where the system does not tell."""
+    import os
+
+    try:
+        fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    except OSError:
+        return 0.0
+    return (int(fields[3]) + int(fields[4])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,165 @@
+"""Kafka to Spark to Kafka on a real broker: latency predicted and measured, append to commit.
+
+A broker of one node and the connector are got by Maven once and kept in the user's cache; broker,
+load and Spark end with this program. Raw results go to a JSONL file, the page is made of that.
+
+    python benchmarks/accuracy/kafka_lane.py --results benchmarks/accuracy/results/kafka.jsonl \\
+        --output docs/kafka-accuracy.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kafka.broker import Lane, running_lane
+from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case
+from kafka.jars import KafkaUnavailableError, connector_jars
+from kafka.judging import judge, read_log
+from kafka.page import page
+from kafka.runs import Record, play, warm_up
+
+from headway.errors import HeadwayError
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+from headway.version import __version__
+
+CORES = 2
+# Real-Time Mode refuses a query whose tasks do not all find a slot; the cores are the same two.
+REAL_TIME_SLOTS = 8
+WARM_S, RUN_S = 6.0, 16.0
+REAL_TIME_RUN_S = 26.0
+JIT_WARM_S = 30.0
+_SEED = 5
+
+_REAL_TIME_CONF = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
+    """Run the cases in one JVM, in a random order, and predict them from those that are fitted."""
+    order = list(cases)
+    random.Random(_SEED).shuffle(order)
+    records = []
+    with embedded_session(
+        app_name="kafka lane",
+        master=f"local[{CORES}]",
+        event_log_dir=folder / "log",
+        jars=connector_jars(),
+        extra_conf={
+            **local_checkpoint_conf(),
+            "spark.sql.streaming.numRecentProgressUpdates": "100000",
+        },
+    ) as spark:
+        jobs = {case.job for case in cases}
+        first = [
+            Case(job=job, partitions=4, rate_per_s=12000, trigger_s=0.0, repeat=99)
+            for job in sorted(jobs)
+        ]
+        warm_up(spark, lane, first, folder, JIT_WARM_S, tell)
+        for number, case in enumerate(order, start=1):
+            tell(f"{number}/{len(order)}: {case.name}")
+            records.append(play(spark, lane, case, folder, warm_s=WARM_S, run_s=RUN_S))
+    tell("profiling and predicting")
+    with embedded_session(app_name="kafka lane, profiled") as spark:
+        return judge(records, read_log(spark, folder / "log"), CORES)
+
+
+def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
+    """Run the cases of Real-Time Mode."""
+    records: list[Record] = []
+    with embedded_session(
+        app_name="kafka lane, real time",
+        master=f"local[{REAL_TIME_SLOTS}]",
+        jars=connector_jars(),
+        extra_conf={**local_checkpoint_conf(), **_REAL_TIME_CONF},
+    ) as spark:
+        for number, case in enumerate(cases, start=1):
+            tell(f"real time {number}/{len(cases)}: {case.name}")
+            try:
+                records.append(play(spark, lane, case, folder, warm_s=12.0, run_s=REAL_TIME_RUN_S))
+            except Exception as error:  # a refusal of Spark is a result
+                tell(f"refused: {str(error).splitlines()[0]}")
+                records.append({"name": case.name, "refused": str(error).splitlines()[0]})
+    return records
+
+
+def tell(text: str) -> None:
+    """Progress, on the terminal."""
+    print(f"{datetime.now():%H:%M:%S} {text}", file=sys.stderr)
+
+
+def about() -> Record:
+    """Where and with what the runs were made."""
+    import pyspark
+
+    return {
+        "about": {
+            "made": f"{datetime.now(UTC):%Y-%m-%d}",
+            "command": "make kafka-accuracy",
+            "headway": __version__,
+            "python": platform.python_version(),
+            "pyspark": pyspark.__version__,
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+            "jars": sorted(jar.name for jar in connector_jars()),
+            "warm_s": WARM_S,
+            "run_s": RUN_S,
+        }
+    }
+
+
+def measure(wanted: str | None, scratch: Path) -> list[Record]:
+    """Everything, or the cases whose name contains a text."""
+    micro = [case for case in MICRO_BATCH_CASES if wanted is None or wanted in case.name]
+    instant = [case for case in REAL_TIME_CASES if wanted is None or wanted in case.name]
+    records = [about()]
+    with running_lane(scratch / "broker") as lane:
+        if micro:
+            records += micro_batches(lane, micro, scratch / "micro")
+        if instant:
+            records += real_time(lane, instant, scratch / "real-time")
+    return records
+
+
+def main() -> None:
+    """Measure unless told not to, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--results", type=Path, required=True, help="JSONL, written or read")
+    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+    parser.add_argument("--render", action="store_true", help="only make the page of the results")
+    parser.add_argument("--only", help="run the cases whose name contains this")
+    parser.add_argument("--keep", type=Path, help="keep logs and checkpoints in this folder")
+    arguments = parser.parse_args()
+    if not arguments.render:
+        with tempfile.TemporaryDirectory(prefix="headway-kafka-") as scratch:
+            records = measure(arguments.only, arguments.keep or Path(scratch))
+        arguments.results.parent.mkdir(parents=True, exist_ok=True)
+        arguments.results.write_text("".join(json.dumps(one) + "\n" for one in records))
+    records = [json.loads(line) for line in arguments.results.read_text().splitlines()]
+    text = page(records)
+    if arguments.output is None:
+        print(text)
+    else:
+        arguments.output.write_text(text)
+        print(arguments.output)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KafkaUnavailableError as error:
+        print(f"kafka_lane: skipped: {error}", file=sys.stderr)
+    except HeadwayError as error:
+        sys.exit(f"kafka_lane: {error}")

@@ -1,0 +1,105 @@
+"""One job run by 1 to 70 tasks at a time on one machine: what a core shared with others yields."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.stages.shared_resources import (
+    ThreadGroup,
+    alternating_slowdown,
+    slowdown_beside,
+)
+
+FILE = (
+    "measured/LucaCanali+Miscellaneous/Performance_Testing/Spark_CPU_memory_load_testkit/Test_CPUs/"
+    "Data/test_Spark_CPU_memory_sparkmeasure_HDP6_1_70.csv"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Mean over the repeats: seconds by number of tasks that run at the same time."""
+
+    num_tasks: Array
+    job_s: Array
+    repeat_spread: Array
+    """Largest less smallest of the repeats, as a share of their mean."""
+
+    @property
+    def alone_s(self) -> float:
+        """The job with one task at a time."""
+        return float(self.job_s[0])
+
+    @property
+    def servers(self) -> float:
+        """How many tasks' worth of work the machine does at most: at the largest number."""
+        return self.alone_s / float(self.job_s[-1])
+
+
+def read_curve(root: Path) -> Curve:
+    """The curve, averaged over the repeats."""
+    seconds: dict[int, list[float]] = defaultdict(list)
+    with (root / FILE).open() as file:
+        for row in csv.DictReader(file):
+            if row["Num_concurrent_tasks"]:
+                seconds[int(row["Num_concurrent_tasks"])].append(float(row["job_run_time (sec)"]))
+    counts = sorted(seconds)
+    return Curve(
+        np.array(counts, dtype=np.float64),
+        np.array([np.mean(seconds[count]) for count in counts]),
+        np.array([np.ptp(seconds[count]) / np.mean(seconds[count]) for count in counts]),
+    )
+
+
+def ideal_s(curve: Curve) -> Array:
+    """Every task on a core of its own, however many there are."""
+    return curve.alone_s / curve.num_tasks
+
+
+def shared_cores_s(curve: Curve) -> Array:
+    """Tasks that always work share the servers: theory.md (R2) with a busy share of one."""
+    slowdown = [
+        float(
+            slowdown_beside(
+                curve.servers, [ThreadGroup(num_threads=round(count) - 1, busy_ratio=1.0)]
+            )
+        )
+        for count in curve.num_tasks
+    ]
+    return ideal_s(curve) * np.array(slowdown)
+
+
+def shared_memory_s(curve: Curve) -> Array:
+    """Tasks that meet at one common resource and else work alone: theory.md (R2).
+
+    Each needs the resource for the share of its time at which the whole machine's work would keep
+    it busy. Where the others alone would, the resource is the bound.
+    """
+    share = 1.0 / curve.servers
+    bound = ideal_s(curve) * np.maximum(curve.num_tasks / curve.servers, 1.0)
+    seconds = []
+    for count, ideal, least in zip(curve.num_tasks, ideal_s(curve), bound, strict=True):
+        slowdown = float(
+            alternating_slowdown(1, ThreadGroup(num_threads=round(count) - 1, busy_ratio=share))
+        )
+        stretched = ideal * (1.0 - share + share * slowdown)
+        seconds.append(max(least, stretched) if np.isfinite(stretched) else least)
+    return np.array(seconds)
+
+
+def queued_memory_s(curve: Curve) -> Array:
+    """The same by mean value analysis, exact for a closed network of two stations."""
+    share = 1.0 / curve.servers
+    waiting, seconds = 0.0, {}
+    for count in range(1, round(float(curve.num_tasks[-1])) + 1):
+        at_resource = share * (1.0 + waiting)
+        cycle = 1.0 - share + at_resource
+        waiting = count * at_resource / cycle
+        seconds[count] = curve.alone_s * cycle / count
+    return np.array([seconds[round(count)] for count in curve.num_tasks])
