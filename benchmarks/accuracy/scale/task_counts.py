@@ -79,18 +79,14 @@ def shared_memory_s(curve: Curve) -> Array:
     """Tasks that meet at one common resource and else work alone: theory.md (R2).
 
     Each needs the resource for the share of its time at which the whole machine's work would keep
-    it busy. Where the others alone would, the resource is the bound.
+    it busy.
     """
     share = 1.0 / curve.servers
-    bound = ideal_s(curve) * np.maximum(curve.num_tasks / curve.servers, 1.0)
-    seconds = []
-    for count, ideal, least in zip(curve.num_tasks, ideal_s(curve), bound, strict=True):
-        slowdown = float(
-            alternating_slowdown(1, ThreadGroup(num_threads=round(count) - 1, busy_ratio=share))
-        )
-        stretched = ideal * (1.0 - share + share * slowdown)
-        seconds.append(max(least, stretched) if np.isfinite(stretched) else least)
-    return np.array(seconds)
+    slowdown = [
+        float(alternating_slowdown(1, ThreadGroup(num_threads=round(count) - 1, busy_ratio=share)))
+        for count in curve.num_tasks
+    ]
+    return ideal_s(curve) * (1.0 - share + share * np.array(slowdown))
 
 
 def queued_memory_s(curve: Curve) -> Array:

