@@ -1,22 +1,28 @@
-"""The library calls, for CI and notebooks: profile, predict, plan, backtest.
+"""The library calls, for CI and notebooks: profile, predict, plan, simulate, backtest.
 
 Light to import: Spark, and the numeric libraries, are loaded by the call that needs them.
 """
 
+from headway.api.deadlines import plan_deadline
 from headway.api.logs import Survey, backtest, profile, profile_any, survey
 from headway.api.profiles import advised_runs, load_profile, save_profile
 from headway.api.settings import configuration_from, plan, predict
+from headway.api.simulation import load_plan, load_rate_trace, simulate
 
 __all__ = [
     "Survey",
     "advised_runs",
     "backtest",
     "configuration_from",
+    "load_plan",
     "load_profile",
+    "load_rate_trace",
     "plan",
+    "plan_deadline",
     "predict",
     "profile",
     "profile_any",
     "save_profile",
+    "simulate",
     "survey",
 ]

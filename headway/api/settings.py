@@ -14,6 +14,7 @@ from headway.domain import (
     Arrivals,
     CatchUp,
     Configuration,
+    Deadline,
     JobProfile,
     NodeType,
     Objective,
@@ -153,7 +154,7 @@ def plan(
         )
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
-    types = _node_types(node_types)
+    types = node_types_from(node_types)
     if types and node_cores is not None:
         raise InputError("node_cores contradicts node_types, which have cores of their own")
     if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
@@ -176,11 +177,11 @@ def plan(
         ),
         confidence=confidence,
         also=others,
-        objective=_one_of(Objective, objective, "objective"),
+        objective=one_of(Objective, objective, "objective"),
         node_types=types,
         cores_per_executor=None if cores is None else per_executor,
         budget_per_hour=budget,
-        checkpoint=None if checkpoint is None else _one_of(Checkpoint, checkpoint, "checkpoint"),
+        checkpoint=None if checkpoint is None else one_of(Checkpoint, checkpoint, "checkpoint"),
         relaxation=relaxation,
     )
 
@@ -242,10 +243,17 @@ def _promise(given: Target | CatchUp | str) -> Target | CatchUp:
         return given
     if not isinstance(given, str):
         raise InputError(f"target is {given!r}; expected a text such as 'p99 <= 3s'")
-    return parse_promise(given)
+    promise = parse_promise(given)
+    if isinstance(promise, Deadline):
+        raise InputError(
+            f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
+            "'p99 <= 3s', and headway.api.plan_deadline for batch jobs"
+        )
+    return promise
 
 
-def _node_types(given: Sequence[NodeType | str]) -> list[NodeType]:
+def node_types_from(given: Sequence[NodeType | str]) -> list[NodeType]:
+    """Node types, read where they are texts; none may be named twice."""
     types = [NodeType.parse(one) if isinstance(one, str) else one for one in given]
     names = [one.name for one in types]
     for name in names:
@@ -257,7 +265,8 @@ def _node_types(given: Sequence[NodeType | str]) -> list[NodeType]:
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-def _one_of(kind: type[Choice], value: str, name: str) -> Choice:
+def one_of(kind: type[Choice], value: str, name: str) -> Choice:
+    """A member of an enumeration by its text."""
     try:
         return kind(value)
     except ValueError:

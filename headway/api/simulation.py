@@ -48,7 +48,6 @@ def simulate(
         If a file or a value is not what it should be.
     """
     from headway.planner.playback import play
-    from headway.report.from_json import load_plan
 
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 1000:
         raise InputError(f"runs is {runs!r}; expected 1 to 1000")
@@ -59,6 +58,19 @@ def simulate(
         num_runs=runs,
         seed=seed,
     )
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read a plan that ``headway plan --json`` printed.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no such plan; names the file and the place in it.
+    """
+    from headway.report.from_json import load_plan as load
+
+    return load(path)
 
 
 def load_rate_trace(path: str | Path) -> RateTrace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import click
@@ -17,7 +16,7 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
-from headway.domain import CatchUp, NodeType, Objective, Plan, Target
+from headway.domain import CatchUp, Deadline, DeadlinePlan, NodeType, Objective, Plan, Target
 from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
@@ -28,7 +27,7 @@ _TEXT, _JSON = "text", "json"
 
 @click.command("plan")
 @click.argument("profile", metavar="PROFILE")
-@click.option("--rate", type=RATE, required=True, help="Arrivals to plan for, e.g. 50k/s.")
+@click.option("--rate", type=RATE, help="Arrivals to plan for, e.g. 50k/s; not for batch jobs.")
 @click.option(
     "--target",
     "targets",
@@ -89,8 +88,8 @@ _TEXT, _JSON = "text", "json"
 @json_option
 def command(
     profile: str,
-    rate: float,
-    targets: Sequence[Target | CatchUp],
+    rate: float | None,
+    targets: Sequence[Target | CatchUp | Deadline],
     max_nodes: int,
     node_cores: int | None,
     cores: int | None,
@@ -118,15 +117,35 @@ def command(
         --node-type m7g.xlarge:cores=4,memory=14g,price=0.163,speed=1.1
 
     Targets: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s', and beside one of
-    those 'catch_up <= 15m after 30m'. --partitions and --trigger fix what a consumer pins. Exits
-    with 3, and prints the nearest feasible plan, when the target cannot be met.
+    those 'catch_up <= 15m after 30m'; of a batch job 'deadline <= 10m'. --partitions and --trigger
+    fix what a consumer pins. Exits with 3, and prints the nearest feasible plan, when the target
+    cannot be met.
     """
-    if budget is not None and math.isinf(budget):
-        budget = None
+    deadlines = [target for target in targets if isinstance(target, Deadline)]
+    if deadlines:
+        if len(targets) > 1:
+            raise click.UsageError(
+                f"'{deadlines[0]}' is for batch jobs and stands alone", click.get_current_context()
+            )
+        return _plan_deadline(
+            api.plan_deadline(
+                profile,
+                target=deadlines[0],
+                max_nodes=max_nodes,
+                node_cores=node_cores,
+                cores=cores,
+                node_types=node_types,
+                objective=objective,
+                confidence=confidence,
+            ),
+            as_json=as_json or output_format == _JSON,
+        )
+    if rate is None:
+        raise click.UsageError("Missing option '--rate'.", click.get_current_context())
     plan = api.plan(
         profile,
         rate=rate,
-        target=targets,
+        target=[target for target in targets if not isinstance(target, Deadline)],
         max_nodes=max_nodes,
         node_cores=node_cores,
         cores=cores,
@@ -144,6 +163,13 @@ def command(
     if not plan.feasible:
         return _INFEASIBLE
     return _OUTSIDE if strict and not plan.prediction.calibrated else 0
+
+
+def _plan_deadline(plan: DeadlinePlan, *, as_json: bool) -> int:
+    from headway.report.deadline import deadline_json, deadline_text
+
+    click.echo(json_text(deadline_json(plan)) if as_json else deadline_text(plan))
+    return 0 if plan.feasible else _INFEASIBLE
 
 
 def _rendered(plan: Plan, output_format: str) -> str:

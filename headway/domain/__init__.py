@@ -21,6 +21,7 @@ from headway.domain.application_profile import (
 from headway.domain.backtest import Backtest, HeldOut
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
+from headway.domain.deadline import DeadlinePlan, DeadlinePoint
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
 from headway.domain.plan_parts import (
@@ -53,7 +54,7 @@ from headway.domain.profile import (
 )
 from headway.domain.query import EventTimeWindow, QueryShape, WindowKind
 from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
-from headway.domain.target import CatchUp, Metric, Target, parse_promise
+from headway.domain.target import CatchUp, Deadline, Metric, Target, parse_promise
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA",
@@ -72,6 +73,9 @@ __all__ = [
     "Configuration",
     "Coverage",
     "DStreamsProfile",
+    "Deadline",
+    "DeadlinePlan",
+    "DeadlinePoint",
     "Drift",
     "DriverPhase",
     "DurationNoise",

@@ -145,17 +145,61 @@ class CatchUp:
         return f"catch_up <= {limit} after {outage}"
 
 
-def parse_promise(text: str) -> Target | CatchUp:
-    """A latency target, or the promise to catch up after an outage.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """A promise about a batch job: it is done in time.
+
+    Examples
+    --------
+    >>> str(Deadline.parse("deadline <= 10m"))
+    'deadline <= 10 min'
+    """
+
+    limit_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.limit_s < math.inf:
+            raise ValueError(f"limit_s is {self.limit_s}; expected a positive number of seconds")
+
+    @classmethod
+    def parse(cls, text: str) -> Deadline:
+        """Read the promise as it is written on the command line and in files.
+
+        Raises
+        ------
+        InputError
+            If the text is no such promise.
+        """
+        match = re.fullmatch(r"\s*deadline\s*<=?\s*(?P<limit>.+?)\s*", text)
+        if match is None:
+            raise InputError(f"{text!r} is not a target; expected e.g. 'deadline <= 10m'")
+        try:
+            limit_s = parse_duration_s(match["limit"])
+        except InputError as error:
+            raise InputError(f"target {text!r}: {error}") from None
+        if limit_s <= 0:
+            raise InputError(f"target {text!r}: the limit must be above zero")
+        return cls(limit_s=limit_s)
+
+    def __str__(self) -> str:
+        return f"deadline <= {format_duration(self.limit_s)}"
+
+
+def parse_promise(text: str) -> Target | CatchUp | Deadline:
+    """A latency target, the promise to catch up after an outage, or a batch job's deadline.
 
     Raises
     ------
     InputError
-        If the text is neither.
+        If the text is none of them.
 
     Examples
     --------
     >>> str(parse_promise("window p95 <= 5s")), str(parse_promise("catch_up < 15m after 30m"))
     ('window p95 <= 5.00 s', 'catch_up <= 15 min after 30 min')
     """
-    return CatchUp.parse(text) if text.lstrip().startswith("catch_up") else Target.parse(text)
+    if text.lstrip().startswith("catch_up"):
+        return CatchUp.parse(text)
+    if text.lstrip().startswith("deadline"):
+        return Deadline.parse(text)
+    return Target.parse(text)

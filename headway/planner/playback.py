@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from headway.domain import (
     PlayedStretch,
     RateTrace,
     Recovery,
+    Target,
 )
 from headway.errors import InputError
 from headway.models.arrays import Array
@@ -24,7 +26,10 @@ from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.models.simulation.rate_trace import BatchNoise, RateTracePlay, simulate_rate_trace
 
+Places = NDArray[np.intp]
+
 _MOST_STRETCHES = 96
+_LEAST_WIDTH_S = 1e-12
 _MOST_BATCHES = 4_000_000
 _BEHIND_RATIO = 1.5
 
@@ -139,7 +144,8 @@ def _playback(
     low_s = played.commit_s - played.last_arrival_s
     high_s = played.commit_s - played.first_arrival_s
     limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s
-    late_rows = _late_rows(plan, played, low_s, high_s)
+    lateness = _Lateness(plan.target, played.duration_s)
+    late_rows = lateness.rows(np.arange(len(played.run)), played.num_rows, low_s, high_s)
     by_run = [played.run == number for number in range(num_runs)]
     late_by_run = [
         float(late_rows[run].sum() / max(played.num_rows[run].sum(), 1.0)) for run in by_run
@@ -168,19 +174,26 @@ def _playback(
         ),
         ends_behind=_ends_behind(played, by_run, trace),
         recoveries=tuple(_recovery(played, late_rows, by_run, trace, one) for one in outages),
-        stretches=_stretches(trace, played, low_s, high_s, late_rows, by_run),
+        stretches=_stretches(trace, played, lateness.rows, num_runs),
     )
 
 
-def _late_rows(plan: Plan, played: RateTracePlay, low_s: Array, high_s: Array) -> Array:
-    """Rows of each batch that break the promise."""
-    limit_s = plan.target.limit_s
-    if plan.target.metric is Metric.WINDOW:
-        return np.zeros_like(low_s)
-    if plan.target.metric is Metric.BATCH:
-        return np.where(played.duration_s > limit_s, played.num_rows, 0.0)
-    width_s = np.maximum(high_s - low_s, 1e-12)
-    return np.asarray(played.num_rows * np.clip((high_s - limit_s) / width_s, 0.0, 1.0))
+@dataclass(frozen=True, slots=True)
+class _Lateness:
+    """Which rows break the promise: those beyond the limit, or all of a batch that is."""
+
+    target: Target
+    duration_s: Array
+
+    def rows(self, batch: Places, num_rows: Array, low_s: Array, high_s: Array) -> Array:
+        """Late rows of stretches of batches, whose rows wait evenly from low to high."""
+        limit_s = self.target.limit_s
+        if self.target.metric is Metric.WINDOW:
+            return np.zeros_like(low_s)
+        if self.target.metric is Metric.BATCH:
+            return np.where(self.duration_s[batch] > limit_s, num_rows, 0.0)
+        width_s = np.maximum(high_s - low_s, _LEAST_WIDTH_S)
+        return np.asarray(num_rows * np.clip((high_s - limit_s) / width_s, 0.0, 1.0))
 
 
 def _longest_late_s(played: RateTracePlay, late_rows: Array, run: NDArray[np.bool_]) -> float:
@@ -227,31 +240,48 @@ def _ends_behind(played: RateTracePlay, by_run: list[NDArray[np.bool_]], trace: 
 def _stretches(
     trace: RateTrace,
     played: RateTracePlay,
-    low_s: Array,
-    high_s: Array,
-    late_rows: Array,
-    by_run: list[NDArray[np.bool_]],
+    late_rows: Callable[[Places, Array, Array, Array], Array],
+    num_runs: int,
 ) -> tuple[PlayedStretch, ...]:
-    """Even stretches of the trace, each with what its rows went through."""
+    """Even stretches of the trace, each with what the rows that arrived in it went through."""
     edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
-    place = np.clip(np.searchsorted(edges, played.last_arrival_s) - 1, 0, _MOST_STRETCHES - 1)
+    first, last = (
+        np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, _MOST_STRETCHES - 1)
+        for moment_s in (played.first_arrival_s, played.last_arrival_s)
+    )
+    # Rows of one batch may have arrived over several stretches: each gets its part.
+    parts = last - first + 1
+    batch = np.repeat(np.arange(len(parts)), parts)
+    place = np.arange(len(batch)) - np.repeat(np.cumsum(parts) - parts, parts) + first[batch]
+    begin_s = np.maximum(played.first_arrival_s[batch], edges[place])
+    end_s = np.maximum(np.minimum(played.last_arrival_s[batch], edges[place + 1]), begin_s)
+    width_s = np.maximum((played.last_arrival_s - played.first_arrival_s)[batch], _LEAST_WIDTH_S)
+    share = np.where(parts[batch] == 1, 1.0, (end_s - begin_s) / width_s)
+    rows, low_s, high_s = (
+        share * played.num_rows[batch],
+        played.commit_s[batch] - end_s,
+        played.commit_s[batch] - begin_s,
+    )
+    late = late_rows(batch, rows, low_s, high_s)
     rates = _mean_rates(trace, edges)
     found = []
     for number in range(_MOST_STRETCHES):
-        here = place == number
+        here = (place == number) & (rows > 0.0)
         if not here.any():
             continue
         p50_s, p99_s = uniform_mixture_quantile(
-            np.array([0.5, 0.99]), low_s[here], high_s[here], played.num_rows[here]
+            np.array([0.5, 0.99]), low_s[here], high_s[here], rows[here]
         )
-        peaks = [_highest(played.num_backlog_rows[here & run]) for run in by_run]
+        run = played.run[batch[here]]
+        waiting = played.num_backlog_rows[batch[here]]
+        peaks = [_highest(waiting[run == one]) for one in range(num_runs)]
         found.append(
             PlayedStretch(
                 start_s=float(edges[number]),
                 rate_per_s=float(rates[number]),
                 p50_s=float(p50_s),
                 p99_s=float(p99_s),
-                late_ratio=float(late_rows[here].sum() / played.num_rows[here].sum()),
+                late_ratio=float(late[here].sum() / rows[here].sum()),
                 backlog_rows=float(np.median(peaks)),
             )
         )

@@ -111,8 +111,8 @@ def _level_bounds(
     work = []
     for stage in pool:
         num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
-        parts = _task_parts(stage, rows, partitions, num_tasks)
-        work += [num_tasks * cost_s / slots for cost_s in parts]
+        of_stage = _task_parts(stage, rows, partitions, num_tasks)
+        work += [num_tasks * cost_s / slots for cost_s in of_stage]
     if work:
         yield sum(work)
     if len(pool) == 1:

@@ -131,8 +131,9 @@ def _latency(plan: Plan) -> list[str]:
     if not plan.prediction.stable:
         return lines
     total_s = sum(plan.prediction.phases_s.values())
+    levels = {level.name for level in plan.durations.levels} if plan.durations else set()
     rows = [
-        (name, format_duration(value_s), f"{value_s / total_s:.0%}", _phase_source(name))
+        (name, format_duration(value_s), f"{value_s / total_s:.0%}", _phase_source(name, levels))
         for name, value_s in plan.prediction.phases_s.items()
         if total_s > 0 and value_s / total_s >= 0.005
     ]
@@ -141,10 +142,10 @@ def _latency(plan: Plan) -> list[str]:
     return [*lines, "  Mean tuple latency, split:", *aligned(rows, right=(1, 2), indent=4)]
 
 
-def _phase_source(name: str) -> str:
+def _phase_source(name: str, levels: set[str]) -> str:
     if name == "wait":
         return "half of the interval a row meets; (P1)"
-    if "stage" in name or "+" in name or "." in name:
+    if name in levels:
         return "makespan of its tasks; (T2)"
     return "measured on the driver"
 

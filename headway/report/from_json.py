@@ -13,8 +13,10 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.domain import (
     Arrivals,
+    CatchUp,
     Change,
     Configuration,
+    Deadline,
     FrontierPoint,
     Interval,
     LatencyDistribution,
@@ -115,7 +117,7 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         floor_s=math.inf if floor is None and not feasible else floor,
         warnings=found.of("warnings", tuple[str, ...]),
         confidence=found.of("confidence", float),
-        also=tuple(parse_promise(text) for text in found.of("also", tuple[str, ...])),
+        also=tuple(_beside(text) for text in found.of("also", tuple[str, ...])),
         objective=found.of("objective", Objective),
         cost_per_hour=found.of("cost_per_hour", float | None),
         physical_floor_s=found.of("physical_floor_s", float | None),
@@ -158,6 +160,13 @@ def _target(found: _At) -> Target:
         ),
         found.place,
     )
+
+
+def _beside(text: str) -> Target | CatchUp:
+    promise = parse_promise(text)
+    if isinstance(promise, Deadline):
+        raise InputError(f"also: {text!r} is not a promise of a streaming job")
+    return promise
 
 
 def _prediction(found: _At) -> Prediction:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from headway.domain import Plan, Playback, PlayedStretch
 from headway.report.as_json import fields_json
 from headway.report.charts import Tick, axis, place_percent
-from headway.report.columns import aligned, bar
+from headway.report.columns import aligned, bar, paragraph
 from headway.report.wording import headline, percent, setting_text
 from headway.units import format_duration, format_rate
 
@@ -51,7 +51,7 @@ def playback_text(plan: Plan, playback: Playback) -> str:
     """A playback as lines of at most 100 columns."""
     blocks = [
         [
-            f"played: {setting_text(plan.configuration)}",
+            *paragraph(setting_text(plan.configuration), lead="played: "),
             *aligned(figures(playback), indent=2),
         ],
         ["over time", *aligned(_rows(playback), right=(0, 1, 2, 3, 4, 5), indent=2)],

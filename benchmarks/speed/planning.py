@@ -1,0 +1,155 @@
+"""How long a plan takes in process, from few nodes to a thousand, as a Markdown page.
+
+python benchmarks/speed/planning.py --output docs/planning-speed.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headway import load_profile
+from headway.domain import (
+    Arrivals,
+    JobProfile,
+    NodeType,
+    Objective,
+    Plan,
+    RateTrace,
+    Target,
+)
+from headway.planner.playback import play
+from headway.planner.question import Question
+from headway.planner.relaxation import relaxed_nodes
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from headway.version import __version__
+
+PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
+ROUNDS = 7
+TARGET = Target.parse("p99 <= 8s")
+TYPES = tuple(
+    NodeType(name=f"{cores} cores", cores=cores, price_per_hour=0.05 * cores**0.95)
+    for cores in (2, 4, 8, 16)
+)
+
+
+def wide(profile: JobProfile) -> JobProfile:
+    """The word count with a source of four thousand partitions, so that nodes have work."""
+    first, *others = profile.stages
+    stages = (replace(first, num_source_tasks=4000, task_per_row_s=2e-4), *others)
+    return replace(profile, stages=stages)
+
+
+def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[], Plan]:
+    """A question to time: all knobs free."""
+    profile = wide(load_profile(PROFILE))
+    space = SearchSpace(max_nodes=max_nodes, cores_per_executor=2)
+    return lambda: plan(
+        profile,
+        Arrivals(rate_per_s=rate_per_s),
+        TARGET,
+        space,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def told(found: Plan) -> str:
+    """Nodes and proof in words."""
+    if not found.feasible:
+        return "not feasible"
+    assert found.optimality is not None
+    if found.optimality.proved:
+        return f"{found.nodes} nodes, proved"
+    gap = found.optimality.gap_ratio(found.nodes)
+    return f"{found.nodes} nodes, at most {gap:.0%} above the fewest"
+
+
+def median_s(call: Callable[[], object], rounds: int) -> float:
+    """Median of several calls after one that fills the caches of imports alone."""
+    from headway.models.stages.makespan import _cached_moments
+
+    call()
+    times_s = []
+    for _ in range(rounds):
+        # Each round as a new process would meet it: nothing remembered of stages.
+        _cached_moments.cache_clear()
+        started_s = time.perf_counter()
+        call()
+        times_s.append(time.perf_counter() - started_s)
+    return statistics.median(times_s)
+
+
+def page(rounds: int) -> str:
+    """Time everything and tell it."""
+    questions = {
+        "1-50 nodes, few needed": planned(5e3, 50),
+        "1-50 nodes, most needed": planned(1.5e5, 50),
+        "1-50 nodes, not feasible": planned(1e7, 50),
+        "1-1,000 nodes, few needed": planned(5e3, 1000),
+        "1-1,000 nodes, about 300 needed": planned(1e6, 1000),
+        "1-1,000 nodes, about 900 needed": planned(3e6, 1000),
+        "1-1,000 nodes, not feasible": planned(1e8, 1000),
+        "1-200 nodes of four types, lowest cost": planned(
+            3e5, 200, node_types=TYPES, objective=Objective.COST
+        ),
+    }
+    made = (
+        f"In process after imports, all knobs free, {rounds} rounds, nothing remembered between "
+        f"them. Made {datetime.now(UTC):%Y-%m-%d} by `make speed-planning`, headway "
+        f"{__version__}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{platform.system()}."
+    )
+    lines = [
+        "# How long a plan takes",
+        "",
+        made,
+        "",
+        "| question | median | answer |",
+        "|---|---|---|",
+    ]
+    for name, call in questions.items():
+        print(name, file=sys.stderr)
+        lines.append(f"| {name} | {median_s(call, rounds):.3f} s | {told(call())} |")
+    found = planned(5e3, 50)()
+    day = RateTrace(
+        times_s=tuple(3600.0 * hour for hour in range(24)),
+        rates_per_s=tuple(3000.0 + 150.0 * min(hour, 24 - hour) for hour in range(24)),
+        end_s=86400.0,
+    )
+    lines.append(f"| a day played in 16 runs | {median_s(lambda: play(found, day), 1):.1f} s | |")
+    question = Question(
+        profile=replace(wide(load_profile(PROFILE)), arrivals=Arrivals(rate_per_s=1e6)),
+        target=TARGET,
+        space=SearchSpace(max_nodes=1000, cores_per_executor=2),
+        confidence=0.95,
+    )
+    relaxed = relaxed_nodes(question)
+    spent_s = median_s(lambda: relaxed_nodes(question), 3)
+    lines.append(f"| the convex relaxation at 1M/s | {spent_s:.2f} s | {relaxed:.3g} nodes |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args()
+    text = page(arguments.rounds)
+    if arguments.output is None:
+        print(text)
+    else:
+        arguments.output.write_text(text)
+        print(arguments.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Calls about batch jobs: the nodes that a deadline takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from headway.api.settings import node_types_from, one_of
+from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
+from headway.errors import InputError
+
+
+def plan_deadline(
+    profile: ApplicationProfile | str | Path,
+    *,
+    target: Deadline | str,
+    max_nodes: int = 50,
+    node_cores: int | None = None,
+    cores: int | None = None,
+    node_types: Sequence[NodeType | str] = (),
+    objective: Objective | str = Objective.NODES,
+    confidence: float = 0.95,
+) -> DeadlinePlan:
+    """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile or path
+        The job, as ``headway profile`` makes it of a log without a streaming query.
+    target : Deadline or str
+        The promise, e.g. ``"deadline <= 10m"``.
+    max_nodes, node_cores, cores, node_types, objective, confidence
+        As of :func:`headway.api.plan`.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be, or the profile is not that of a batch job.
+    """
+    from headway.planner.deadline import DeadlineSpace, plan_for_deadline
+    from headway.spec.profile_file import load_application_profile
+
+    job = profile if isinstance(profile, ApplicationProfile) else load_application_profile(profile)
+    deadline = target if isinstance(target, Deadline) else Deadline.parse(target)
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    wanted = one_of(Objective, objective, "objective")
+    types = node_types_from(node_types)
+    if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
+        raise InputError("--objective cost needs the price of every node type (--node-type)")
+    today = job.cluster.cores_per_executor or 1
+    asked: list[tuple[NodeType | None, int, int]] = [
+        (one, one.cores, cores or _executor_cores(one, today)) for one in types
+    ]
+    if not types:
+        asked = [(None, node_cores or cores or today, cores or today)]
+    spaces = []
+    for node_type, per_node, per_executor in asked:
+        if per_node < per_executor:
+            raise InputError(
+                f"a node of {per_node} cores has no room for an executor of {per_executor}; "
+                "give a larger --node-cores or fewer --cores"
+            )
+        spaces.append(
+            DeadlineSpace(
+                max_nodes=max_nodes,
+                executors_per_node=per_node // per_executor,
+                cores_per_executor=per_executor,
+                node_type=node_type,
+            )
+        )
+    return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
+
+
+def _executor_cores(node_type: NodeType, today: int) -> int:
+    """Cores of executors that fill a node and are like the profiled ones."""
+    if node_type.executors_per_node is not None:
+        return node_type.cores // node_type.executors_per_node
+    full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
+    return min(full, key=lambda cores: (abs(math.log(cores / today)), cores))

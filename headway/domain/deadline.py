@@ -1,0 +1,44 @@
+"""The answer for a batch job: how many nodes it takes to be done in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.domain.node_type import NodeType
+from headway.domain.target import Deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinePoint:
+    """Run time of the job on a number of nodes: expected, and at the planned confidence [s]."""
+
+    nodes: int
+    mean_s: float
+    planned_s: float
+    cost_per_run: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinePlan:
+    """The fewest nodes, or the lowest cost, with which a batch job keeps its deadline.
+
+    Not feasible, ``nodes`` are those of the shortest run. ``floor_s`` is what no number of nodes
+    comes below: the longest chain of stages, and the driver. ``modelled_ratio`` is the observed
+    run time over the modelled one at the profiled slots, by which the model is scaled.
+    """
+
+    deadline: Deadline
+    feasible: bool
+    nodes: int
+    executors: int
+    cores_per_executor: int
+    run: DeadlinePoint
+    frontier: tuple[DeadlinePoint, ...]
+    floor_s: float
+    modelled_ratio: float
+    confidence: float
+    node_type: NodeType | None
+    binding: tuple[str, ...]
+    spark_conf: Mapping[str, str]
+    warnings: tuple[str, ...]

@@ -1,0 +1,278 @@
+"""Batch jobs: the fewest nodes, or the lowest cost, with which a job is done in time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headway.domain import (
+    ApplicationKind,
+    ApplicationProfile,
+    Deadline,
+    DeadlinePlan,
+    DeadlinePoint,
+    NodeType,
+    Objective,
+    RecordedStage,
+)
+from headway.errors import InputError
+from headway.models.laws.normal import ndtri
+from headway.models.stages.dag import StageDag, run_time
+from headway.models.stages.pooling import JobStage
+from headway.units import counted, format_duration
+
+_USUAL_SPREAD = 0.08
+_SPREAD_PER_DOUBLING = 0.1
+_MOST_COUNTS = 64
+_SECONDS_PER_HOUR = 3600.0
+_SAME_MOMENT_S = 0.001
+_FAR_OFF_RATIO = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlineSpace:
+    """What may be bought for a batch job."""
+
+    max_nodes: int
+    executors_per_node: int
+    cores_per_executor: int
+    node_type: NodeType | None = None
+
+    @property
+    def slots_per_node(self) -> int:
+        """Task slots of a node."""
+        return self.executors_per_node * self.cores_per_executor
+
+
+def plan_for_deadline(
+    profile: ApplicationProfile,
+    deadline: Deadline,
+    spaces: Sequence[DeadlineSpace],
+    *,
+    confidence: float = 0.95,
+    objective: Objective = Objective.NODES,
+) -> DeadlinePlan:
+    """The fewest nodes with which a batch job is done in time, or the cheapest of those.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile
+        The job, of the kind 'batch'.
+    deadline : Deadline
+        The promise.
+    spaces : sequence of DeadlineSpace
+        What is on offer.
+    confidence : float in [0.5, 1)
+        Plan on run times that are exceeded with at most the remaining probability.
+    objective : Objective
+        Fewest nodes, lowest cost of a run, or shortest run.
+
+    Raises
+    ------
+    InputError
+        If the profile is not that of a batch job, or its cores are not on record.
+
+    Notes
+    -----
+    theory.md (P16): the stage graph of (J1)-(J5), scaled to the run on record.
+    """
+    if profile.kind is not ApplicationKind.BATCH:
+        raise InputError(
+            f"target '{deadline}': a {profile.kind.value} application has no end to meet; "
+            "a deadline is for batch jobs"
+        )
+    if profile.cluster.num_slots is None:
+        raise InputError(
+            f"target '{deadline}': the cores of the executors are not on record; "
+            "profile a log that holds its SparkListenerExecutorAdded events"
+        )
+    job = _Job.of(profile, profile.cluster.num_slots)
+    every = [_plan(job, deadline, space, confidence, objective) for space in spaces]
+    feasible = [one for one in every if one.feasible]
+    if not feasible:
+        return min(every, key=lambda one: one.run.planned_s)
+
+    def order(one: DeadlinePlan) -> tuple[float, ...]:
+        cost = math.inf if one.run.cost_per_run is None else one.run.cost_per_run
+        if objective is Objective.COST:
+            return cost, one.nodes
+        if objective is Objective.LATENCY:
+            return one.run.planned_s, one.nodes
+        return one.nodes, cost
+
+    return min(feasible, key=order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """The stage graph with what it does not hold, and how the run on record compares to it."""
+
+    profile: ApplicationProfile
+    dag: StageDag
+    seen_slots: int
+    modelled_ratio: float
+
+    @classmethod
+    def of(cls, profile: ApplicationProfile, seen_slots: int) -> _Job:
+        dag = StageDag(stages=tuple(_job_stages(profile.stages)))
+        alone = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
+        ratio = profile.duration_s / alone.mean_s(seen_slots, 1.0)
+        return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
+
+    def mean_s(self, slots: int, core_speed: float) -> float:
+        """Mean run time: the driver alone, the graph, and light stages as mere work."""
+        stages_s = run_time(self.dag, slots).mean_s / core_speed
+        others_s = self.profile.other_stages.task_time_s / slots / core_speed
+        return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
+
+    def planned_s(self, slots: int, core_speed: float, confidence: float) -> float:
+        """Run time that is exceeded with at most the remaining probability."""
+        doublings = abs(math.log2(slots / self.seen_slots)) + abs(math.log2(core_speed))
+        spread = math.hypot(_USUAL_SPREAD, _SPREAD_PER_DOUBLING * doublings)
+        return self.mean_s(slots, core_speed) * math.exp(float(ndtri(confidence)) * spread)
+
+
+def _job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
+    """The stages with their parents; one that none is on record of waits for what ended last."""
+    completed_s = [stage.wall_clock.completed_s for stage in stages]
+    for place, stage in enumerate(stages):
+        parents = stage.parents
+        if not parents:
+            begun_s = stage.wall_clock.submitted_s + _SAME_MOMENT_S
+            before = [number for number in range(place) if completed_s[number] <= begun_s]
+            last = max(before, key=completed_s.__getitem__, default=None)
+            parents = () if last is None else (last,)
+        mean_s = max(stage.task_time.mean_s, 1e-9)
+        yield JobStage(
+            num_tasks=stage.tasks.num_tasks,
+            mean_s=mean_s,
+            cv=min((stage.task_time.sd_s or 0.0) / mean_s, 10.0),
+            parents=parents,
+        )
+
+
+def _plan(
+    job: _Job,
+    deadline: Deadline,
+    space: DeadlineSpace,
+    confidence: float,
+    objective: Objective,
+) -> DeadlinePlan:
+    points = [_point(job, space, nodes, confidence) for nodes in _node_counts(space.max_nodes)]
+    in_time = [point for point in points if point.planned_s <= deadline.limit_s]
+    shortest = min(points, key=lambda point: (point.planned_s, point.nodes))
+    if not in_time:
+        run = shortest
+    elif objective is Objective.COST:
+        run = min(in_time, key=lambda point: (point.cost_per_run or 0.0, point.nodes))
+    elif objective is Objective.LATENCY:
+        run = shortest
+    else:
+        run = _first_in_time(job, space, deadline, confidence, in_time[0], points)
+    speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
+    floor_s = job.mean_s(sum(stage.num_tasks for stage in job.dag.stages), speed)
+    fewer = None if run.nodes == 1 else _point(job, space, run.nodes - 1, confidence)
+    executors = run.nodes * space.executors_per_node
+    conf = {
+        "spark.executor.instances": str(executors),
+        "spark.executor.cores": str(space.cores_per_executor),
+        "spark.dynamicAllocation.enabled": "false",
+    }
+    return DeadlinePlan(
+        deadline=deadline,
+        feasible=bool(in_time),
+        nodes=run.nodes,
+        executors=executors,
+        cores_per_executor=space.cores_per_executor,
+        run=run,
+        frontier=tuple(points),
+        floor_s=floor_s,
+        modelled_ratio=job.modelled_ratio,
+        confidence=confidence,
+        node_type=space.node_type,
+        binding=tuple(_binding(deadline, run, fewer, floor_s, feasible=bool(in_time))),
+        spark_conf=conf,
+        warnings=tuple(_warnings(job)),
+    )
+
+
+def _point(job: _Job, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
+    slots = nodes * space.slots_per_node
+    speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
+    mean_s = job.mean_s(slots, speed)
+    price = None if space.node_type is None else space.node_type.price_per_hour
+    return DeadlinePoint(
+        nodes=nodes,
+        mean_s=mean_s,
+        planned_s=job.planned_s(slots, speed, confidence),
+        cost_per_run=None if price is None else nodes * price * mean_s / _SECONDS_PER_HOUR,
+    )
+
+
+def _node_counts(max_nodes: int) -> list[int]:
+    """All counts, or of many so many that each is a little more than the one before."""
+    if max_nodes <= _MOST_COUNTS:
+        return list(range(1, max_nodes + 1))
+    ratio = max_nodes ** (1.0 / (_MOST_COUNTS - 1))
+    return sorted({min(round(ratio**place), max_nodes) for place in range(_MOST_COUNTS)})
+
+
+def _first_in_time(
+    job: _Job,
+    space: DeadlineSpace,
+    deadline: Deadline,
+    confidence: float,
+    found: DeadlinePoint,
+    points: Sequence[DeadlinePoint],
+) -> DeadlinePoint:
+    """The fewest nodes between a count that is in time and the one looked at before it."""
+    low = max((point.nodes for point in points if point.nodes < found.nodes), default=0)
+    for nodes in range(low + 1, found.nodes):
+        point = _point(job, space, nodes, confidence)
+        if point.planned_s <= deadline.limit_s:
+            return point
+    return found
+
+
+def _binding(
+    deadline: Deadline,
+    run: DeadlinePoint,
+    fewer: DeadlinePoint | None,
+    floor_s: float,
+    *,
+    feasible: bool,
+) -> Iterator[str]:
+    if feasible:
+        yield f"{deadline}: the run takes up to {format_duration(run.planned_s)}"
+        if fewer is None:
+            yield "one node is the least there is"
+        else:
+            yield f"one node fewer: up to {format_duration(fewer.planned_s)}"
+        return
+    nodes = counted(run.nodes, "node")
+    yield f"the shortest run takes up to {format_duration(run.planned_s)}, with {nodes}"
+    if floor_s > deadline.limit_s:
+        yield (
+            f"no number of nodes would do: the longest chain of stages and the driver alone take "
+            f"{format_duration(floor_s)}"
+        )
+
+
+def _warnings(job: _Job) -> Iterator[str]:
+    ratio = job.modelled_ratio
+    if not 1.0 / _FAR_OFF_RATIO <= ratio <= _FAR_OFF_RATIO:
+        yield (
+            f"the run on record took {ratio:.2g} times what the model of its stages says; "
+            "the plan is scaled by that, and is less sure for it"
+        )
+    if job.profile.num_jobs_failed:
+        yield f"{counted(job.profile.num_jobs_failed, 'job')} failed in the run on record"
+    largest = max(job.profile.stages, key=lambda stage: stage.task_time_s)
+    longest_s = largest.task_time.max_s
+    if longest_s > 3.0 * largest.task_time.mean_s:
+        yield (
+            f"stage {largest.id}: its longest task takes {format_duration(longest_s)}, "
+            f"{longest_s / largest.task_time.mean_s:.1f} times the mean: skew that more nodes "
+            "do not help"
+        )

@@ -1,0 +1,72 @@
+"""Plans of batch jobs as text and data."""
+
+from __future__ import annotations
+
+from headway.domain import DeadlinePlan
+from headway.report.as_json import fields_json
+from headway.report.columns import aligned, paragraph
+from headway.units import counted, format_duration
+
+DEADLINE_SCHEMA = "headway.deadline-plan/v1"
+_MOST_ROWS = 16
+
+
+def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
+    """A plan as data for :func:`headway.report.as_json.json_text`."""
+    found = fields_json(plan)
+    assert isinstance(found, dict)
+    return {"schema": DEADLINE_SCHEMA, "target": str(plan.deadline), **found}
+
+
+def deadline_text(plan: DeadlinePlan) -> str:
+    """A plan as lines of at most 100 columns."""
+    verb = "keeps" if plan.nodes == 1 else "keep"
+    head = (
+        f"{counted(plan.nodes, 'node')} {verb} {plan.deadline}"
+        if plan.feasible
+        else f"not feasible: nothing in the searched space keeps {plan.deadline}"
+    )
+    executors = counted(plan.executors, "executor")
+    expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
+    sure = f"with {plan.confidence:.0%} confidence"
+    facts = [
+        ("setting", f"{executors} x {counted(plan.cores_per_executor, 'core')}"),
+        ("run time", f"{expected} expected, up to {planned} {sure}"),
+        ("no number of nodes below", format_duration(plan.floor_s)),
+    ]
+    if plan.node_type is not None:
+        facts.append(("node type", plan.node_type.name))
+    if plan.run.cost_per_run is not None:
+        facts.append(("cost of a run", f"{plan.run.cost_per_run:.4g}"))
+    blocks = [
+        [*paragraph(head), *aligned(facts)],
+        ["what binds", *(line for text in plan.binding for line in paragraph(text, lead="  "))],
+        [line for text in plan.warnings for line in paragraph(text, lead="note: ")],
+        ["run time by nodes", *aligned(_rows(plan), right=(1, 2, 3, 4))],
+        ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
+    """The plan and points around it, and some of the others."""
+    step = -(-len(plan.frontier) // _MOST_ROWS)
+    shown = [
+        point
+        for place, point in enumerate(plan.frontier)
+        if place % step == 0 or point.nodes == plan.nodes
+    ]
+    head = ("", "nodes", "expected", "up to", "cost")
+    return [
+        head,
+        *(
+            (
+                ">" if plan.feasible and point.nodes == plan.nodes else "",
+                f"{point.nodes:,}",
+                format_duration(point.mean_s),
+                format_duration(point.planned_s),
+                "-" if point.cost_per_run is None else f"{point.cost_per_run:.4g}",
+            )
+            for point in shown
+        ),
+    ]

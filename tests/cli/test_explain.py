@@ -1,0 +1,134 @@
+"""``headway explain`` and ``headway simulate``: what they print and how they fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.api.simulation import load_rate_trace, parse_outage
+from headway.cli.main import run
+from headway.domain import Outage
+from headway.errors import InputError
+from headway.spec.profile_file import dump_profile
+from tests.factories import a_profile
+
+TRACE = "time,rate\n0s,5k/s\n5m,8k/s\n10m,5k/s\n"
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    profile, path = tmp_path / "job.profile.yaml", tmp_path / "plan.json"
+    profile.write_text(dump_profile(a_profile()), encoding="utf-8")
+    options = ["--rate", "5k/s", "--target", "p99 <= 2s", "--json"]
+    assert run(["plan", str(profile), *options]) == 0
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> str:
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    return str(path)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str], plan_file: str) -> None:
+    text = printed(capsys, "explain", plan_file)
+    assert text.startswith("The answer\n")
+    assert "theory.md" in text
+
+
+def test_a_plan_is_played(
+    capsys: pytest.CaptureFixture[str], plan_file: str, trace_file: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "play.html"
+    arguments = ["simulate", plan_file, "--rate-trace", trace_file, "--runs", "3"]
+    text = printed(capsys, *arguments, "--outage", "1m at 2m", "-o", str(page))
+    assert "in time again after 60.0 s at 120.0 s" in " ".join(text.split()) or "in time" in text
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    found: dict[str, Any] = json.loads(printed(capsys, *arguments, "--json"))
+    assert found["num_runs"] == 3
+    assert found["trace"]["end_s"] == 900
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "line 1: no column"),
+        ("a,b\n1,2\n", "line 1: no column"),
+        ("time,rate\n", "0 rates"),
+        ("time,rate\n0,5\n", "1 rates"),
+        ("time,rate\n0,5\n0,6\n", "line 3: '0' is not after"),
+        ("time,rate\n0,5\n10,-6\n", "line 3: '-6' is no rate"),
+        ("time,rate\n0,5\n10,many\n", "line 3: 'many' is not a rate"),
+        ("time,rate\n0,5\nlater,6\n", "line 3: 'later' is not a duration"),
+        ("time,rate\n0,5\n10\n", "line 3: 1 columns"),
+        ("time,rate\n0,0\n10,0\n", "nothing to play"),
+        ("time,rate\n0,5\nnan,6\n", "line 3: 'nan' is no time"),
+    ],
+)
+def test_a_trace_that_is_none_is_one_line_with_its_place(
+    capsys: pytest.CaptureFixture[str], plan_file: str, tmp_path: Path, content: str, said: str
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(content, encoding="utf-8")
+    assert run(["simulate", plan_file, "--rate-trace", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert "bad.csv" in err
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain"],
+        ["explain", "no/such/plan.json"],
+        ["simulate", "PLAN"],
+        ["simulate", "PLAN", "--rate-trace", "no/such/trace.csv"],
+        ["simulate", "PLAN", "--rate-trace", "TRACE", "--outage", "soon"],
+        ["simulate", "PLAN", "--rate-trace", "TRACE", "--outage", "5m at 14m"],
+        ["simulate", "PLAN", "--rate-trace", "TRACE", "--runs", "0"],
+        ["simulate", "PLAN", "--rate-trace", "TRACE", "--outage", "0s at 1m"],
+    ],
+    ids=" ".join,
+)
+def test_usage_that_makes_no_sense(
+    capsys: pytest.CaptureFixture[str], plan_file: str, trace_file: str, arguments: list[str]
+) -> None:
+    words = {"PLAN": plan_file, "TRACE": trace_file}
+    assert run([words.get(word, word) for word in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("headway: ")
+    assert "internal error" not in err
+
+
+def test_times_may_be_seconds_durations_or_timestamps(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    for first, second in (
+        ("60", "120"),
+        ("1m", "2m"),
+        ("2026-11-21T08:00:00", "2026-11-21T08:01:00"),
+    ):
+        path.write_text(f"rate,time\n5k/s,{first}\n# a remark\n\n300,{second}\n")
+        trace = load_rate_trace(path)
+        assert trace.times_s == (0.0, 60.0)
+        assert trace.rates_per_s == (5000.0, 300.0)
+        assert trace.end_s == 120.0
+
+
+def test_an_outage_at_the_start() -> None:
+    assert parse_outage("5m at 0") == Outage(start_s=0.0, length_s=300.0)
+    with pytest.raises(InputError, match="is not an outage"):
+        parse_outage("5m")

@@ -1,0 +1,126 @@
+"""Bounds: no setting beats them, and the search over many nodes finds what a scan finds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headway.domain import Arrivals, Target
+from headway.planner.bounds import most_rates_per_s
+from headway.planner.candidates import candidates_at
+from headway.planner.fewest import fewest_nodes
+from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.question import Question
+from headway.planner.relaxation import relaxed_nodes
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_profile
+from tests.planner.enumeration import random_case
+
+
+def question_of(seed: int) -> Question:
+    case = random_case(seed)
+    return Question(
+        profile=replace(case.profile, arrivals=case.arrivals),
+        target=case.target,
+        space=case.space,
+        confidence=case.confidence,
+    )
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_no_setting_sustains_more_than_the_bound_of_its_size(seed: int) -> None:
+    question = question_of(seed)
+    counts = range(1, question.space.max_nodes + 1)
+    sizes, most_per_s = most_rates_per_s(question, counts)
+    triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
+    for (nodes, partitions), bound_per_s in zip(sizes, most_per_s, strict=True):
+        settings = candidates_at(question, [(nodes, partitions, one) for one in triggers_s])
+        assert sustainable_rates_per_s(settings, 1e-3).max() <= bound_per_s * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_no_plan_goes_below_the_relaxation(seed: int) -> None:
+    case = random_case(seed)
+    found = case.answer()
+    relaxed = relaxed_nodes(question_of(seed))
+    if found.feasible:
+        assert relaxed <= found.nodes
+    else:
+        assert relaxed > 0
+
+
+def test_the_relaxation_of_a_single_stage_is_its_work_over_the_time_there_is() -> None:
+    # One level, all rows alike, free running: T = D, so that 2 D = limit in the worst case and
+    # slots = rate * cost / (1 - driver / D).
+    stage = replace(
+        a_profile().stages[0],
+        num_source_tasks=1000,
+        task_fixed_s=0.0,
+        task_per_partition_s=0.0,
+        task_per_row_s=1e-3,
+    )
+    phases = (replace(a_profile().driver_phases[0], mean_s=0.1),)
+    profile = replace(a_profile(), stages=(stage,), driver_phases=phases)
+    noise = replace(profile.noise, run_to_run_ratio=0.0)
+    question = Question(
+        profile=replace(profile, noise=noise, arrivals=Arrivals(rate_per_s=10000.0)),
+        target=Target.parse("mean <= 1.5s"),
+        space=SearchSpace(max_nodes=100),
+        confidence=0.5,
+    )
+    assert relaxed_nodes(question) == pytest.approx(10.0 / (1.0 - 0.1 / 1.0), rel=2e-3)
+
+
+def test_what_the_relaxation_rules_out_is_out() -> None:
+    question = replace(question_of(0), target=Target.parse("p99 <= 1ms"))
+    assert relaxed_nodes(question) == math.inf
+
+
+def large(rate_per_s: float, max_nodes: int) -> Question:
+    stages = (
+        replace(a_profile().stages[0], num_source_tasks=4000, task_per_row_s=2e-4),
+        a_profile().stages[1],
+    )
+    seen = replace(a_profile().settings[0], rows_per_batch_high=1e7)
+    profile = replace(a_profile(), stages=stages, settings=(seen,))
+    return Question(
+        profile=replace(profile, arrivals=Arrivals(rate_per_s=rate_per_s)),
+        target=Target.parse("p99 <= 20s"),
+        space=SearchSpace(max_nodes=max_nodes, cores_per_executor=4, trigger_s=5.0),
+        confidence=0.8,
+    )
+
+
+@pytest.mark.parametrize("rate_per_s", np.geomspace(1e5, 1.6e6, 5).tolist())
+def test_many_nodes_are_searched_as_well_as_one_by_one(
+    rate_per_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = large(rate_per_s, 150)
+    quick = fewest_nodes(question)
+    monkeypatch.setattr("headway.planner.fewest._TRIED_ONE_BY_ONE", 1000)
+    scanned = fewest_nodes(question)
+    assert quick.nodes == scanned.nodes
+    if quick.nodes is not None:
+        assert quick.optimality.least_nodes <= quick.nodes
+        assert 0 <= quick.optimality.gap_ratio(quick.nodes) < 1
+        assert scanned.optimality.proved
+
+
+def test_a_plan_states_how_far_from_the_best_it_can_be() -> None:
+    case = random_case(1)
+    found = plan(
+        case.profile,
+        case.arrivals,
+        case.target,
+        case.space,
+        confidence=case.confidence,
+        relaxation=True,
+    )
+    assert found.optimality is not None
+    assert found.optimality.proved
+    assert found.optimality.gap_ratio(found.nodes) == 0.0
+    assert found.optimality.relaxed_nodes is not None

@@ -1,0 +1,79 @@
+"""What a checkpoint pins stays, and what a new one would win is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway.domain import Applies, Arrivals, JobProfile, Pins, Plan, Target
+from headway.errors import InputError
+from headway.planner.pins import Checkpoint, pinned_partitions
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_profile
+
+TARGET = Target.parse("p99 <= 2s")
+SPACE = SearchSpace(max_nodes=8, cores_per_executor=4)
+
+
+def pinned_at(partitions: int, spark_version: str = "4.3.0") -> JobProfile:
+    profile = a_profile(pins=Pins(state_partitions=partitions))
+    application = replace(profile.applications[0], spark_version=spark_version)
+    return replace(profile, applications=(application,))
+
+
+def answer(profile: JobProfile, checkpoint: Checkpoint | None, rate_per_s: float = 5000.0) -> Plan:
+    return plan(profile, Arrivals(rate_per_s=rate_per_s), TARGET, SPACE, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8, 200])
+@pytest.mark.parametrize("rate_per_s", [500.0, 50000.0, 1e7])
+def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s: float) -> None:
+    found = answer(pinned_at(partitions), Checkpoint.EXISTING, rate_per_s)
+    assert found.configuration.shuffle_partitions == partitions
+    assert all(
+        point.configuration is None or point.configuration.shuffle_partitions == partitions
+        for point in found.frontier
+    )
+    assert all(one.configuration.shuffle_partitions == partitions for one in found.rejected)
+    assert all(one.configuration.shuffle_partitions == partitions for one in found.rules)
+    (setting,) = [one for one in found.settings if one.setting == "shuffle partitions"]
+    assert setting.applies is Applies.NEW_CHECKPOINT
+    assert setting.pinned_by == "the existing checkpoint"
+
+
+@pytest.mark.parametrize(("version", "offline"), [("4.3.0", True), ("4.1.2", False), ("?", False)])
+def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) -> None:
+    # 200 tasks of 60 ms on few slots: that many partitions are what makes the batch long.
+    found = answer(pinned_at(200, version), Checkpoint.EXISTING)
+    (advice,) = [one for one in found.advice if "the checkpoint pins 200 partitions" in one.text]
+    assert ("offline" in advice.text) == offline
+    free = answer(pinned_at(200, version), Checkpoint.NEW)
+    assert advice.latency_s is not None
+    assert free.nodes < found.nodes or advice.latency_s < found.planned_latency_s
+    if free.nodes < found.nodes:
+        assert f"would do with {free.nodes} node" in advice.text
+
+
+def test_a_plan_that_is_free_pins_nothing() -> None:
+    found = answer(pinned_at(200), Checkpoint.NEW)
+    assert not any("the checkpoint pins" in one.text for one in found.advice)
+    assert all(one.pinned_by is None for one in found.settings)
+
+
+def test_a_query_without_state_is_pinned_by_older_sparks_only() -> None:
+    shape = replace(a_profile().shape, stateful_operators=())
+    assert pinned_partitions(replace(pinned_at(5), shape=shape)) is None
+    assert pinned_partitions(replace(pinned_at(5, "3.5.6"), shape=shape)) == 5
+    nothing_known = replace(a_profile(), pins=Pins())
+    assert pinned_partitions(nothing_known) == a_profile().baseline.shuffle_partitions
+
+
+def test_other_partitions_than_the_checkpoint_holds_are_one_line() -> None:
+    space = replace(SPACE, shuffle_partitions=16)
+    arrivals = Arrivals(rate_per_s=5000.0)
+    with pytest.raises(InputError, match="--partitions 16 contradicts --checkpoint existing"):
+        plan(pinned_at(8), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
+    same = plan(pinned_at(16), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
+    assert same.configuration.shuffle_partitions == 16

@@ -1,0 +1,124 @@
+"""Plans come back from their JSON as they were, and what is no plan is one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.domain import Arrivals, NodeType, Plan, Target
+from headway.errors import InputError
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from headway.report.as_json import json_text, plan_json
+from headway.report.from_json import load_plan, parse_plan
+from tests.factories import a_plan, a_profile
+from tests.planner.enumeration import random_case
+from tests.planner.jobs import with_memory
+
+
+def text_of(found: Plan) -> str:
+    return json_text(plan_json(found))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_written_is_read_back(seed: int) -> None:
+    text = text_of(random_case(seed).answer())
+    assert text_of(parse_plan(text, name="plan.json")) == text
+
+
+def test_a_plan_with_everything_is_read_back() -> None:
+    found = plan(
+        with_memory(rocksdb=True),
+        Arrivals(rate_per_s=5000.0),
+        Target.parse("p99 <= 2s"),
+        SearchSpace(max_nodes=3),
+        also=[Target.parse("batch p99 <= 1s")],
+        node_types=[NodeType(name="a", cores=4, memory_bytes=2**34, price_per_hour=0.2)],
+    )
+    again = parse_plan(text_of(found), name="plan.json")
+    assert again.node_type == found.node_type
+    assert again.also == found.also
+    assert again.memory == found.memory
+    assert again.settings == found.settings
+    assert text_of(again) == text_of(found)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text_of(a_plan()), encoding="utf-8")
+    assert load_plan(path).nodes == a_plan().nodes
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "no JSON"),
+        (b"nodes: 2", "no JSON"),
+        (b"\xff\xfe", "no text"),
+        (b"[]", "no headway.plan/v1"),
+        (b"{}", "no headway.plan/v1"),
+        (b'{"schema": "headway.plan/v1"}', "feasible: missing"),
+        (b"[" * 100000, "no JSON"),
+    ],
+)
+def test_what_is_no_plan_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=said) as raised:
+        load_plan(path)
+    assert str(raised.value).startswith(str(path))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_is_no_plan(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Is a directory"):
+        load_plan(tmp_path)
+
+
+SAMPLE = plan(
+    a_profile(),
+    Arrivals(rate_per_s=5000.0),
+    Target.parse("p99 <= 2s"),
+    SearchSpace(max_nodes=2, cores_per_executor=4),
+)
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(data, dict):
+        inner = [place for key, value in data.items() for place in places(value, (*path, key))]
+    elif isinstance(data, list):
+        inner = [place for key, value in enumerate(data) for place in places(value, (*path, key))]
+    else:
+        inner = []
+    return [path, *inner] if path else inner
+
+
+PLACES = places(json.loads(text_of(SAMPLE)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    place=st.sampled_from(PLACES),
+    value=st.sampled_from([None, True, -1, 0, 3.5, "x", [], {}, [1], {"a": 1}, "delete"]),
+)
+def test_a_damaged_plan_is_read_or_refused_in_one_line(
+    place: tuple[Any, ...], value: object
+) -> None:
+    data = json.loads(text_of(SAMPLE))
+    holder = data
+    for key in place[:-1]:
+        holder = holder[key]
+    if value == "delete":
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = value
+    try:
+        parse_plan(json.dumps(data), name="plan.json")
+    except InputError as error:
+        assert str(error).startswith("plan.json")
+        assert "\n" not in str(error)
