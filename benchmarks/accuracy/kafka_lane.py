@@ -17,6 +17,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,10 +87,14 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
         jars=connector_jars(),
         extra_conf={**local_checkpoint_conf(), **_REAL_TIME_CONF},
     ) as spark:
+        first = replace(REAL_TIME_CASES[1], repeat=99)
+        warm_up(spark, lane, [first], folder, REAL_TIME_RUN_S, tell)
         for number, case in enumerate(cases, start=1):
             tell(f"real time {number}/{len(cases)}: {case.name}")
             try:
-                records.append(play(spark, lane, case, folder, warm_s=12.0, run_s=REAL_TIME_RUN_S))
+                records.append(
+                    play(spark, lane, case, folder, warm_s=WARM_S, run_s=REAL_TIME_RUN_S)
+                )
             except Exception as error:  # a refusal of Spark is a result
                 tell(f"refused: {str(error).splitlines()[0]}")
                 records.append({"name": case.name, "refused": str(error).splitlines()[0]})

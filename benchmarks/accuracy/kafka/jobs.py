@@ -56,7 +56,7 @@ def read_back(spark: SparkSession, servers: str, topic: str) -> DataFrame:
 
     The stamp is that of the row itself, or of the newest row behind an aggregate.
     """
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     written = (
         spark.read.format("kafka")
@@ -64,9 +64,9 @@ def read_back(spark: SparkSession, servers: str, topic: str) -> DataFrame:
         .option("subscribe", topic)
         .load()
     )
-    stamp = F.split(F.col("value").cast("string"), r"\|")[0].cast("long")
+    stamp = functions.split(functions.col("value").cast("string"), r"\|")[0].cast("long")
     return written.select(
-        F.unix_millis("timestamp").alias("appended_ms"), stamp.alias("stamped_ms")
+        functions.unix_millis("timestamp").alias("appended_ms"), stamp.alias("stamped_ms")
     )
 
 
@@ -83,26 +83,31 @@ def _rows(spark: SparkSession, servers: str, case: Case) -> DataFrame:
 
 
 def _result(case: Case, rows: DataFrame) -> DataFrame:
-    """A column ``value`` for the sink; rows that stand for one of the input start with its stamp."""
-    from pyspark.sql import functions as F
+    """A column ``value`` for the sink; one that stands for a row starts with its stamp."""
+    from pyspark.sql import functions
 
-    stamp = F.unix_millis("arrival").cast("string")
+    stamp = functions.unix_millis("arrival").cast("string")
     if case.job is Job.TRANSFORM:
-        hashed = F.col("text")
+        hashed = functions.col("text")
         for _ in range(HASH_ROUNDS):
-            hashed = F.sha2(hashed, 256)
-        return rows.select(F.concat_ws("|", stamp, hashed).alias("value"))
+            hashed = functions.sha2(hashed, 256)
+        return rows.select(functions.concat_ws("|", stamp, hashed).alias("value"))
     if case.job is Job.DEDUPLICATE:
         # The stamp makes every row new, so that each is looked up, kept and sent on.
         once = rows.select(stamp.alias("stamp"), "text").dropDuplicates(["stamp", "text"])
-        return once.select(F.concat_ws("|", "stamp", "text").alias("value"))
+        return once.select(functions.concat_ws("|", "stamp", "text").alias("value"))
     if case.mode is Mode.REAL_TIME:
         # Every row that comes sends its count on, so the newest stamp is its own.
         counts = rows.groupBy("text").agg(
-            F.count(F.lit(1)).alias("num_seen"), F.max(F.unix_millis("arrival")).alias("stamp")
+            functions.count(functions.lit(1)).alias("num_seen"),
+            functions.max(functions.unix_millis("arrival")).alias("stamp"),
         )
         return counts.select(
-            F.concat_ws("|", F.col("stamp").cast("string"), "num_seen", "text").alias("value")
+            functions.concat_ws(
+                "|", functions.col("stamp").cast("string"), "num_seen", "text"
+            ).alias("value")
         )
     counted = count_words(rows, hash_rounds=HASH_ROUNDS)
-    return counted.select(F.to_json(F.struct("word", "num_seen", "fingerprint")).alias("value"))
+    return counted.select(
+        functions.to_json(functions.struct("word", "num_seen", "fingerprint")).alias("value")
+    )

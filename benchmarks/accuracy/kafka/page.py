@@ -16,7 +16,7 @@ the wall clock when it is sent, at a constant rate; the row's latency ends when 
 that carries it has written to its sink (trigger time plus duration, less the offset commit).
 
 * **transform**: 20 nested hashes per row; no state.
-* **count**: four words per row, 20 nested hashes per word, counted by word in four state partitions.
+* **count**: four words per row, 20 nested hashes per word, counted by word, four state partitions.
 
 The split was fixed before anything ran: a profile of each job is fitted on three runs (four even
 partitions; triggers 0, 1 and 2 s; 4000 rows/s, with 2 s 12000 rows/s), all others are predicted.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -13,7 +14,6 @@ import numpy as np
 
 from headway.domain.prediction import LatencyDistribution
 from headway.errors import HeadwayError
-from headway.models.arrays import Array
 from headway.runtime.measure import measure_tuple_latency, progress_events
 from headway.units import ms_to_s
 from kafka.broker import Lane
@@ -29,6 +29,7 @@ Record: TypeAlias = dict[str, Any]
 
 OUTAGE_S = 10.0
 _QUANTILES = (0.5, 0.95, 0.99)
+_PERCENTILES = np.arange(5, 100, 5)
 _LOOK_EVERY_S = 0.2
 # From here on a batch has waited for more than its trigger: it works off what piled up.
 _CATCHING_UP_RATIO = 1.5
@@ -147,15 +148,17 @@ def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) 
         },
     }
     if len(runs) > 1:
-        record["recovery"] = _recovery(runs[1], record)
+        record["recovery"] = recovery_of(
+            runs[1], usual_duration_s=record["batch_duration_s"]["mean"]
+        )
     return record
 
 
-def _recovery(events: Sequence[Mapping[str, Any]], steady: Record) -> Record:
+def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_duration_s: float) -> Record:
     """From the first trigger after an outage to the end of the last batch that was late."""
     counted = [event for event in events if event["numInputRows"] > 0]
     waited_s = [_instant_s(event) - _first_arrival_s(event) for event in counted]
-    usual_s = max(_trigger_of(counted), steady["batch_duration_s"]["mean"])
+    usual_s = max(_usual_interval_s(counted), usual_duration_s)
     late = [
         number for number, wait_s in enumerate(waited_s) if wait_s > _CATCHING_UP_RATIO * usual_s
     ]
@@ -172,7 +175,7 @@ def _recovery(events: Sequence[Mapping[str, Any]], steady: Record) -> Record:
     }
 
 
-def _trigger_of(events: Sequence[Mapping[str, Any]]) -> float:
+def _usual_interval_s(events: Sequence[Mapping[str, Any]]) -> float:
     """The usual time between two batches at the end, when the query is back."""
     return float(np.median(np.diff([_instant_s(event) for event in events])[-5:]))
 
@@ -205,30 +208,33 @@ def _real_time(events: Sequence[Mapping[str, Any]], after_s: float) -> Record:
     }
 
 
-def _to_append(
-    spark: SparkSession, lane: Lane, sink: str, after_s: float
-) -> Mapping[str, float | list[float]]:
+def _to_append(spark: SparkSession, lane: Lane, sink: str, after_s: float) -> Record:
     """From the producer's stamp to the append to the topic that the query writes."""
-    rows = read_back(spark, lane.servers, sink).where(f"stamped_ms >= {after_s * 1e3:.0f}")
-    both = rows.toPandas()
-    appended_s = both["appended_ms"].to_numpy(dtype=np.float64) / 1e3
-    latency_s = appended_s - both["stamped_ms"].to_numpy(dtype=np.float64) / 1e3
-    if len(latency_s) == 0:
+    from pyspark.sql import functions
+
+    latency_s = (functions.col("appended_ms") - functions.col("stamped_ms")) / 1e3
+    levels = [*_QUANTILES, *(_PERCENTILES / 100.0).tolist()]
+    found = (
+        read_back(spark, lane.servers, sink)
+        .where(functions.col("stamped_ms") >= after_s * 1e3)
+        .agg(
+            functions.count(functions.lit(1)).alias("num_rows"),
+            functions.avg(latency_s).alias("mean"),
+            functions.max(latency_s).alias("max"),
+            functions.percentile(latency_s, levels).alias("quantiles"),
+        )
+        .first()
+    )
+    if found is None or found["num_rows"] == 0:
         raise HeadwayError(f"nothing was written to {sink} after the warm-up")
-    p50, p95, p99 = np.quantile(latency_s, _QUANTILES)
+    p50_s, p95_s, p99_s, *percentiles_s = found["quantiles"]
     return {
-        "num_rows": len(latency_s),
-        "mean": float(latency_s.mean()),
-        "p50": float(p50),
-        "p95": float(p95),
-        "p99": float(p99),
-        "max": float(latency_s.max()),
-        "quantiles": [float(value) for value in np.quantile(latency_s, _percentiles())],
+        **{name: found[name] for name in ("num_rows", "mean", "max")},
+        "p50": p50_s,
+        "p95": p95_s,
+        "p99": p99_s,
+        "percentiles": [round(value_s, 4) for value_s in percentiles_s],
     }
-
-
-def _percentiles() -> Array:
-    return np.arange(1, 100) / 100.0
 
 
 def _distribution(law: LatencyDistribution) -> Record:
@@ -245,8 +251,6 @@ def _first_arrival_s(event: Mapping[str, Any]) -> float:
 
 def _idle_s() -> float:
     """Time that cores have idled since the machine started; 0 where the system does not tell."""
-    import os
-
     try:
         fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
     except OSError:

@@ -1,0 +1,77 @@
+"""The Kafka lane without Kafka: its cases, its measures, its page, and why it would be skipped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import jars
+from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Job, Mode
+from kafka.runs import recovery_of
+
+_EPOCH_S = 1_900_000_000.0
+
+
+def batch(started_s: float, waited_s: float, duration_s: float) -> Mapping[str, Any]:
+    """A progress event; times count from the restart."""
+    began_s = _EPOCH_S + started_s
+    return {
+        "timestamp": datetime.fromtimestamp(began_s, UTC).isoformat(timespec="milliseconds"),
+        "numInputRows": 100,
+        "durationMs": {"triggerExecution": round(duration_s * 1e3)},
+        "observedMetrics": {"arrivals": {"first_us": round((began_s - waited_s) * 1e6)}},
+    }
+
+
+def test_every_case_has_topics_of_its_own_and_three_of_each_job_are_fitted() -> None:
+    names = [case.name for case in MICRO_BATCH_CASES + REAL_TIME_CASES]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,200}", name) for name in names)
+    for job in (Job.TRANSFORM, Job.COUNT):
+        fitted = [case for case in MICRO_BATCH_CASES if case.job is job and case.is_fitted]
+        assert [case.trigger_s for case in fitted] == [0.0, 1.0, 2.0]
+        assert all(
+            (case.partitions, case.first_share, case.mode) == (4, None, Mode.PLAIN)
+            for case in fitted
+        )
+    assert not any(case.is_fitted for case in REAL_TIME_CASES)
+
+
+def test_a_recovery_lasts_from_the_first_trigger_to_the_end_of_the_last_late_batch() -> None:
+    waits_s = [11.0, 8.0, 4.0, 1.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    events = [batch(float(second), wait_s, 0.4) for second, wait_s in enumerate(waits_s)]
+    seen = recovery_of(events, usual_duration_s=0.4)
+    assert seen["piled_up_s"] == pytest.approx(11.0)
+    assert seen["num_batches"] == 4
+    assert seen["time_s"] == pytest.approx(3.4)
+    assert seen["is_over"]
+    assert not recovery_of(events[:4], usual_duration_s=0.4)["is_over"]
+
+
+def test_jars_that_are_not_what_was_pinned_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "headway" / "kafka" / "broker"
+    folder.mkdir(parents=True)
+    (folder / "one.jar").write_bytes(b"another")
+    pinned = tmp_path / "sha256.txt"
+    pinned.write_text(f"{hashlib.sha256(b'one').hexdigest()}  broker/one.jar\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(jars, "_CHECKSUMS", pinned)
+    with pytest.raises(jars.KafkaUnavailableError, match=r"one\.jar has SHA-256 .* delete it"):
+        jars.broker_class_path()
+
+
+def test_without_jars_and_maven_the_lane_says_why_it_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(jars.KafkaUnavailableError, match="no mvn on PATH"):
+        jars.broker_class_path()
