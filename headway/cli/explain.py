@@ -14,8 +14,8 @@ def command(plan: str) -> int:
     """A plan in words: what binds, what each thing would change, every number with its source.
 
     \b
-    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --json > plan.json
     headway explain plan.json
+    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --json > plan.json
 
     PLAN is what 'headway plan --json' printed. Numbers in brackets are those of docs/theory.md.
     """

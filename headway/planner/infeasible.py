@@ -19,8 +19,9 @@ from headway.planner.sources import short_of_tasks, with_source_partitions
 from headway.units import counted, format_duration, format_rate
 
 _CLOSE_RATIO = 0.98
-_MOST_COUNTS_LOOKED_AT = 48
+_MOST_COUNTS_LOOKED_AT = 24
 _TIMES_THE_NODES = 8
+_MOST_NODES_BEYOND = 1024
 _CONFIDENCES = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
 _QUANTILES = (0.99, 0.95, 0.9, 0.75, 0.5)
 
@@ -109,8 +110,8 @@ def nearest_targets(
         nodes = counted(best.nodes, "node")
         text = f"{target} at {format_rate(best.sustainable_rate_per_s)} with {nodes}"
         yield NearestTarget(gives_way="rate", text=text)
-    if physical_floor_s(question) < target.limit_s:
-        most = _TIMES_THE_NODES * question.space.max_nodes
+    most = min(_TIMES_THE_NODES * question.space.max_nodes, _MOST_NODES_BEYOND)
+    if physical_floor_s(question) < target.limit_s and most > question.space.max_nodes:
         wider = replace(question.space, min_nodes=question.space.max_nodes, max_nodes=most)
         enough = fewest_nodes(replace(question, space=wider)).nodes
         if enough is not None:

@@ -10,6 +10,7 @@ from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
     caution_text,
+    cost_text,
     headline,
     notes,
     promise_text,
@@ -77,7 +78,7 @@ def _answer(plan: Plan) -> list[str]:
     if plan.node_type is not None:
         price = ""
         if plan.cost_per_hour is not None:
-            price = f", {plan.cost_per_hour:.4g} per hour"
+            price = f", {cost_text(plan.cost_per_hour)} per hour"
         lines += _item(f"Bought as {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
     return lines + _item(stability_text(plan.prediction))
 
@@ -251,12 +252,8 @@ def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
         "over capacity" if math.isinf(rule.latency_s) else format_duration(rule.latency_s),
         "yes" if rule.keeps_target else "no",
         format_rate(rule.sustainable_rate_per_s) if rule.sustainable_rate_per_s > 0 else "no rate",
-        _cost_text(rule.cost_per_hour),
+        cost_text(rule.cost_per_hour),
     )
-
-
-def _cost_text(cost_per_hour: float | None) -> str:
-    return "-" if cost_per_hour is None else f"{cost_per_hour:.4g}"
 
 
 def _advice(plan: Plan) -> list[str]:

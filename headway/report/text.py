@@ -11,6 +11,7 @@ from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
     caution_text,
+    cost_text,
     facts,
     headline,
     latency_rows,
@@ -50,6 +51,18 @@ def plan_text(plan: Plan) -> str:
         else _stability_lines(plan.prediction),
         _titled(
             "what binds", [line for text in plan.binding for line in paragraph(text, lead="  ")]
+        ),
+        _titled(
+            "nearest promises that can be kept",
+            aligned([(f"other {one.gives_way}", one.text) for one in plan.nearest]),
+        ),
+        _titled(
+            "what would help beside the settings",
+            [line for one in plan.advice for line in paragraph(one.text, lead="  ")],
+        ),
+        _titled(
+            "node types that cannot do it",
+            [line for text in plan.refused_node_types for line in paragraph(text, lead="  ")],
         ),
         _note_lines(notes(plan)),
         _titled(
@@ -98,7 +111,10 @@ def _note_lines(warnings: tuple[str, ...]) -> list[str]:
 def _frontier_lines(plan: Plan) -> list[str]:
     if not plan.frontier:
         return []
-    rows = [("", "nodes", "sustains ", f"keeps {format_rate(plan.arrivals.rate_per_s)}", "setting")]
+    keeps = f"keeps {format_rate(plan.arrivals.rate_per_s)}"
+    has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
+    cost: tuple[str, ...] = ("cost/h",) if has_cost else ()
+    rows: list[tuple[str, ...]] = [("", "nodes", "sustains ", keeps, *cost, "setting")]
     for point in plan.frontier:
         rate_per_s, setting = point.sustainable_rate_per_s, point.configuration
         rate = format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
@@ -108,6 +124,7 @@ def _frontier_lines(plan: Plan) -> list[str]:
                 f"{point.nodes:,}",
                 rate + (" " if point.calibrated or rate_per_s <= 0 else "*"),
                 "yes" if rate_per_s >= plan.arrivals.rate_per_s else "no",
+                *((cost_text(point.cost_per_hour),) if has_cost else ()),
                 "-" if setting is None else brief_setting_text(setting),
             )
         )

@@ -199,6 +199,10 @@ def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
         ("setting", setting_text(plan.configuration)),
         ("most under the target", _most_text(plan)),
     ]
+    if plan.node_type is not None:
+        found.append(("bought as", _bought_text(plan)))
+    if plan.also:
+        found.append(("also kept" if plan.feasible else "also asked", _also_text(plan)))
     if plan.feasible:
         return tuple(found)
     return (
@@ -230,6 +234,29 @@ def _room_text(prediction: Prediction) -> str:
     most_per_s = prediction.sustainable_rate_per_s
     only = "only " if most_per_s < prediction.arrivals.rate_per_s else ""
     return f"; with room to spare {only}up to {format_rate(most_per_s)}"
+
+
+def cost_text(cost_per_hour: float | None) -> str:
+    """A price per hour, in the currency that the prices were given in.
+
+    Examples
+    --------
+    >>> cost_text(0.384), cost_text(None)
+    ('0.384', '-')
+    """
+    return "-" if cost_per_hour is None else f"{cost_per_hour:.4g}"
+
+
+def _bought_text(plan: Plan) -> str:
+    assert plan.node_type is not None
+    text = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
+    if plan.cost_per_hour is None:
+        return text
+    return f"{text}, {cost_text(plan.cost_per_hour)} per hour"
+
+
+def _also_text(plan: Plan) -> str:
+    return " and ".join(str(promise) for promise in plan.also)
 
 
 def _floor_text(plan: Plan) -> str:

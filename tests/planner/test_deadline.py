@@ -1,0 +1,205 @@
+"""Batch jobs planned for a deadline, against the simulation of their stages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from headway import api
+from headway.cli.main import run
+from headway.domain import (
+    ApplicationKind,
+    ApplicationProfile,
+    Cluster,
+    Deadline,
+    DeadlinePlan,
+    NodeType,
+    Objective,
+    TaskCounts,
+    TaskTimes,
+    WallClock,
+)
+from headway.errors import InputError
+from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
+from headway.planner.deadline import DeadlineSpace, _job_stages, plan_for_deadline
+from headway.spec.profile_file import dump_profile
+from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
+from tests.factories import a_profile
+
+NODE = DeadlineSpace(max_nodes=40, executors_per_node=1, cores_per_executor=4)
+
+
+def a_long_job(num_tasks: int = 200) -> ApplicationProfile:
+    """Two stages of many tasks behind each other, as run on eight cores."""
+    tasks = TaskCounts(num_tasks=num_tasks, num_finished=num_tasks, num_failed=0, num_attempts=1)
+    time = TaskTimes(mean_s=4.0, sd_s=1.0, max_s=8.0, fixed_s=0.05)
+    first = a_recorded_stage(
+        tasks=tasks, task_time=time, wall_clock=WallClock(submitted_s=5.0, completed_s=110.0)
+    )
+    second = a_recorded_stage(
+        id=1, job=1, tasks=tasks, task_time=time,
+        wall_clock=WallClock(submitted_s=112.0, completed_s=216.0),
+    )  # fmt: skip
+    profile = a_batch_application(stages=(first, second), duration_s=228.0, driver_only_s=20.0)
+    return replace(profile, cluster=Cluster(executors=2, executors_mean=2.0, cores_per_executor=4))
+
+
+def answer(limit_s: float, **options: object) -> DeadlinePlan:
+    return plan_for_deadline(
+        a_long_job(),
+        Deadline(limit_s=limit_s),
+        [NODE],
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def test_the_profiled_run_is_modelled_as_it_was() -> None:
+    found = answer(1e4)
+    assert found.frontier[1].nodes == 2
+    assert found.frontier[1].mean_s == pytest.approx(228.0)
+    assert found.modelled_ratio == pytest.approx(1.0, abs=0.05)
+
+
+def test_stages_without_parents_follow_the_one_that_ended_before_them() -> None:
+    first, second = _job_stages(a_long_job().stages)
+    assert first.parents == ()
+    assert second.parents == (0,)
+
+
+def test_more_nodes_take_less_time_and_a_laxer_deadline_fewer_nodes() -> None:
+    means_s = [point.mean_s for point in answer(100.0).frontier]
+    assert all(later <= earlier * 1.001 for earlier, later in pairwise(means_s))
+    nodes = [answer(limit_s).nodes for limit_s in (90.0, 120.0, 200.0, 400.0)]
+    assert nodes == sorted(nodes, reverse=True)
+    assert nodes[0] > nodes[-1]
+
+
+@pytest.mark.parametrize("limit_s", [90.0, 130.0, 260.0])
+def test_the_fewest_nodes_are_those_of_a_scan_and_hold_when_played(limit_s: float) -> None:
+    found = answer(limit_s)
+    assert found.feasible
+    in_time = [point.nodes for point in found.frontier if point.planned_s <= limit_s]
+    assert found.nodes == in_time[0]
+    stages = tuple(_job_stages(a_long_job().stages))
+    played = simulated_lognormal_stage_dag(
+        [(stage.num_tasks, stage.mean_s, stage.cv) for stage in stages],
+        [stage.parents for stage in stages],
+        found.executors * 4,
+        num_replications=100,
+        seed=1,
+    )
+    assert (played.run_time_s + 20.0 <= limit_s).mean() >= 0.95
+
+
+def test_many_node_counts_are_thinned_without_missing_the_fewest() -> None:
+    few = replace(NODE, max_nodes=400, cores_per_executor=1)
+    wide = plan_for_deadline(a_long_job(), Deadline(limit_s=60.0), [few])
+    near = replace(few, max_nodes=wide.nodes)
+    assert len(wide.frontier) <= 64
+    assert plan_for_deadline(a_long_job(), Deadline(limit_s=60.0), [near]).nodes == wide.nodes
+    less = replace(few, max_nodes=wide.nodes - 1)
+    assert not plan_for_deadline(a_long_job(), Deadline(limit_s=60.0), [less]).feasible
+
+
+def test_a_deadline_below_the_longest_chain_is_out_of_reach() -> None:
+    found = answer(25.0)
+    assert not found.feasible
+    assert found.floor_s > 25.0
+    assert "no number of nodes would do" in found.binding[1]
+
+
+def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
+    types = [
+        replace(NODE, node_type=NodeType(name="slow", cores=4, price_per_hour=0.1)),
+        replace(
+            NODE,
+            node_type=NodeType(name="fast", cores=4, price_per_hour=0.15, relative_core_speed=2.0),
+        ),
+    ]
+    cheapest, fewest = (
+        plan_for_deadline(a_long_job(), Deadline(limit_s=150.0), types, objective=objective)
+        for objective in (Objective.COST, Objective.NODES)
+    )
+    assert cheapest.run.cost_per_run is not None
+    assert fewest.run.cost_per_run is not None
+    assert cheapest.run.cost_per_run <= fewest.run.cost_per_run
+    assert fewest.nodes <= cheapest.nodes
+    assert cheapest.node_type is not None
+    assert cheapest.node_type.name == "fast"
+
+
+def test_what_has_no_deadline_is_one_line() -> None:
+    streams = replace(a_long_job(), kind=ApplicationKind.BATCH)
+    unknown = replace(streams, cluster=Cluster(executors=2, executors_mean=2.0))
+    with pytest.raises(InputError, match="cores of the executors are not on record"):
+        plan_for_deadline(unknown, Deadline(limit_s=10.0), [NODE])
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> str:
+    path = tmp_path / "nightly.profile.yaml"
+    path.write_text(dump_profile(a_long_job()), encoding="utf-8")
+    return str(path)
+
+
+def test_the_command_plans_and_prints(capsys: pytest.CaptureFixture[str], job_file: str) -> None:
+    arguments = ["plan", job_file, "--target", "deadline <= 2m"]
+    assert run(arguments) == 0
+    text = capsys.readouterr().out
+    assert "keep deadline <= 2 min" in text or "keeps deadline <= 2 min" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert run([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "headway.deadline-plan/v1"
+    assert found["feasible"] is True
+    assert run(["plan", job_file, "--target", "deadline <= 10s"]) == 3
+    assert "not feasible" in capsys.readouterr().out
+
+
+def test_the_call_takes_node_types(job_file: str) -> None:
+    found = api.plan_deadline(
+        job_file,
+        target="deadline <= 2m",
+        node_types=["m:cores=8,price=0.4"],
+        objective="cost",
+    )
+    assert found.cores_per_executor == 4
+    assert found.executors == 2 * found.nodes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--target", "deadline <= 2m", "--target", "p99 <= 3s"],
+        ["--target", "deadline <= soon"],
+        ["--target", "deadline <= 0s"],
+        ["--target", "deadline <= 2m", "--objective", "cost"],
+        ["--target", "deadline <= 2m", "--node-cores", "1"],
+    ],
+    ids=" ".join,
+)
+def test_usage_that_makes_no_sense(
+    capsys: pytest.CaptureFixture[str], job_file: str, options: list[str]
+) -> None:
+    assert run(["plan", job_file, *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert "internal error" not in err
+
+
+def test_profiles_of_the_wrong_kind_are_told(
+    capsys: pytest.CaptureFixture[str], job_file: str, tmp_path: Path
+) -> None:
+    stream = tmp_path / "stream.profile.yaml"
+    stream.write_text(dump_profile(a_profile()), encoding="utf-8")
+    assert run(["plan", str(stream), "--target", "deadline <= 2m"]) == 2
+    assert run(["plan", job_file, "--rate", "5k/s", "--target", "p99 <= 2s"]) == 2
+    assert run(["plan", str(stream), "--target", "p99 <= 2s"]) == 2
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 3
+    assert "Missing option '--rate'" in err
