@@ -26,6 +26,7 @@ from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case
 from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.judging import judge, read_log
 from kafka.page import page
+from kafka.real_time import judge_real_time
 from kafka.runs import Record, play, warm_up
 
 from headway.errors import HeadwayError
@@ -98,7 +99,7 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
             except Exception as error:  # a refusal of Spark is a result
                 tell(f"refused: {str(error).splitlines()[0]}")
                 records.append({"name": case.name, "refused": str(error).splitlines()[0]})
-    return records
+    return judge_real_time(records, num_slots=REAL_TIME_SLOTS)
 
 
 def tell(text: str) -> None:

@@ -4,20 +4,126 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from headway.models.real_time.latency import real_time_latency
+from headway.models.real_time.stages import SHUFFLE_MAX_WAIT_S, RealTimeStage, required_slots
+from kafka.cases import Job
 from kafka.runs import Record
+
+FITTED = (Job.TRANSFORM, 4)
+"""The run, by job and partitions, that tells how long a row takes to get in and out, and a gap."""
+
+# Of the work on a row; at these rates a task is busy for a few hundredths of its time, so that
+# twice as much would not show.
+ROW_S = 3e-5
+_ROW_CV = 1.0
+_LEVELS = np.array([0.5, 0.95, 0.99])
+
+_PREFACE = """\
+Trigger `realTime` of 5 s, which is how long a batch lives; RocksDB, checkpoint format 2; `local[8]`
+on the same two cores, since every task of every stage needs a slot all the time. Latency is from
+the producer's stamp to the broker's stamp in the topic that the query writes. This Spark reports
+batches of Real-Time Mode as any others: no latencies stand in their progress (fields: {fields}).
+
+The model is theory.md (N1)-(N7): work row by row, a shuffle that sends every {flush:.0f} ms, and
+gaps between batches in which nothing is read. Two numbers are fitted, both on {fitted}: the time
+that a row takes through fetch and send ({base:.0f} ms, its median), and the gap ({gap:.0f} ms, by
+which its batches start later than 5 s after each other). All else is told.
+"""
+
+
+def judge_real_time(records: Sequence[Record], *, num_slots: int) -> list[Record]:
+    """The records with what the models say; as they are if the fitted run is not among them."""
+    fitted = next((run for run in records if _is_fitted(run)), None)
+    if fitted is None:
+        return list(records)
+    base_s, gap_s = fitted["to_append_s"]["p50"], gap_of(fitted)
+    return [
+        run
+        if "refused" in run
+        else {**run, "gap_s": gap_of(run), "predicted": _told(run, base_s, gap_s, num_slots)}
+        for run in records
+    ]
+
+
+def gap_of(run: Record) -> float:
+    """By how much batches start later after each other than they live. [s]"""
+    starts = [batch["started_s"] for batch in run["batches"]]
+    return float(np.mean(np.diff(starts))) - float(run["case"]["trigger_s"])
+
+
+def _is_fitted(run: Record) -> bool:
+    return "refused" not in run and (run["case"]["job"], run["case"]["partitions"]) == FITTED
+
+
+def _told(run: Record, base_s: float, gap_s: float, num_slots: int) -> Record:
+    case = run["case"]
+    stages = [RealTimeStage(num_tasks=case["partitions"], row_s=ROW_S, row_cv=_ROW_CV)]
+    if case["job"] != Job.TRANSFORM:
+        stages.append(
+            RealTimeStage(num_tasks=run["shuffle_partitions"], row_s=ROW_S, row_cv=_ROW_CV)
+        )
+    law = real_time_latency(
+        case["rate_per_s"],
+        stages,
+        num_slots=num_slots,
+        trigger_s=case["trigger_s"],
+        gap_s=gap_s,
+    )
+    p50_s, p95_s, p99_s = (base_s + float(value) for value in law.quantile_s(_LEVELS))
+    return {
+        "slots": required_slots(stages),
+        "base_s": base_s,
+        "gap_s": gap_s,
+        "mean": base_s + law.mean_s,
+        "p50": p50_s,
+        "p95": p95_s,
+        "p99": p99_s,
+    }
 
 
 def real_time_section(runs: Sequence[Record]) -> Iterator[str]:
     """What ran, and how it compares."""
     yield "## Real-Time Mode"
     yield ""
+    told = [run for run in runs if "predicted" in run]
+    if told:
+        first = told[0]["predicted"]
+        yield _PREFACE.format(
+            fields=", ".join(told[0]["progress_fields"]),
+            flush=1e3 * SHUFFLE_MAX_WAIT_S,
+            fitted=next(run["name"] for run in told if _is_fitted(run)),
+            base=1e3 * first["base_s"],
+            gap=1e3 * first["gap_s"],
+        )
+        yield from _table(told)
+        yield ""
     for run in runs:
         if "refused" in run:
             yield f"* {run['name']}: refused: {run['refused']}"
-            continue
-        append = run["to_append_s"]
-        yield (
-            f"* {run['name']}: {append['num_rows']} rows, stamp to append: mean "
-            f"{append['mean']:.4f} s, p50 {append['p50']:.4f} s, p99 {append['p99']:.4f} s"
-        )
-    yield ""
+
+
+def _table(told: Sequence[Record]) -> Iterator[str]:
+    figures = ("mean", "p50", "p95", "p99")
+    yield (
+        "| run | rows | slots | gap "
+        + "".join(f"| {name}: told | measured | error " for name in figures)
+        + "|"
+    )
+    yield "|---|---|---|---|" + "---|---|---|" * len(figures)
+    for run in told:
+        cells = [
+            run["name"] + (" (fitted)" if _is_fitted(run) else ""),
+            str(run["to_append_s"]["num_rows"]),
+            str(run["predicted"]["slots"]),
+            f"{1e3 * run['gap_s']:.0f} ms",
+        ]
+        for name in figures:
+            value_s, measured_s = run["predicted"][name], run["to_append_s"][name]
+            cells += [
+                f"{1e3 * value_s:.0f} ms",
+                f"{1e3 * measured_s:.0f} ms",
+                f"{value_s / measured_s - 1:+.0%}",
+            ]
+        yield "| " + " | ".join(cells) + " |"
