@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
+PUBLISHED ?= ../shared/data
+CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
-        accuracy model-accuracy window-accuracy scalla speed speed-profiling speed-models java clean
+        accuracy accuracy-campaign recorded-accuracy model-accuracy window-accuracy scalla \
+        kafka-accuracy cluster-accuracy speed speed-profiling speed-models java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -35,14 +38,29 @@ test-robustness: $(READY) java  ## thousands of damaged logs, minutes
 test-versions: java  ## the profiler's tests on each supported PySpark, in environments of their own
 	sh scripts/test-versions.sh $(PYTHON)
 
-accuracy: $(READY) java  ## predicted against measured on recorded real runs -> docs/accuracy.md
-	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/accuracy.md
+accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accuracy.md
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
+	$(BIN)/python benchmarks/accuracy/campaign_page.py --output docs/accuracy.md
+
+accuracy-campaign: $(READY) java  ## all real runs anew, an hour and a half on a quiet machine
+	$(BIN)/python benchmarks/accuracy/run_campaign.py $(CAMPAIGN)
+	$(BIN)/python benchmarks/accuracy/judge_campaign.py $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
+	$(BIN)/python benchmarks/accuracy/planned_runs.py $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
+
+recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
+	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/recorded-accuracy.md
 
 model-accuracy: $(READY)  ## every formula against simulation -> docs/model-accuracy.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy/model_accuracy.py --output docs/model-accuracy.md
 
 window-accuracy: $(READY) java  ## window latency predicted and measured on real runs -> docs/window-accuracy.md
 	$(BIN)/python benchmarks/accuracy/window_runs.py --output docs/window-accuracy.md
+
+kafka-accuracy: $(READY) java  ## Kafka to Spark to Kafka, predicted and measured -> docs/kafka-accuracy.md
+	$(BIN)/python benchmarks/accuracy/kafka_lane.py --results benchmarks/accuracy/results/kafka.jsonl --output docs/kafka-accuracy.md
+
+cluster-accuracy: $(READY)  ## published runs on clusters, predicted from smaller ones -> docs/cluster-accuracy.md
+	$(BIN)/python benchmarks/accuracy/clusters.py $(PUBLISHED) --output docs/cluster-accuracy.md
 
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md
@@ -54,7 +72,7 @@ speed: $(READY)  ## whole-process times -> docs/speed.md
 	$(BIN)/python benchmarks/speed/commands.py --output docs/speed.md
 
 speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy and Ciw -> docs/models-speed.md
-	$(BIN)/python -m pip install --quiet '.[benchmarks]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/models.py --output docs/models-speed.md
 
 java:

@@ -19,6 +19,7 @@ from campaign.figures import (
     Row,
     covered,
     errors,
+    fell_behind,
     grouped,
     is_backlog,
     is_judged,
@@ -217,7 +218,7 @@ def _saturation(rows: Sequence[Row]) -> Iterator[str]:
         (kept_up, stable): [
             row["name"]
             for row in open_runs
-            if row["truth"]["kept_up"] is kept_up and row["predicted"]["stable"] is stable
+            if fell_behind(row) is not kept_up and row["predicted"]["stable"] is stable
         ]
         for kept_up in (True, False)
         for stable in (True, False)

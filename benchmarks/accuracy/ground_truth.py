@@ -8,7 +8,7 @@ fitted and runs that are judged is a rule on the settings, fixed before looking:
   by other processes; judge on all others;
 * fit on one run, judge on all others; for each run in turn.
 
-    python benchmarks/accuracy/ground_truth.py ../shared/data/groundtruth --output docs/accuracy.md
+    python benchmarks/accuracy/ground_truth.py ../shared/data/groundtruth --output docs/recorded-accuracy.md
 """
 
 from __future__ import annotations
@@ -350,11 +350,11 @@ def page(root: Path) -> str:
     with embedded_session(app_name="headway accuracy") as spark:
         recordings = [read_recording(folder, spark) for folder in folders]
     made = (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `make accuracy` "
+        f"Made {datetime.now(UTC):%Y-%m-%d} by `make recorded-accuracy` "
         f"(`python benchmarks/accuracy/ground_truth.py`), headway {__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}."
     )
-    lines = ["# How right the predictions are", "", PREFACE, made, ""]
+    lines = ["# Predictions about recorded runs", "", PREFACE, made, ""]
     for recording in recordings:
         lines += workload_section(recording)
     return "\n".join(lines)

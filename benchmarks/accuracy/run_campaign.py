@@ -23,9 +23,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path, help="work folder, outside the repository")
     parser.add_argument("--group", action="append", choices=list(GROUPS), help="default: all")
+    parser.add_argument("--workload", action="append", default=[], help="default: all of a group")
     arguments = parser.parse_args()
     for name in arguments.group or list(GROUPS):
-        play_group(GROUPS[name], arguments.folder / name)
+        play_group(GROUPS[name], arguments.folder / name, arguments.workload)
 
 
 if __name__ == "__main__":

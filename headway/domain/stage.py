@@ -91,6 +91,8 @@ class StageProfile:
     ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
     last for stages that write for an exchange, a file or buffer for each reader.
     ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
+    ``hot_share_ratio`` of the rows go to one task however many tasks there are, as the rows of one
+    key do; the others are dealt out evenly.
     """
 
     name: str
@@ -102,6 +104,7 @@ class StageProfile:
     task_per_row_s: float
     task_per_partition_s: float = 0.0
     task_noise_ratio: float
+    hot_share_ratio: float = 0.0
     separation: Separation
     observed: StageObserved | None = None
 
@@ -112,6 +115,11 @@ class StageProfile:
             )
         if self.num_source_tasks is not None and self.num_source_tasks < 1:
             raise ValueError(f"stage {self.name}: num_source_tasks is below 1")
+        if not 0 <= self.hot_share_ratio < 1:
+            raise ValueError(
+                f"stage {self.name}: hot_share_ratio is {self.hot_share_ratio}; "
+                "expected 0 or more, below 1"
+            )
         require_not_negative(
             f"stage {self.name}",
             level=self.level,

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,24 +25,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PROBE_ROWS = (5_000, 100_000)
-_PROBE_S = 8.0
+_PROBE_S = 7.0
+_WARM_UP_S, _WARM_UP_RATE_PER_S = 30.0, 40_000.0
 _BACKLOG_RATE_PER_S = 1e6
 _BACKLOG_AGE_S = 3600.0
 _BACKLOG_BATCH_S = 2.0
 """Work in a batch of a run from a backlog."""
 
 
-def play_group(group: Group, folder: Path) -> None:
-    """Play what is not yet played; results in ``folder``, event logs below it."""
+def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None:
+    """Play what is not yet played, of some workloads or all; results and logs in ``folder``."""
+    chosen = [name for name in group.workloads if not workloads or name in workloads]
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "truth.jsonl"
     done = {row["name"] for row in read_lines(results)}
     rates = {row["workload"]: row["carried_per_s"] for row in read_lines(folder / "probes.jsonl")}
-    runs = [run for run in runs_of(group) if run.name not in done]
+    runs = [run for run in runs_of(group) if run.name not in done and run.workload in chosen]
     if not runs:
         return
     with campaign_session(group, folder) as spark:
-        for name in group.workloads:
+        for place, name in enumerate(chosen):
+            if place == 0:
+                # What all of them share is compiled before anything is measured.
+                warm_up(spark, WORKLOADS[name], folder, _WARM_UP_RATE_PER_S, _WARM_UP_S)
             if name not in rates:
                 rates[name] = _probe(spark, WORKLOADS[name], folder)
             else:
@@ -134,7 +139,8 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
 
 def _probe(spark: SparkSession, workload: Workload, folder: Path) -> float:
     """Rows per second at which one more row costs as much time as it takes to arrive."""
-    small_s, large_s = (_backlog(spark, workload, rows, folder) for rows in _PROBE_ROWS)
+    # The larger first: it compiles more.
+    large_s, small_s = (_backlog(spark, workload, rows, folder) for rows in _PROBE_ROWS[::-1])
     carried_per_s = (_PROBE_ROWS[1] - _PROBE_ROWS[0]) / max(large_s - small_s, 1e-3)
     row = {"workload": workload.name, "carried_per_s": carried_per_s}
     append_line(

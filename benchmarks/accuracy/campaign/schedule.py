@@ -52,6 +52,8 @@ JUDGED = (
     Setting(2.0, 4, 1.15),
     Setting(0.0, 2, 0.0, backlog=True),
 )
+FEWER = (Setting(0.0, 8, 0.6), Setting(1.0, 4, 0.6), Setting(1.0, 2, 0.9))
+"""Judged in the groups that are small."""
 REPEATED = Setting(1.0, 4, 0.6)
 MORE = (
     Setting(5.0, 2, 0.6),
@@ -59,7 +61,7 @@ MORE = (
     Setting(1.0, 1, 0.3),
     Setting(1.0, 32, 0.45),
 )
-"""Of the workload that all groups run."""
+"""Of the first workload."""
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
 """Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
@@ -74,6 +76,7 @@ class Group:
     workloads: tuple[str, ...]
     driver_memory: str = "2g"
     num_slots: int
+    is_small: bool = True
 
 
 GROUPS = {
@@ -83,6 +86,7 @@ GROUPS = {
             name="two-cores",
             master="local[2]",
             num_slots=2,
+            is_small=False,
             workloads=(
                 "aggregation",
                 "slow-checkpoint",
@@ -159,9 +163,12 @@ def runs_of(group: Group) -> list[Run]:
 
 def _of_workload(group: Group, workload: str) -> Iterator[tuple[Setting, str]]:
     yield from ((setting, FIT) for setting in FITTED)
+    if group.is_small:
+        yield from ((setting, JUDGE) for setting in FEWER)
+        return
     yield from ((setting, JUDGE) for setting in JUDGED)
     yield REPEATED, REPEAT
-    if workload == "aggregation" and group.name == "two-cores":
+    if workload == "aggregation":
         yield from ((setting, JUDGE) for setting in MORE)
-    if workload in VARYING and group.name == "two-cores":
+    if workload in VARYING:
         yield ORDINARY, VARIED

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import AffineDuration
@@ -121,7 +120,7 @@ def batch_chain(
     Notes
     -----
     theory.md (B15). Against the event simulation, with noise up to 0.3, correlation up to 0.9 and
-    inflation up to 0.9. Some 0.05-2 s a setting: where noise is light and independent,
+    inflation up to 0.9. Some 5-30 ms a setting: where noise is light and independent,
     `headway.models.batches.microbatch.steady_state` says the same ten thousand times sooner.
 
     Examples
@@ -260,14 +259,9 @@ def _stationary(durations: Array, following: Array, kernel: Array) -> Array:
     upper_share = np.clip((following - low) / (high - low), 0.0, 1.0)
     column = np.broadcast_to(np.arange(num_scores), following.shape)
     lower_place, upper_place = (above - 1) * num_scores + column, above * num_scores + column
-    binomial = np.exp(
-        gammaln(num_scores)
-        - gammaln(np.arange(num_scores) + 1.0)
-        - gammaln(num_scores - np.arange(num_scores))
-        - (num_scores - 1) * math.log(2.0)
-    )
+    binomial = np.array([math.comb(num_scores - 1, place) for place in range(num_scores)])
     before = np.zeros((num_cells, num_scores))
-    before[int(np.searchsorted(durations, np.median(following)))] = binomial
+    before[int(np.searchsorted(durations, np.median(following)))] = binomial / binomial.sum()
     after = before @ kernel
     for _ in range(_MOST_STEPS):
         moved = np.bincount(

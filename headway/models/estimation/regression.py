@@ -95,7 +95,16 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= _SMALLEST_SPREAD
 
 
-def relative_huber(terms: Array, y: Array, weights: Array) -> Array:
+class Prior(NamedTuple):
+    """What is known of coefficients before the data, each (k,) array; inf for nothing."""
+
+    mean: Array
+    sd: Array
+    group_noise_ratio: float
+    """How far a group of data, whose weights make 1, lies off as a whole. [-]"""
+
+
+def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None = None) -> Array:
     """Non-negative coefficients of a sum of terms, relative residuals small, outliers tamed.
 
     Parameters
@@ -103,7 +112,9 @@ def relative_huber(terms: Array, y: Array, weights: Array) -> Array:
     terms : (n, k) array
         One column per coefficient.
     y, weights : (n,) arrays
-        ``y > 0``; weights need no normalisation.
+        ``y > 0``; without a prior weights need no normalisation.
+    prior : Prior, optional
+        Pulls coefficients to what is known of them, the more the less the data tells.
 
     Returns
     -------
@@ -122,13 +133,24 @@ def relative_huber(terms: Array, y: Array, weights: Array) -> Array:
     >>> relative_huber(np.column_stack([np.ones(4), x]), 2.0 + 0.5 * x, np.ones(4))
     array([2. , 0.5])
     """
-    coefficients = nonnegative_least_squares(terms, y, weights / np.square(y))
+    known = slice(len(y), None)
+    least_spread = 1e-9
+    if prior is not None:
+        least_spread = prior.group_noise_ratio
+        terms = np.vstack([terms, np.eye(terms.shape[1])])
+        y = np.concatenate([y, prior.mean])
+        weights = np.concatenate([weights, np.square(prior.group_noise_ratio / prior.sd)])
+    scale = np.square(y)
+    scale[known] = 1.0
+    coefficients = nonnegative_least_squares(terms, y, weights / scale)
     for _ in range(50):
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
-        spread = max(_MAD_TO_SD * float(np.median(np.abs(residual))), 1e-9)
+        spread = max(_MAD_TO_SD * float(np.median(np.abs(residual[: known.start]))), least_spread)
         huber = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(residual), 1e-300))
-        step = nonnegative_least_squares(terms, y, weights * huber / np.square(fit))
+        scale = np.square(fit) / huber
+        scale[known] = 1.0
+        step = nonnegative_least_squares(terms, y, weights / scale)
         converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
         coefficients = step
         if converged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,6 +14,7 @@ _ROWS_MARGIN = 1.5
 # Spread (of the logarithm of durations) added for every doubling beyond what was profiled: a
 # rule, not a measurement, until enough runs far outside of profiles are published.
 _SPREAD_PER_DOUBLING = 0.1
+_NUM_LEARNED = 2  # what runs of several settings tell: fixed time and time per row
 _LEAST = 1e-9
 
 
@@ -30,7 +32,8 @@ def spread_ratio(
 
     Notes
     -----
-    theory.md (P2). The spread between runs of one setting, and what is added beyond the range.
+    theory.md (P2). The spread between runs of one setting, of which the run asked about is one and
+    which the fit on a few of them inherits, and what is added beyond the range.
     """
     doublings = sum(
         _doublings(np.asarray(asked, dtype=np.float64), low, high)
@@ -38,7 +41,10 @@ def spread_ratio(
             (num_slots, shuffle_partitions, batch_rows), _ranges(profile), strict=True
         )
     )
-    return np.hypot(profile.noise.run_to_run_ratio, _SPREAD_PER_DOUBLING * np.asarray(doublings))
+    of_run_and_fit = profile.noise.run_to_run_ratio * math.sqrt(
+        1.0 + _NUM_LEARNED / len(profile.settings)
+    )
+    return np.hypot(of_run_and_fit, _SPREAD_PER_DOUBLING * np.asarray(doublings))
 
 
 def fewest_rows(profile: JobProfile) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from headway.domain import StageProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.stages.makespan import makespan_moments
+from headway.models.stages.skew import hot_start_makespan
 
 
 class LevelSpan(NamedTuple):
@@ -152,7 +154,8 @@ def level_spans(
     -----
     theory.md (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T + k P)``
     with u the makespan of unit tasks. Stages of one level share the slots as one pool of tasks
-    whose times are averaged; exact when their tasks cost the same.
+    whose times are averaged; exact when their tasks cost the same. Rows of a stage with a hot task
+    take at least the makespan (K6) of one task with its share and the others with an even one.
 
     Examples
     --------
@@ -182,9 +185,24 @@ def level_spans(
                     for n, stage in zip(num_tasks, pool, strict=True)
                 ),
                 stage_terms=tuple(
-                    (per_task * stage.task_per_row_s, stage.rows.scale, stage.rows.exponent)
-                    for stage in pool
+                    (
+                        max(per_task, _hot_makespan(n, num_slots, stage.hot_share_ratio))
+                        * stage.task_per_row_s,
+                        stage.rows.scale,
+                        stage.rows.exponent,
+                    )
+                    for n, stage in zip(num_tasks, pool, strict=True)
                 ),
             )
         )
     return tuple(spans)
+
+
+@cache
+def _hot_makespan(num_tasks: int, num_slots: int, hot_share_ratio: float) -> float:
+    """Until the last task ends, over the time all rows would take one after the other."""
+    if hot_share_ratio == 0.0:
+        return 0.0
+    shares = np.full(num_tasks, (1.0 - hot_share_ratio) / num_tasks)
+    shares[0] += hot_share_ratio
+    return float(hot_start_makespan(shares, num_slots))

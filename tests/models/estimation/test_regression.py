@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     USUAL_RUN_TO_RUN_RATIO,
+    Prior,
     drift_exponent,
     is_spread,
     is_spread_within,
@@ -235,3 +236,35 @@ def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     assert run_to_run_ratio(many, 5, 0.05) == pytest.approx(0.2, rel=0.1)
     quiet = run_to_run_ratio(np.zeros(20), 5, 0.05)
     assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO * np.sqrt(3 / 18))
+
+
+def three_runs(rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Tasks of 10 ms and 10 us a row in three runs, each off by a tenth as a whole."""
+    rows = np.repeat([15e3, 30e3, 90e3], 8)
+    off = np.repeat(np.exp(rng.normal(0.0, 0.1, 3)), 8)
+    return rows, (0.010 + 1e-5 * rows) * off, np.full(24, 1 / 8)
+
+
+def test_what_is_known_of_small_tasks_keeps_odd_runs_from_bending_the_line() -> None:
+    prior = Prior(np.array([0.008, 0.0]), np.array([0.01, np.inf]), group_noise_ratio=0.1)
+    rng = np.random.default_rng(1)
+    errors = []
+    for _ in range(200):
+        rows, time_s, weights = three_runs(rng)
+        terms = np.column_stack([np.ones_like(rows), rows])
+        small = np.array([1.0, 2e3])
+        told = [float(relative_huber(terms, time_s, weights, p) @ small) for p in (prior, None)]
+        errors.append(np.abs(np.log(np.array(told) / 0.030)))
+    with_prior, without = np.mean(errors, axis=0)
+    assert with_prior < 0.25 < 0.5 * without
+
+
+def test_data_that_tells_overrules_what_was_thought() -> None:
+    rows = np.repeat([100.0, 1e5], 8)
+    time_s = 0.2 + 1e-6 * rows
+    prior = Prior(np.array([0.005, 0.0]), np.array([0.03, np.inf]), group_noise_ratio=0.1)
+    fixed_s, per_row_s = relative_huber(
+        np.column_stack([np.ones(16), rows]), time_s, np.full(16, 1 / 8), prior
+    )
+    assert fixed_s == pytest.approx(0.2, rel=0.3)
+    assert fixed_s + 1e5 * per_row_s == pytest.approx(0.3, rel=0.1)

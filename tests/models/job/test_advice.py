@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from factories import a_configuration, a_profile
+from tests.factories import a_configuration, a_profile
 
 from headway.domain import ObservedSetting, Pins, Separation
 from headway.models.job.advice import advised_runs

@@ -163,3 +163,20 @@ def test_more_rows_never_take_less(rows: list[float], exponent: float) -> None:
     fewer, more = sorted(rows)
     small_s = span_s(stage, slots=3, partitions=5, rows=fewer)
     assert small_s <= span_s(stage, slots=3, partitions=5, rows=more) * (1 + 1e-12)
+
+
+def test_a_hot_key_keeps_one_slot_busy_however_many_tasks_there_are() -> None:
+    hot = a_stage(task_fixed_s=0.0, hot_share_ratio=0.4)
+    # 0.4 + 0.6 / 8 of 8000 rows are one task's, at 10 us each, and there is a slot for each.
+    assert span_s(hot, slots=8, partitions=8, rows=8000) == pytest.approx(0.038)
+    many = span_s(hot, slots=8, partitions=256, rows=8000)
+    assert 0.4 * 0.08 < many < 0.038
+    even = span_s(a_stage(task_fixed_s=0.0), slots=8, partitions=256, rows=8000)
+    assert even == pytest.approx(0.08 / 8)
+
+
+def test_a_hot_key_costs_nothing_on_one_slot() -> None:
+    hot, even = a_stage(hot_share_ratio=0.4), a_stage()
+    assert span_s(hot, slots=1, partitions=8, rows=8000) == pytest.approx(
+        span_s(even, slots=1, partitions=8, rows=8000)
+    )

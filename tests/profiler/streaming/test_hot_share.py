@@ -1,0 +1,59 @@
+"""A hot key is told from chance, and from tasks that are slow for other reasons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headway.profiler.streaming.fit import _beside_rows, _hot_share_ratio
+from headway.profiler.streaming.samples import StageSample
+
+
+def a_sample(num_tasks: int, largest: float, rows: float = 1e4) -> StageSample:
+    """A stage whose largest task reads ``largest`` of ``rows``, the others alike, 1 us a row."""
+    others = (rows - largest) / (num_tasks - 1) if num_tasks > 1 else 0.0
+    of_task = np.array([largest, *[others] * (num_tasks - 1)])
+    time_s = 0.01 + 1e-6 * of_task
+    nothing = dict.fromkeys(
+        (
+            "outside_run_s", "scheduler_delay_s", "span_s", "run_s", "cpu_s", "gc_s",
+            "rows_written", "input_bytes", "shuffle_read_bytes", "shuffle_write_bytes",
+            "spilled_bytes", "peak_memory_bytes", "peak_heap_bytes",
+        ),
+        0.0,
+    )  # fmt: skip
+    return StageSample(
+        level=1,
+        has_parents=True,
+        has_tasks=True,
+        num_tasks=num_tasks,
+        num_seen=num_tasks,
+        rows_read=rows,
+        rows_largest=largest,
+        task_mean_s=float(time_s.mean()),
+        task_sd_s=float(time_s.std()),
+        rows_variance=float(of_task.var()),
+        rows_time_covariance_s=float(np.cov(of_task, time_s, bias=True)[0, 1]),
+        python_s=None,
+        **nothing,
+    )
+
+
+def test_a_hot_key_has_its_share_at_any_number_of_tasks() -> None:
+    samples = [a_sample(n, 1e4 * (0.3 + 0.7 / n)) for n in (2, 8, 16)]
+    assert _hot_share_ratio(samples) == pytest.approx(0.3)
+
+
+def test_chance_that_more_tasks_do_not_confirm_is_no_hot_key() -> None:
+    assert _hot_share_ratio([a_sample(2, 6500.0), a_sample(16, 900.0)]) == 0.0
+
+
+def test_one_task_tells_nothing() -> None:
+    assert _hot_share_ratio([a_sample(1, 1e4)]) == 0.0
+
+
+def test_times_that_follow_their_rows_leave_no_noise() -> None:
+    sample = a_sample(8, 5000.0)
+    assert sample.task_sd_s is not None
+    assert sample.task_sd_s > 1e-3
+    assert _beside_rows(sample).task_sd_s == pytest.approx(0.0, abs=1e-9)
