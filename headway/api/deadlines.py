@@ -19,6 +19,7 @@ def plan_deadline(
     node_cores: int | None = None,
     cores: int | None = None,
     node_types: Sequence[NodeType | str] = (),
+    catalog: str | Path | None = None,
     objective: Objective | str = Objective.NODES,
     confidence: float = 0.95,
 ) -> DeadlinePlan:
@@ -30,7 +31,7 @@ def plan_deadline(
         The job, as ``headway profile`` makes it of a log without a streaming query.
     target : Deadline or str
         The promise, e.g. ``"deadline <= 10m"``.
-    max_nodes, node_cores, cores, node_types, objective, confidence
+    max_nodes, node_cores, cores, node_types, catalog, objective, confidence
         As of :func:`headway.api.plan`.
 
     Raises
@@ -46,7 +47,7 @@ def plan_deadline(
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     wanted = one_of(Objective, objective, "objective")
-    types = node_types_from(node_types)
+    types = node_types_from(node_types, catalog)
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
         raise InputError("--objective cost needs the price of every node type (--node-type)")
     today = job.cluster.cores_per_executor or 1

@@ -89,6 +89,7 @@ def plan(
     confidence: float = 0.95,
     objective: Objective | str = Objective.NODES,
     node_types: Sequence[NodeType | str] = (),
+    catalog: str | Path | None = None,
     budget: float | None = None,
     checkpoint: str | None = None,
     source_partitions: int | None = None,
@@ -118,7 +119,10 @@ def plan(
     objective : str
         ``"nodes"``, ``"cost"`` or ``"latency"``: what to make small.
     node_types : sequence of NodeType or str
-        What is on offer, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``.
+        What is on offer, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``, or the name of a
+        node in the catalogue.
+    catalog : path
+        A spec file of the kind NodeCatalog; by default the one that comes with Headway.
     budget : float
         Most that all nodes may cost per hour.
     checkpoint : str
@@ -154,7 +158,7 @@ def plan(
         )
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
-    types = node_types_from(node_types)
+    types = node_types_from(node_types, catalog)
     if types and node_cores is not None:
         raise InputError("node_cores contradicts node_types, which have cores of their own")
     if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
@@ -252,14 +256,54 @@ def _promise(given: Target | CatchUp | str) -> Target | CatchUp:
     return promise
 
 
-def node_types_from(given: Sequence[NodeType | str]) -> list[NodeType]:
-    """Node types, read where they are texts; none may be named twice."""
-    types = [NodeType.parse(one) if isinstance(one, str) else one for one in given]
+def node_types_from(
+    given: Sequence[NodeType | str], catalog: str | Path | None = None
+) -> list[NodeType]:
+    """Node types, read where they are texts; none may be named twice.
+
+    A text without figures is a name in the catalogue, or in the one that comes with Headway.
+    """
+    types = [
+        one
+        if isinstance(one, NodeType)
+        else NodeType.parse(one)
+        if ":" in one
+        else _catalogued(one.strip(), catalog)
+        for one in given
+    ]
     names = [one.name for one in types]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"node type {name!r} is given twice")
     return types
+
+
+def _catalogued(name: str, catalog: str | Path | None) -> NodeType:
+    from difflib import get_close_matches
+
+    from headway.spec.kinds.catalog import NodeCatalog
+    from headway.spec.parts import built_in_catalog
+    from headway.spec.spec_file import load_spec_of
+
+    found = built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
+    nodes = {node.name: node for node in found.nodes}
+    if name not in nodes:
+        where = "the catalogue that comes with Headway" if catalog is None else str(catalog)
+        close = get_close_matches(name, nodes, n=1)
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
+        )
+        raise InputError(f"node type {name!r} is not in {where}; {hint}")
+    node = nodes[name]
+    return NodeType(
+        name=node.name,
+        cores=node.cores,
+        memory_bytes=node.memory_bytes,
+        price_per_hour=node.price_per_hour or None,
+        relative_core_speed=node.speed_ratio,
+    )
 
 
 Choice = TypeVar("Choice", bound=StrEnum)

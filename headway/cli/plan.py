@@ -9,14 +9,13 @@ import click
 from headway import api
 from headway.cli.options import (
     COUNT,
-    NODE_TYPE,
     RATE,
     TARGET,
     json_option,
     setting_options,
     strict_option,
 )
-from headway.domain import CatchUp, Deadline, DeadlinePlan, NodeType, Objective, Plan, Target
+from headway.domain import CatchUp, Deadline, DeadlinePlan, Objective, Plan, Target
 from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
@@ -42,10 +41,10 @@ _TEXT, _JSON = "text", "json"
 @click.option(
     "--node-type",
     "node_types",
-    type=NODE_TYPE,
     multiple=True,
-    help="A kind of node on offer, e.g. m6i.xlarge:cores=4,memory=14g,price=0.192; repeatable.",
+    help="A kind of node on offer: a name in the catalogue, or its figures as shown; repeatable.",
 )
+@click.option("--catalog", help="Spec file of the kind NodeCatalog; else the one of Headway.")
 @click.option(
     "--objective",
     type=click.Choice([str(one) for one in Objective]),
@@ -95,7 +94,8 @@ def command(
     cores: int | None,
     partitions: int | None,
     trigger: float | None,
-    node_types: Sequence[NodeType],
+    node_types: Sequence[str],
+    catalog: str | None,
     objective: str,
     budget: float | None,
     checkpoint: str | None,
@@ -135,6 +135,7 @@ def command(
                 node_cores=node_cores,
                 cores=cores,
                 node_types=node_types,
+                catalog=catalog,
                 objective=objective,
                 confidence=confidence,
             ),
@@ -154,6 +155,7 @@ def command(
         confidence=confidence,
         objective=objective,
         node_types=node_types,
+        catalog=catalog,
         budget=budget,
         checkpoint=checkpoint,
         source_partitions=source_partitions,

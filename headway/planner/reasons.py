@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from headway.domain import Configuration, Rejection, Target
-from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.candidates import all_candidates, candidates_at
 from headway.planner.question import Question
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
 _FEWER = "one node fewer"
 
 
-def rejected_neighbours(
-    question: Question, chosen: Configuration, nodes: int
-) -> tuple[Rejection, ...]:
-    """The settings beside the plan that miss it, and the number that rules each out."""
-    found: list[Rejection] = []
-    if nodes > question.space.min_nodes:
-        found.append(_best_of(all_candidates(question, (nodes - 1,)), _FEWER))
-    beside = [
-        (name, (nodes, partitions, trigger_s))
-        for name, partitions, trigger_s in neighbours(question, chosen, nodes)
-    ]
-    if beside:
-        settings = candidates_at(question, [setting for _, setting in beside])
-        met = settings.meets(question.rate_per_s)
-        found += [
-            _best_of(settings.take(np.array([place])), name)
-            for place, (name, _) in enumerate(beside)
-            if not met[place]
-        ]
-    return tuple(found)
+class Neighbour(NamedTuple):
+    """A setting beside the plan, and what it would do."""
+
+    name: str
+    configuration: Configuration
+    latency_s: float
+    keeps_promises: bool
+    is_resize: bool
 
 
-def neighbours(
+def neighbours(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
+    """The plan with other nodes, or with trigger or partitions at their next choices."""
+    partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
+    counts = [one for one in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes)) if one >= 1]
+    named = [(counted(one, "node"), (one, partitions, trigger_s)) for one in counts]
+    named += [(name, (nodes, *beside)) for name, beside in _next_choices(question, chosen, nodes)]
+    settings = candidates_at(question, [setting for _, setting in named])
+    latencies_s = settings.latency_s(question.rate_per_s)
+    kept = settings.keep_promises(latencies_s, question.rate_per_s)
+    return tuple(
+        Neighbour(
+            name=name,
+            configuration=settings.configuration(place),
+            latency_s=float(latencies_s[place]),
+            keeps_promises=bool(kept[place]),
+            is_resize=setting[0] != nodes,
+        )
+        for place, (name, setting) in enumerate(named)
+    )
+
+
+def _next_choices(
     question: Question, chosen: Configuration, nodes: int
-) -> list[tuple[str, int, float]]:
+) -> list[tuple[str, tuple[int, float]]]:
     """The next choices of trigger and partitions, either way, and the most partitions."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     choices = question.space.partition_choices(question.profile, nodes)
@@ -48,10 +57,32 @@ def neighbours(
     more = [one for one in choices if one > partitions]
     fewer = [one for one in choices if one < partitions][-1:]
     found = [
-        (f"trigger of {spark_trigger_text(one)}", partitions, one) for one in (*longer, *shorter)
+        (f"trigger of {spark_trigger_text(one)}", (partitions, one)) for one in (*longer, *shorter)
     ]
     beside = dict.fromkeys((*more[-1:], *more[:1], *fewer))
-    return found + [(counted(one, "shuffle partition"), one, trigger_s) for one in beside]
+    return found + [(counted(one, "shuffle partition"), (one, trigger_s)) for one in beside]
+
+
+def rejected_neighbours(
+    question: Question, nodes: int, beside: Sequence[Neighbour]
+) -> tuple[Rejection, ...]:
+    """The settings beside the plan that miss it, and the number that rules each out.
+
+    Of one node fewer, the best of all its settings.
+    """
+    found: list[Rejection] = []
+    if nodes > question.space.min_nodes:
+        fewer = all_candidates(question, (nodes - 1,))
+        place, best_s = fewer.lowest_latency(question.rate_per_s)
+        found.append(_rejection(question, _FEWER, fewer.configuration(place), best_s))
+    return (
+        *found,
+        *(
+            _rejection(question, one.name, one.configuration, one.latency_s)
+            for one in beside
+            if not one.keeps_promises and not one.is_resize
+        ),
+    )
 
 
 def binding_constraints(
@@ -91,16 +122,15 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
     return f"{target.statistic} up to {format_duration(latency_s)}"
 
 
-def _best_of(candidates: Candidates, change: str) -> Rejection:
-    """The best that a changed plan could do, as a rejection."""
-    question = candidates.question
-    place, best_s = candidates.lowest_latency(question.rate_per_s)
-    reason = latency_text(question.target, best_s, question.rate_per_s)
-    if best_s <= question.target.limit_s:
+def _rejection(
+    question: Question, change: str, configuration: Configuration, latency_s: float
+) -> Rejection:
+    reason = latency_text(question.target, latency_s, question.rate_per_s)
+    if latency_s <= question.target.limit_s:
         reason += ", but not " + " and ".join(str(one) for one in question.also)
     return Rejection(
         change=change,
-        configuration=candidates.configuration(place),
+        configuration=configuration,
         reason=reason,
-        latency_s=None if math.isinf(best_s) else best_s,
+        latency_s=None if math.isinf(latency_s) else latency_s,
     )

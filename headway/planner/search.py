@@ -36,7 +36,7 @@ from headway.planner.pins import Checkpoint, held_by, new_checkpoint_advice
 from headway.planner.promised import require_promise_can_be_told
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question
-from headway.planner.reasons import binding_constraints, rejected_neighbours
+from headway.planner.reasons import binding_constraints, neighbours, rejected_neighbours
 from headway.planner.rules import rules_of_thumb
 from headway.planner.sensitivity import sensitivities
 from headway.planner.sources import short_of_tasks
@@ -193,7 +193,8 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
     setting = chosen_at(question, nodes) if fastest is None else fastest
     configuration = setting.configuration(0, rate_limit(question, setting))
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
-    rejected = rejected_neighbours(question, configuration, nodes)
+    beside = neighbours(question, configuration, nodes)
+    rejected = rejected_neighbours(question, nodes, beside)
     return Answer(
         offer=offer,
         feasible=True,
@@ -205,7 +206,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         binding=binding_constraints(question, latency_s, rejected),
         rejected=rejected,
         optimality=fewest.optimality,
-        sensitivities=sensitivities(question, configuration, nodes),
+        sensitivities=sensitivities(question, configuration, nodes, beside),
         advice=advice_of(question, configuration, nodes, latency_s),
         rules=rules_of_thumb(offer, configuration, nodes),
         warnings=_idle_slots(question.profile, configuration),
@@ -235,7 +236,9 @@ def _infeasible(offer: Offer, fewest: Fewest) -> Answer:
         floor_s=floor_s,
         physical_floor_s=physical_floor_s(question),
         nearest=tuple(nearest_targets(question, floor_s, fastest, best)),
-        sensitivities=sensitivities(question, configuration, nodes),
+        sensitivities=sensitivities(
+            question, configuration, nodes, neighbours(question, configuration, nodes)
+        ),
         advice=advice_of(question, configuration, nodes, floor_s),
         warnings=_idle_slots(question.profile, configuration),
     )

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headway.domain import Configuration, JobProfile, Sensitivity
 from headway.planner.candidates import candidates_at
 from headway.planner.question import Question
-from headway.planner.reasons import neighbours
-from headway.units import counted
+from headway.planner.reasons import Neighbour
 
 _MORE = 1.1
 
 
-def sensitivities(question: Question, chosen: Configuration, nodes: int) -> tuple[Sensitivity, ...]:
+def sensitivities(
+    question: Question, chosen: Configuration, nodes: int, beside: Sequence[Neighbour]
+) -> tuple[Sensitivity, ...]:
     """The plan with each knob at its next choices, and with each input a tenth higher."""
-    return (*_by_knob(question, chosen, nodes), *_by_input(question, chosen, nodes))
-
-
-def _by_knob(question: Question, chosen: Configuration, nodes: int) -> Iterator[Sensitivity]:
-    partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
-    named = [
-        (counted(count, "node"), count, partitions, trigger_s)
-        for count in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes))
-        if count >= 1
-    ]
-    named += [
-        (name, nodes, other_partitions, other_trigger_s)
-        for name, other_partitions, other_trigger_s in neighbours(question, chosen, nodes)
-    ]
-    settings = candidates_at(question, [(one[1], one[2], one[3]) for one in named])
-    latencies_s = settings.latency_s(question.rate_per_s)
-    kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
-    for (name, *_), latency_s, keeps in zip(named, latencies_s.tolist(), kept, strict=True):
-        yield Sensitivity(kind="knob", change=name, latency_s=latency_s, keeps_target=keeps)
+    by_knob = (
+        Sensitivity(
+            kind="knob",
+            change=one.name,
+            latency_s=one.latency_s,
+            keeps_target=one.keeps_promises,
+        )
+        for one in beside
+    )
+    return (*by_knob, *_by_input(question, chosen, nodes))
 
 
 def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator[Sensitivity]:

@@ -1,0 +1,122 @@
+"""Advice outside the knobs: it comes where it should, and its numbers hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway.domain import (
+    Advice,
+    Arrivals,
+    EventTimeWindow,
+    JobProfile,
+    MemoryProfile,
+    StageObserved,
+    StateProfile,
+    Target,
+    WindowKind,
+)
+from headway.planner.search import plan
+from headway.planner.sources import with_source_partitions
+from headway.planner.space import SearchSpace
+from tests.factories import a_profile
+from tests.planner.jobs import windowed
+
+SPACE = SearchSpace(max_nodes=4, cores_per_executor=8)
+TARGET = Target.parse("p99 <= 2s")
+USUAL = StageObserved(
+    rows_written_ratio=1.0,
+    input_bytes_per_row=0.0,
+    shuffle_read_bytes_per_row=0.0,
+    shuffle_write_bytes_per_row=0.0,
+    spilled_bytes_per_row=0.0,
+    cpu_ratio=0.9,
+    gc_ratio=0.01,
+    scheduler_delay_s=0.001,
+    largest_task_ratio=1.1,
+)
+
+
+def advice_on(profile: JobProfile, rate_per_s: float = 5000.0) -> tuple[Advice, ...]:
+    return plan(profile, Arrivals(rate_per_s=rate_per_s), TARGET, SPACE).advice
+
+
+def told(profile: JobProfile, word: str, rate_per_s: float = 5000.0) -> list[str]:
+    return [one.text for one in advice_on(profile, rate_per_s) if word in one.text]
+
+
+def observed(**changes: float) -> JobProfile:
+    stage = replace(a_profile().stages[1], observed=replace(USUAL, **changes))  # type: ignore[arg-type]
+    return replace(a_profile(), stages=(a_profile().stages[0], stage))
+
+
+def test_more_source_partitions_win_what_is_said() -> None:
+    busy = replace(a_profile().stages[0], task_per_row_s=1e-4)
+    profile = replace(a_profile(), stages=(busy, a_profile().stages[1]))
+    space = replace(SPACE, max_nodes=1, trigger_s=1.0, shuffle_partitions=8)
+    arrivals = Arrivals(rate_per_s=15000.0)
+    before = plan(profile, arrivals, TARGET, space)
+    (advice,) = [one for one in before.advice if "source partitions" in one.text]
+    after = plan(with_source_partitions(profile, 8), arrivals, TARGET, space)
+    assert advice.latency_s is not None
+    assert advice.latency_s == pytest.approx(after.planned_latency_s)
+    assert advice.latency_s < before.planned_latency_s
+    assert "source partitions" not in " ".join(one.text for one in after.advice)
+
+
+def test_a_slow_checkpoint_is_told_with_what_a_fast_one_would_win() -> None:
+    (advice,) = [one for one in advice_on(a_profile()) if "offset and commit logs" in one.text]
+    assert "take 58 ms" in advice.text
+    assert "asynchronous" not in advice.text
+    stateless = replace(a_profile(), shape=replace(a_profile().shape, stateful_operators=()))
+    assert any("asynchronous" in text for text in told(stateless, "offset and commit logs"))
+    fast = replace(
+        a_profile(),
+        driver_phases=tuple(replace(phase, mean_s=0.001) for phase in a_profile().driver_phases),
+    )
+    assert told(fast, "offset and commit logs") == []
+
+
+def test_state_commits_are_told_where_they_cost() -> None:
+    state = StateProfile(rows=1, memory_bytes=1, commit_per_partition_s=0.03, growth_per_s=0.0)
+    (text,) = told(replace(a_profile(), state=state), "committing state")
+    assert "30 ms a partition" in text
+    quick = replace(state, commit_per_partition_s=0.001)
+    assert told(replace(a_profile(), state=quick), "committing state") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [({"largest_task_ratio": 2.4}, "2.4 times"), ({"gc_ratio": 0.3}, "collecting garbage")],
+)
+def test_what_tasks_tell_is_told(changes: dict[str, float], word: str) -> None:
+    assert len(told(observed(**changes), word)) == 1
+    assert told(observed(), word) == []
+
+
+def test_a_busy_source_partition_is_told() -> None:
+    arrivals = windowed().observed_arrivals
+    assert arrivals is not None
+    skewed = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.6))
+    assert len(told(skewed, "holds 60% of the rows")) == 1
+    even = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.26))
+    assert told(even, "of the rows") == []
+
+
+def test_sliding_windows_copy_rows() -> None:
+    sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+    assert len(told(windowed(windows=(sliding,)), "copied into 12 windows")) == 1
+    assert told(windowed(), "copied into") == []
+
+
+def test_spill_is_told() -> None:
+    memory = MemoryProfile(peak_task_bytes=1, spilled_bytes=10)
+    assert len(told(replace(a_profile(), memory=memory), "spilled to disk")) == 1
+
+
+def test_many_launches_are_told() -> None:
+    space = replace(SPACE, shuffle_partitions=2000, trigger_s=0.5, cores_per_executor=1000)
+    found = plan(a_profile(), Arrivals(rate_per_s=5000.0), TARGET, space)
+    assert any("tasks a second" in one.text for one in found.advice)
+    assert told(a_profile(), "tasks a second") == []
