@@ -9,7 +9,8 @@ CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
         accuracy accuracy-campaign recorded-accuracy model-accuracy window-accuracy scalla \
-        kafka-accuracy cluster-accuracy speed speed-profiling speed-models java clean
+        kafka-accuracy cluster-accuracy speed speed-profiling speed-models \
+        speed-planning java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -70,6 +71,9 @@ speed-profiling: $(READY) java  ## log to profile against plain decode -> docs/p
 
 speed: $(READY)  ## whole-process times -> docs/speed.md
 	$(BIN)/python benchmarks/speed/commands.py --output docs/speed.md
+
+speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process -> docs/planning-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/planning.py --output docs/planning-speed.md
 
 speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy and Ciw -> docs/models-speed.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'

@@ -42,10 +42,13 @@ TYPES = tuple(
 
 
 def wide(profile: JobProfile) -> JobProfile:
-    """The word count with a source of four thousand partitions, so that nodes have work."""
+    """The word count, profiled on many nodes, with a source of two thousand partitions."""
     first, *others = profile.stages
-    stages = (replace(first, num_source_tasks=4000, task_per_row_s=2e-4), *others)
-    return replace(profile, stages=stages)
+    stages = (replace(first, num_source_tasks=2000, task_per_row_s=2e-4), *others)
+    last = profile.settings[-1]
+    large = replace(last.configuration, executors=200, shuffle_partitions=400)
+    settings = (*profile.settings[:-1], replace(last, configuration=large))
+    return replace(profile, stages=stages, settings=settings)
 
 
 def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[], Plan]:

@@ -34,6 +34,7 @@ def advice_of(
     return (
         *_lower_watermark(question, chosen, nodes, latency_s),
         *_more_source_partitions(question, chosen, nodes, latency_s),
+        *_salted_keys(question, chosen, nodes, latency_s),
         *_faster_checkpoint(question, chosen, nodes),
         *_state_commits(question.profile, chosen),
         *_launches(question, chosen),
@@ -85,6 +86,26 @@ def _more_source_partitions(
             f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
             f"of {short[0].num_source_tasks} would use every slot: "
             f"{question.target.statistic} up to {format_duration(there_s)}"
+        )
+        yield Advice(text=text, latency_s=there_s)
+
+
+def _salted_keys(
+    question: Question, chosen: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """A hot key keeps one task busy however many there are."""
+    profile = question.profile
+    hot = [stage for stage in profile.stages if stage.hot_share_ratio > 0.0]
+    if not hot:
+        return
+    stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
+    there_s = _latency_s(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
+    if there_s < _WORTHWHILE_RATIO * latency_s:
+        worst = max(hot, key=lambda stage: stage.hot_share_ratio)
+        text = (
+            f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows however many "
+            "tasks there are, as those of one key do: salting it would take "
+            f"{question.target.statistic} down to {format_duration(there_s)} at best"
         )
         yield Advice(text=text, latency_s=there_s)
 

@@ -110,6 +110,16 @@ def test_sliding_windows_copy_rows() -> None:
     assert told(windowed(), "copied into") == []
 
 
+def test_a_hot_key_is_told_with_what_salting_would_win() -> None:
+    hot = replace(a_profile().stages[1], hot_share_ratio=0.4, task_per_row_s=2e-4)
+    profile = replace(a_profile(), stages=(a_profile().stages[0], hot))
+    (advice,) = [one for one in advice_on(profile, 20000.0) if "salting" in one.text]
+    assert "gets 40% of the rows" in advice.text
+    cool = replace(hot, hot_share_ratio=0.0)
+    even = replace(profile, stages=(a_profile().stages[0], cool))
+    assert told(even, "salting", 20000.0) == []
+
+
 def test_spill_is_told() -> None:
     memory = MemoryProfile(peak_task_bytes=1, spilled_bytes=10)
     assert len(told(replace(a_profile(), memory=memory), "spilled to disk")) == 1
