@@ -75,7 +75,7 @@ def test_tasks_at_a_common_resource_are_told_as_the_exact_network_has_them() -> 
     count = np.arange(1.0, 71.0)
     curve = task_counts.Curve(count, 650.0 / np.minimum(count, 29.0), np.zeros(70))
     exact = task_counts.queued_memory_s(curve)
-    assert task_counts.shared_memory_s(curve) == pytest.approx(exact, rel=0.03)
+    assert task_counts.shared_memory_s(curve) == pytest.approx(exact, rel=0.035)
     # Never faster than the work allows, nor than a core for each task.
     assert np.all(exact >= task_counts.shared_cores_s(curve) * (1.0 - 1e-9))
     assert task_counts.shared_cores_s(curve)[:29] == pytest.approx(task_counts.ideal_s(curve)[:29])
