@@ -13,6 +13,8 @@ from headway.version import __version__
 
 if TYPE_CHECKING:
     from headway.api import backtest, load_profile, plan, predict, profile, save_profile, survey
+    from headway.api.capacity import capacity
+    from headway.api.specs import plan_spec
     from headway.domain import (
         Arrivals,
         Configuration,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         Target,
     )
     from headway.errors import HeadwayError
+    from headway.gate import check
     from headway.profiler.recording.recorder import record
 
 _HOMES = {
@@ -42,7 +45,10 @@ _HOMES = {
         "Prediction",
         "Target",
     ),
+    "headway.api.capacity": ("capacity",),
+    "headway.api.specs": ("plan_spec",),
     "headway.errors": ("HeadwayError",),
+    "headway.gate": ("check",),
     "headway.profiler.recording.recorder": ("record",),
 }
 
@@ -56,8 +62,11 @@ __all__ = [
     "Target",
     "__version__",
     "backtest",
+    "capacity",
+    "check",
     "load_profile",
     "plan",
+    "plan_spec",
     "predict",
     "profile",
     "record",

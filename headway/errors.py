@@ -39,3 +39,11 @@ class ProfileError(InputError):
 
 class SparkUnavailableError(HeadwayError):
     """No usable Java or Spark on this machine."""
+
+
+class SpecError(InputError):
+    """Spec files with faults: the message has one line for each, with its place."""
+
+
+class SolverError(HeadwayError):
+    """A solver that ended without an answer, or with one that does not hold."""

@@ -45,7 +45,7 @@ def _printed(command: list[str]) -> str:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -21,10 +21,16 @@ from pathlib import Path
 from headway.version import __version__
 
 PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
+SPEC = PROFILE.parents[1] / "configs" / "orders.yaml"
+LOCK = SPEC.with_name("headway.lock")
 ROUNDS = 15
 COMMANDS = {
     "an empty Python": [sys.executable, "-c", "pass"],
     "headway --help": [sys.executable, "-m", "headway", "--help"],
+    "headway validate SPEC": [sys.executable, "-m", "headway", "validate", str(SPEC)],
+    "headway check SPEC --baseline LOCK": [
+        sys.executable, "-m", "headway", "check", str(SPEC), "--baseline", str(LOCK),
+    ],
     "headway predict PROFILE --rate 10k/s": [
         sys.executable, "-m", "headway", "predict", str(PROFILE), "--rate", "10k/s",
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.domain import Change, Plan
-from headway.errors import InputError
+from headway.errors import InputError, SpecError
 
 if TYPE_CHECKING:
     from headway.domain import JobProfile
@@ -59,7 +59,7 @@ def checked_spec(path: str | Path) -> SpecFile:
         except InputError as error:
             faults += _placed(file, route, str(error))
     if faults:
-        raise InputError("\n".join(dict.fromkeys(faults)))
+        raise SpecError("\n".join(dict.fromkeys(faults)))
     return file
 
 
@@ -91,7 +91,7 @@ def plan_file(file: SpecFile) -> PlannedJob:
     try:
         return PlannedJob(file=file, profile=profile, plan=plan_job(profile, job))
     except InputError as error:
-        raise InputError("\n".join(_placed(file, ("spec",), str(error)))) from None
+        raise SpecError("\n".join(_placed(file, ("spec",), str(error)))) from None
 
 
 def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None) -> Plan:
@@ -210,9 +210,9 @@ def _placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[
     """Lines that have a place of their own keep it; others get that of ``route``."""
     import re
 
-    where = file.sources.value_place(route)
     from headway.spec.yaml_document import route_text
 
+    where = file.sources.value_place(route)
     return [
         line if re.match(r"[^:\n]+:\d+:\d+: ", line) else f"{where}: {route_text(route)}: {line}"
         for line in message.splitlines()

@@ -48,7 +48,30 @@ def test_answers_come_without_heavy_packages(profile_file: str, arguments: list[
     assert not loaded_modules(*words).intersection(HEAVY)
 
 
-@pytest.mark.parametrize("command", [(), ("predict",), ("plan",), ("profile",), ("demo",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "configs/orders.yaml", "configs/fleet.yaml"],
+        ["check", "configs/orders.yaml", "--baseline", "configs/headway.lock"],
+        ["emit", "configs/orders.yaml", "--format", "kubeflow"],
+        ["init", "-"],
+        ["schema"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_specs_are_read_and_checked_without_heavy_packages(arguments: list[str]) -> None:
+    root = Path(__file__).parents[2]
+    words = [str(root / word) if word.startswith("configs/") else word for word in arguments]
+    assert not loaded_modules(*words).intersection(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *((), ("predict",), ("plan",), ("profile",), ("demo",), ("emit",), ("check",), ("lock",)),
+        *(("validate",), ("capacity",), ("init",), ("schema",)),
+    ],
+)
 def test_help_comes_without_numbers_and_schemas(command: tuple[str, ...]) -> None:
     modules = loaded_modules(*command, "--help")
     assert not modules.intersection((*HEAVY, "numpy", "pydantic", "yaml"))

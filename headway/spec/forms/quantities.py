@@ -118,6 +118,13 @@ def _ratio_of_number(number: float) -> float:
     return number
 
 
+def _promise(text: str) -> object:
+    found = parse_promise(text)
+    if type(found).__name__ == "Deadline":
+        raise InputError("a deadline is a promise of batch jobs")
+    return found
+
+
 _UNITS_S = "us|ms|s|sec|seconds?|m|min|minutes?|h|hours?|d"
 _DURATION_PATTERN = rf"^\s*([0-9.]+\s*({_UNITS_S})\s*)+$"
 
@@ -175,10 +182,11 @@ RATIO = Parsed(
 )
 TARGET = Parsed(
     words="a target, e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'",
-    parse=parse_promise,
+    parse=_promise,
     examples=("p99 <= 3s", "mean < 1s", "window p95 <= 5s", "catch_up <= 15m after 30m"),
     pattern=r"^\s*((tuple|batch|window)\s+)?(mean|p[0-9.]+|catch_up)\s*<=?\s*.+$",
     slips=(
+        (r"deadline.*", "a deadline is the promise of a BatchJob"),
         (r"(.+?)\s*(?:=<|≤)\s*(.+)", r"did you mean '\1 <= \2'?"),
         (r"(p[0-9.]+|mean)\s*:?\s+([0-9.]+[a-z]+)", r"did you mean '\1 <= \2'?"),
         (r"(.+?)\s*>=?\s*(.+)", r"a promise is an upper limit, did you mean '\1 <= \2'?"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from headway.errors import InputError
+from headway.errors import SpecError
 from headway.spec.yaml_document import Document, Fault, Mark, Plain, Route, route_text
 
 _MOST_FAULTS_SHOWN = 30
@@ -88,12 +88,12 @@ class Reader:
 
         Raises
         ------
-        InputError
+        SpecError
             One line per fault, in the order of the files.
         """
         if not self.faults:
             return
-        raise InputError(faults_text(self.faults))
+        raise SpecError(faults_text(self.faults))
 
 
 def faults_text(faults: Iterable[tuple[Where, Fault]]) -> str:

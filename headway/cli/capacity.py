@@ -1,0 +1,59 @@
+"""``headway capacity``."""
+
+from __future__ import annotations
+
+import click
+
+from headway.cli.options import json_option
+from headway.errors import InputError
+
+_INFEASIBLE = 3
+
+
+@click.command("capacity")
+@click.argument("fleet", metavar="FLEET")
+@click.option("--growth", help="Rates times this, e.g. 1.5x.")
+@click.option("--by", help="Month by which they will have grown, e.g. 2027-06.")
+@json_option
+def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> int:
+    """What to buy for many jobs: nodes, pools, hours, what it costs and what would save most.
+
+    \b
+    headway capacity configs/fleet.yaml
+    headway capacity fleet.yaml --growth 1.5x --by 2027-06
+    headway capacity fleet.yaml --json
+
+    FLEET is a spec file of the kind CapacityPlan ('headway init fleet.yaml --kind CapacityPlan').
+    Exits with 3 when not every job can be served, and says what would have to give.
+    """
+    from headway.api.capacity import capacity
+    from headway.report.capacity import capacity_json, capacity_text
+
+    ratio = None if growth is None else _ratio(growth)
+    if by is not None and ratio is None:
+        raise InputError("--by: grown by how much? give --growth, e.g. 1.5x")
+    answer = capacity(fleet, growth=ratio, by=by, tell=_tell)
+    if as_json:
+        from headway.report.as_json import json_text
+
+        click.echo(json_text(capacity_json(answer)))
+    else:
+        click.echo(capacity_text(answer))
+    return 0 if answer.feasible else _INFEASIBLE
+
+
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text.strip().removesuffix("x"))
+    except ValueError:
+        ratio = -1.0
+    if not 0 < ratio < 1e6:
+        raise InputError(f"--growth {text}: expected a ratio, e.g. 1.5x")
+    return ratio
+
+
+def _tell(what: str) -> None:
+    import sys
+
+    if sys.stderr.isatty():
+        click.echo(f"headway: {what} ...", err=True)

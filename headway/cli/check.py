@@ -1,0 +1,65 @@
+"""``headway check``."""
+
+from __future__ import annotations
+
+import click
+
+from headway.cli.options import PERCENT, strict_option
+
+# Spelt out here: a help text must not wait for what it lists (a test holds both together).
+_FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
+
+
+@click.command("check")
+@click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
+@click.option("--baseline", metavar="LOCK", help="What 'headway lock' wrote; targets only if not.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(_FORMATS),
+    default=_FORMATS[0],
+    show_default=True,
+    help="What to print.",
+)
+@click.option("--max-cost", type=PERCENT, default="5%", show_default=True, help="Dearer by more.")
+@click.option(
+    "--max-latency", type=PERCENT, default="10%", show_default=True, help="Slower by more."
+)
+@click.option(
+    "--max-drift",
+    type=PERCENT,
+    default="20%",
+    show_default=True,
+    help="Batches of the locked setting shorter or longer by more.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@strict_option
+def command(
+    specs: tuple[str, ...],
+    baseline: str | None,
+    output_format: str,
+    max_cost: float,
+    max_latency: float,
+    max_drift: float,
+    as_json: bool,
+    strict: bool,
+) -> int:
+    """The gate of a build: are targets met, and is anything dearer or slower than locked?
+
+    \b
+    headway check orders.yaml --baseline headway.lock
+    headway check jobs/*.yaml --baseline headway.lock --format github
+    headway check jobs/*.yaml --format junit > headway.xml
+
+    Exits with 3 when a target cannot be met, 4 on a regression against the lock, 5 outside the
+    calibrated range under --strict, 2 when a file is not what it should be.
+    """
+    from headway.gate import Limits, check
+    from headway.gate.formats import FORMATS
+
+    limits = Limits(
+        cost_ratio=max_cost, latency_ratio=max_latency, drift_ratio=max_drift, strict=strict
+    )
+    report = check(specs, baseline=baseline, limits=limits)
+    click.echo(FORMATS["json" if as_json else output_format](report))
+    return report.exit_code

@@ -1,0 +1,124 @@
+"""From where jobs run to nodes, and from nodes to what a day costs: exact, by integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.fleet.nouns import Array, Bill, Fleet, Whole
+
+_TOLERANCE = 1e-6
+
+
+def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
+    """The fewest nodes of each supply and period that hold the jobs given to it.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The fleet.
+    supply_of : (J,) array of int
+        Place of each job's supply; -1 is not served.
+
+    Returns
+    -------
+    (S, P) array of int
+    """
+    nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
+    for place, supply in enumerate(fleet.supplies):
+        members = np.flatnonzero(supply_of == place)
+        if not len(members):
+            continue
+        load = fleet.units[members, place, :].sum(axis=0)
+        needed = -(-load // supply.units_per_node)
+        np.maximum.at(nodes[place], fleet.period_of, needed)
+        if supply.shared:
+            nodes[place] += supply.failures
+    return nodes
+
+
+def bill_of(fleet: Fleet, nodes: Whole) -> Bill:
+    """The cheapest way to pay for nodes of each supply and period.
+
+    Offers are paid for one by one: spot as far as it may go where it is cheaper, and so much
+    committed that one more would cost more than it saves.
+    """
+    by_offer = np.zeros((len(fleet.offers), fleet.num_periods), dtype=np.int64)
+    np.add.at(by_offer, fleet.offer_of, nodes)
+    spot = np.zeros_like(by_offer)
+    committed = np.zeros(len(fleet.offers), dtype=np.int64)
+    cost = np.zeros(len(fleet.offers))
+    for at in range(len(fleet.offers)):
+        committed[at], spot[at], cost[at] = _cheapest(fleet, at, by_offer[at])
+    return Bill(
+        nodes=by_offer,
+        spot=spot,
+        committed=committed,
+        cost_per_day=float(cost.sum()),
+        cost_by_offer=cost,
+    )
+
+
+def _cheapest(fleet: Fleet, at: int, nodes: Whole) -> tuple[int, Whole, float]:
+    """Nodes to commit to, spot nodes in each period, and the cost of a day."""
+    options = [0]
+    offer = fleet.offers[at]
+    if fleet.purchasing.commitments and offer.committed_price is not None:
+        # The cost is convex in what is committed, and kinks only where a period is full.
+        most_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
+        options = sorted({0, *nodes.tolist(), *(nodes - most_spot).tolist()})
+    found = [(*_paid(fleet, at, nodes, option), option) for option in options]
+    cost, spot, option = min(found, key=lambda one: (one[0], one[2]))
+    return option, spot, cost
+
+
+def _paid(fleet: Fleet, at: int, nodes: Whole, committed: int) -> tuple[float, Whole]:
+    """The cost of a day with so many nodes committed, and the spot nodes in each period."""
+    offer, hours = fleet.offers[at], fleet.hours
+    spot = np.zeros_like(nodes)
+    left = np.maximum(nodes - committed, 0)
+    spot_price = offer.spot_price
+    if fleet.purchasing.spot_ratio > 0 and spot_price is not None and spot_price < offer.price:
+        most = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
+        spot = np.minimum(most, left)
+    hourly = (left - spot) * offer.price + spot * (spot_price or 0.0)
+    paid_always = committed * (offer.committed_price or 0.0) * hours.sum()
+    return float(hourly @ hours + paid_always), spot
+
+
+def limits_broken(fleet: Fleet, nodes: Whole, cost_per_day: float) -> list[str]:
+    """The limits that a plan breaks, in words; none of a plan that is right."""
+    broken = [
+        f"{quota.name}: {most:g} {quota.unit} of {quota.limit:g}"
+        for quota in fleet.quotas
+        if (most := float((quota.weights @ nodes).max())) > quota.limit + _TOLERANCE
+    ]
+    budget = fleet.budget_per_day
+    if budget is not None and cost_per_day > budget * (1 + _TOLERANCE) + _TOLERANCE:
+        broken.append(f"budget: {cost_per_day:.2f} of {budget:.2f} a day")
+    return broken
+
+
+def cost_by_job(fleet: Fleet, supply_of: Whole, nodes: Whole, bill: Bill) -> Array:
+    """What each job costs a day: its share of the units of its supply, period by period.
+
+    Nodes of one kind cost what they cost on average, however each is paid for; what a pool holds
+    in reserve or leaves idle is shared like the rest. The costs add up to the bill.
+    """
+    offers, hours = fleet.offer_of, fleet.hours
+    node_hours = bill.nodes @ hours
+    per_node_hour = np.divide(
+        bill.cost_by_offer, node_hours, out=np.zeros_like(bill.cost_by_offer), where=node_hours > 0
+    )
+    found = np.zeros(len(fleet.jobs))
+    for place in range(len(fleet.supplies)):
+        members = np.flatnonzero(supply_of == place)
+        if not len(members):
+            continue
+        cost = float(nodes[place] @ hours) * per_node_hour[offers[place]]
+        peaks = np.zeros((len(members), fleet.num_periods))
+        for at, job in enumerate(members):
+            np.maximum.at(peaks[at], fleet.period_of, fleet.units[job, place, :])
+        share = peaks @ hours
+        total = float(share.sum())
+        found[members] = cost * (share / total if total > 0 else 1.0 / len(members))
+    return found

@@ -1,0 +1,97 @@
+"""Why a fleet has no plan: the jobs that are left out, and the least that a limit must give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from headway.fleet.billing import bill_of, nodes_needed
+from headway.fleet.nouns import Fleet, Infeasible, Relaxation
+from headway.fleet.problem import Columns, Goal, solve, supply_of
+
+_WIDE = 1e-6
+
+
+def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
+    """What stands in the way of serving every job.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        A fleet without a plan.
+    time_limit_s : float
+        Most time for each integer problem. [s]
+
+    Returns
+    -------
+    Infeasible
+        Jobs that no supply can take; else the fewest jobs, by weight, to leave out, and for each
+        limit the least that it must give way by while all others hold.
+    """
+    impossible = tuple(
+        name
+        for name, can in zip(fleet.jobs, np.any(fleet.allowed, axis=1).tolist(), strict=True)
+        if not can
+    )
+    if impossible:
+        return Infeasible(impossible=impossible, unserved=impossible, relaxations=())
+    columns = Columns.where(fleet.allowed)
+    most = solve(
+        fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
+        time_limit_s=time_limit_s,
+    )  # fmt: skip
+    served = np.zeros(len(fleet.jobs)) if most is None else most.served
+    unserved = tuple(name for name, is_in in zip(fleet.jobs, served, strict=True) if is_in < 0.5)
+    found = [
+        *_wider_quotas(fleet, columns, time_limit_s),
+        *_higher_budget(fleet, columns, time_limit_s),
+    ]
+    if not found:
+        found = _everything(fleet, columns, time_limit_s)
+    return Infeasible(impossible=(), unserved=unserved, relaxations=tuple(found))
+
+
+def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
+    """For each quota the least limit at which all jobs fit, where it alone is in the way."""
+    found = []
+    for quota in fleet.quotas:
+        goal = Goal(counts_cost=False, elastic=quota.name)
+        solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
+        if solved is not None and solved.excess > _WIDE:
+            least = int(np.ceil(quota.limit + solved.excess - _WIDE))
+            text = f"quota {quota.name}: {least} {quota.unit} instead of {quota.limit:g}"
+            found.append(Relaxation(name=quota.name, text=text))
+    return found
+
+
+def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
+    """The least budget that serves every job, where it alone is in the way."""
+    if fleet.budget_per_day is None:
+        return []
+    solved = solve(
+        fleet, columns, Goal(within_budget=False), integer=True, time_limit_s=time_limit_s
+    )
+    if solved is None or solved.value <= fleet.budget_per_day + _WIDE:
+        return []
+    least = np.ceil(solved.value * 100) / 100
+    text = f"budget: {least:.2f} a day instead of {fleet.budget_per_day:.2f}"
+    return [Relaxation(name="budget", text=text)]
+
+
+def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
+    """Where no limit alone is enough: all as the cheapest plan without limits needs them."""
+    free = replace(fleet, quotas=(), budget_per_day=None)
+    solved = solve(free, columns, Goal(), integer=True, time_limit_s=time_limit_s)
+    if solved is None:
+        return []
+    nodes = nodes_needed(free, supply_of(free, columns, solved.use))
+    parts = [
+        f"quota {quota.name}: {most:g} {quota.unit} instead of {quota.limit:g}"
+        for quota in fleet.quotas
+        if (most := float((quota.weights @ nodes).max())) > quota.limit
+    ]
+    cost = bill_of(free, nodes).cost_per_day
+    if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
+        parts.append(f"budget: {cost:.2f} a day instead of {fleet.budget_per_day:.2f}")
+    return [Relaxation(name="together", text="together: " + "; ".join(parts))] if parts else []

@@ -1,0 +1,211 @@
+"""What a capacity plan is made of: offers, supplies, quotas, the fleet, and the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Whole: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+HOURS_PER_DAY = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A kind of node and its prices per hour, in the currency of the plan.
+
+    ``committed_price`` is paid around the clock; None where it is not on offer.
+    """
+
+    name: str
+    cores: int
+    price: float
+    spot_price: float | None = None
+    committed_price: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cores < 1 or not 0 <= self.price < np.inf:
+            raise ValueError(f"{self.name}: expected cores, and a price of 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """Nodes of one kind in one pool and zone: what a job is given to.
+
+    Parameters
+    ----------
+    pool, zone : str
+        Where the nodes are.
+    offer : int
+        Place of their kind in the fleet's offers.
+    shared : bool
+        Whether the executors of all its jobs fill the same nodes. Else each job has its own, and
+        a unit is a node.
+    units_per_node : int, >= 1
+        Executors that a node holds; 1 where a unit is a node.
+    failures : int, >= 0
+        Nodes that may fail at once; of dedicated supplies they are part of each job's units.
+    """
+
+    pool: str
+    zone: str
+    offer: int
+    shared: bool
+    units_per_node: int = 1
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A limit on nodes, at any hour: ``sum(weights * nodes) <= limit``."""
+
+    name: str
+    unit: str
+    weights: Array
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchasing:
+    """How nodes may be paid for: the largest share of spot nodes, and whether to commit."""
+
+    spot_ratio: float = 0.0
+    commitments: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fleet:
+    """Jobs, what they need of each supply, and the limits.
+
+    Parameters
+    ----------
+    jobs : tuple of str
+        Their names.
+    weights : (J,) array, > 0
+        How much each counts where not all can be served.
+    offers : tuple of Offer
+        Kinds of nodes.
+    supplies : tuple of Supply
+        What jobs can be given to.
+    units : (J, S, L) array of int, >= 0
+        Executors (of dedicated supplies: nodes) that a job needs in each load case.
+    allowed : (J, S) array of bool
+        Whether a job can run there at all.
+    period_of : (L,) array of int
+        The period that a load case belongs to: nodes are the same within a period.
+    hours : (P,) array
+        Hours of a day that each period stands for.
+    quotas : tuple of Quota
+        Limits on nodes.
+    purchasing : Purchasing
+        How nodes may be paid for.
+    budget_per_day : float or None
+        Most money.
+    """
+
+    jobs: tuple[str, ...]
+    weights: Array
+    offers: tuple[Offer, ...]
+    supplies: tuple[Supply, ...]
+    units: Whole
+    allowed: Mask
+    period_of: Whole
+    hours: Array
+    quotas: tuple[Quota, ...] = ()
+    purchasing: Purchasing = field(default_factory=Purchasing)
+    budget_per_day: float | None = None
+
+    def __post_init__(self) -> None:
+        num_jobs, num_supplies, num_cases = self.units.shape
+        fits = (
+            num_jobs == len(self.jobs) == len(self.weights)
+            and num_supplies == len(self.supplies)
+            and self.allowed.shape == (num_jobs, num_supplies)
+            and num_cases == len(self.period_of)
+            and all(len(quota.weights) == num_supplies for quota in self.quotas)
+        )
+        if not fits:
+            raise ValueError("the parts of a fleet do not fit together")
+        if np.any(self.units < 0) or not np.any(self.hours > 0):
+            raise ValueError("units are negative, or no period has hours")
+
+    @property
+    def num_periods(self) -> int:
+        """Periods of a day."""
+        return len(self.hours)
+
+    @property
+    def offer_of(self) -> Whole:
+        """Place of the offer of each supply."""
+        return np.array([supply.offer for supply in self.supplies], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bill:
+    """What is bought of each offer in each period, and what a day of it costs.
+
+    ``nodes = on_demand + spot + committed in use``; what is committed is paid used or not.
+    """
+
+    nodes: Whole
+    spot: Whole
+    committed: Whole
+    cost_per_day: float
+    cost_by_offer: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowPrice:
+    """What one more of something limited would save a day."""
+
+    name: str
+    saves_per_day: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """The least that one limit must give way by, all others kept."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FleetPlan:
+    """Where each job runs and what is bought.
+
+    ``supply_of`` is -1 for a job that is not served. ``nodes`` are those of each supply and
+    period. ``bound_per_day`` is a cost below which nothing does it, so that ``gap_ratio`` says
+    how far from the least the plan can be.
+    """
+
+    supply_of: Whole
+    nodes: Whole
+    bill: Bill
+    bound_per_day: float
+    cost_by_job: Array
+    shadow_prices: tuple[ShadowPrice, ...] = ()
+
+    @property
+    def gap_ratio(self) -> float:
+        """Most by which the plan may cost more than the least, as a share of its cost."""
+        cost = self.bill.cost_per_day
+        return 0.0 if cost <= 0 else max(0.0, (cost - self.bound_per_day) / cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infeasible:
+    """Why no plan serves every job, and the smallest relaxations, each enough by itself.
+
+    ``unserved`` are the jobs that are left out when as many as possible, by weight, are served.
+    """
+
+    impossible: tuple[str, ...]
+    unserved: tuple[str, ...]
+    relaxations: tuple[Relaxation, ...]

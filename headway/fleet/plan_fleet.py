@@ -1,0 +1,259 @@
+"""The cheapest plan for a fleet, with a proof of how far from the least it can be.
+
+Most pairs of a job and a supply are never worth a look. The linear relaxation is therefore solved
+over few columns, and its prices tell which others could lower it, until none does: its value is
+then a bound for the whole fleet. The integer problem needs only the columns whose reduced cost is
+less than what the bound leaves open; leaving out the others cannot make a plan dearer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.errors import SolverError
+from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_needed
+from headway.fleet.compact import compact
+from headway.fleet.infeasible import diagnose
+from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
+from headway.fleet.prices import shadow_prices
+from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
+
+_FIRST_COLUMNS = 4
+_NEW_COLUMNS = 3
+_MOST_ROUNDS = 60
+_SMALL_FLEET = 3000
+_TOLERANCE = 1e-7
+# The part of the gap that the relaxation itself may leave open.
+_CLOSE_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Relaxed:
+    """The linear relaxation over all columns: its value, and what each column costs beyond it."""
+
+    solved: Solved
+    bound: float
+    reduced_cost: Array
+    chosen: Mask
+
+
+def plan_fleet(
+    fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0
+) -> FleetPlan | Infeasible:
+    """The cheapest plan that serves every job.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Jobs, offers and limits.
+    gap_ratio : float, >= 0
+        Most that the plan may cost above the proved least, as a share.
+    time_limit_s : float, > 0
+        Most time for each integer problem. [s]
+
+    Returns
+    -------
+    FleetPlan or Infeasible
+        Why there is no plan, and the smallest relaxations, where there is none.
+
+    Raises
+    ------
+    SolverError
+        If the solver ends without an answer, or with one that breaks a limit.
+    """
+    small = compact(fleet)
+    found = _planned(small, gap_ratio, time_limit_s)
+    return found if isinstance(found, Infeasible) else _in_full(fleet, found)
+
+
+def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
+    """The plan that serves as many jobs, by weight, as the limits allow; of such, the cheapest.
+
+    Parameters and errors are those of :func:`plan_fleet`.
+    """
+    full, fleet = fleet, compact(fleet)
+    columns = Columns.where(fleet.allowed)
+    most = solve(
+        fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
+        time_limit_s=time_limit_s,
+    )  # fmt: skip
+    if most is None:
+        raise SolverError("HiGHS finds no plan at all; expected at least the one without jobs")
+    goal = Goal(least_served=float(fleet.weights @ np.round(most.served)))
+    solved = solve(
+        fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
+    )
+    if solved is None:
+        raise SolverError("HiGHS contradicts itself: what it served cannot be served")
+    return plan_of(full, supply_of(fleet, columns, solved.use), solved.bound)
+
+
+def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
+    """The plan that gives jobs to supplies; everything else follows, and is checked.
+
+    Raises
+    ------
+    SolverError
+        If it breaks a limit.
+    """
+    nodes = nodes_needed(fleet, chosen)
+    bill = bill_of(fleet, nodes)
+    broken = limits_broken(fleet, nodes, bill.cost_per_day)
+    strange = [
+        fleet.jobs[job]
+        for job, place in enumerate(chosen)
+        if place >= 0 and not fleet.allowed[job, place]
+    ]
+    if broken or strange:
+        what = "; ".join([*broken, *(f"{name}: cannot run there" for name in strange)])
+        raise SolverError(f"HiGHS gave a plan that does not hold: {what}; please report it")
+    return FleetPlan(
+        supply_of=chosen,
+        nodes=nodes,
+        bill=bill,
+        bound_per_day=min(bound, bill.cost_per_day),
+        cost_by_job=cost_by_job(fleet, chosen, nodes, bill),
+    )
+
+
+def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan | Infeasible:
+    relaxed = _relaxation(fleet, gap_ratio)
+    if relaxed is None:
+        return diagnose(fleet, time_limit_s=time_limit_s)
+    rounded = _rounded(fleet, relaxed)
+    if rounded is not None and rounded.gap_ratio <= gap_ratio:
+        return _priced(fleet, rounded, relaxed)
+    columns = _worthwhile(fleet, relaxed, rounded, gap_ratio)
+    solved = solve(
+        fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
+    )
+    if solved is None:
+        if rounded is not None:
+            return _priced(fleet, rounded, relaxed)
+        if len(columns.job) == fleet.allowed.sum():
+            return diagnose(fleet, time_limit_s=time_limit_s)
+        columns = Columns.where(fleet.allowed)
+        solved = solve(
+            fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
+        )
+        if solved is None:
+            return diagnose(fleet, time_limit_s=time_limit_s)
+    found = plan_of(fleet, supply_of(fleet, columns, solved.use), max(solved.bound, relaxed.bound))
+    if rounded is not None and rounded.bill.cost_per_day < found.bill.cost_per_day:
+        found = plan_of(fleet, rounded.supply_of, found.bound_per_day)
+    return _priced(fleet, found, relaxed)
+
+
+def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
+    """The plan of a compacted fleet with all hours of the day."""
+    found = plan_of(fleet, plan.supply_of, plan.bound_per_day)
+    return replace(found, shadow_prices=plan.shadow_prices)
+
+
+def _priced(fleet: Fleet, plan: FleetPlan, relaxed: Relaxed) -> FleetPlan:
+    return replace(plan, shadow_prices=shadow_prices(fleet, relaxed.solved))
+
+
+def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
+    """The linear relaxation by column generation; None where even that has no solution."""
+    if not fleet.allowed.any(axis=1).all():
+        return None
+    estimate = _estimated_cost(fleet)
+    chosen = _cheapest_columns(fleet, estimate)
+    penalty = 100.0 * float(np.nansum(np.where(np.isfinite(estimate), estimate, 0.0).max(axis=1)))
+    goal = Goal(penalty=penalty / float(fleet.weights.min()) + 1.0)
+    close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
+    for _ in range(_MOST_ROUNDS):
+        solved = solve(fleet, Columns.where(chosen), goal, integer=False)
+        if solved is None:
+            return None
+        reduced = _reduced_cost(fleet, solved)
+        # Columns that were there cost nothing less than nothing: what opening their supply
+        # costs them is not part of the price of units.
+        reduced = np.where(chosen, np.maximum(reduced, 0.0), reduced)
+        # What each job could lower the value by, at most, with its best column.
+        gain = np.minimum(reduced.min(axis=1), 0.0)
+        bound = solved.value + float(gain.sum())
+        if solved.value - bound <= close_ratio * max(abs(solved.value), 1.0):
+            if np.any(solved.served < 1 - 1e-6):
+                return None
+            return Relaxed(
+                solved=solved, bound=bound, reduced_cost=reduced - gain[:, None], chosen=chosen
+            )
+        unseen = np.where(chosen, np.inf, reduced)
+        best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
+        added = np.zeros_like(chosen)
+        np.put_along_axis(added, best, True, axis=1)
+        chosen = chosen | (added & (unseen < 0.0))
+    raise SolverError(f"the relaxation is not solved after {_MOST_ROUNDS} rounds; please report it")
+
+
+def _estimated_cost(fleet: Fleet) -> Array:
+    """What a job would cost a day on each supply if nodes could be cut; inf where it cannot run."""
+    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
+    per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
+    case_hours = (
+        fleet.hours[fleet.period_of]
+        / np.bincount(fleet.period_of, minlength=fleet.num_periods)[fleet.period_of]
+    )
+    estimate = (fleet.units @ case_hours) * per_unit
+    return np.where(fleet.allowed, estimate, np.inf)
+
+
+def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
+    if fleet.allowed.sum() <= _SMALL_FLEET:
+        return fleet.allowed.copy()
+    chosen = np.zeros_like(fleet.allowed)
+    best = np.argsort(estimate, axis=1, kind="stable")[:, :_FIRST_COLUMNS]
+    np.put_along_axis(chosen, best, True, axis=1)
+    return chosen & fleet.allowed
+
+
+def _reduced_cost(fleet: Fleet, solved: Solved) -> Array:
+    """What using a column costs beyond the relaxation, for every column: (J, S).
+
+    The price of a unit on a supply that no column uses is anywhere up to what its nodes would
+    cost; it is taken as high as it can be, or every job would be told to try such a supply.
+    """
+    assert solved.load_duals is not None
+    assert solved.node_duals is not None
+    assert solved.serve_duals is not None
+    unit_price = np.maximum(solved.load_duals, 0.0)
+    per_node = np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
+    room = np.maximum(solved.node_duals, 0.0) / per_node[:, None]
+    usual = unit_price.sum(axis=0) + 1e-12
+    total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
+    share = usual / total[fleet.period_of]
+    unit_price = unit_price + room[:, fleet.period_of] * share
+    priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
+    return np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
+
+
+def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
+    """Each job where most of it is in the relaxation; None where that breaks a limit."""
+    columns = Columns.where(relaxed.chosen)
+    best = np.full(len(fleet.jobs), -1, dtype=np.int64)
+    order = np.argsort(relaxed.solved.use, kind="stable")
+    best[columns.job[order]] = columns.supply[order]
+    try:
+        return plan_of(fleet, best, relaxed.bound)
+    except SolverError:
+        return None
+
+
+def _worthwhile(
+    fleet: Fleet, relaxed: Relaxed, rounded: FleetPlan | None, gap_ratio: float
+) -> Columns:
+    """The columns that a plan better than the rounded one may use.
+
+    A plan that uses another costs at least the bound and that column's reduced cost.
+    """
+    if rounded is None:
+        return Columns.where(fleet.allowed)
+    room = rounded.bill.cost_per_day * (1 - gap_ratio) - relaxed.bound
+    keep = fleet.allowed & (relaxed.reduced_cost <= room + _TOLERANCE)
+    jobs = np.arange(len(fleet.jobs))
+    keep[jobs, rounded.supply_of] = True
+    return Columns.where(keep)

@@ -1,0 +1,303 @@
+"""The mixed-integer problem over some columns (a job on a supply), as cvxpy and HiGHS take it.
+
+Notation: ``y[c]`` whether column ``c`` is used, ``n[s, p]`` nodes of supply s in period p. For
+every load case l of period p the units of the columns used must fit:
+``sum(units[c, l] * y[c]) <= units_per_node[s] * (n[s, p] - failures[s] * open[s])``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.errors import SolverError
+from headway.fleet.nouns import Array, Fleet, Mask, Whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Columns:
+    """Pairs of a job and a supply that are considered."""
+
+    job: Whole
+    supply: Whole
+
+    @classmethod
+    def where(cls, chosen: Mask) -> Columns:
+        """The pairs that a (J, S) mask holds."""
+        job, supply = np.nonzero(chosen)
+        return cls(job=job.astype(np.int64), supply=supply.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What is made small, and which limits are let go of.
+
+    ``penalty`` is paid for each job that is not served, times its weight; None serves all.
+    ``counts_cost`` whether nodes cost anything; ``elastic`` names the quota that may be exceeded,
+    whose excess is then the objective; ``within_budget`` whether the budget holds.
+    """
+
+    penalty: float | None = None
+    counts_cost: bool = True
+    elastic: str | None = None
+    within_budget: bool = True
+    least_served: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solved:
+    """What the solver found.
+
+    ``bound`` is proved to be no more than the least value; duals are those of the relaxation.
+    """
+
+    value: float
+    bound: float
+    use: Array
+    served: Array
+    excess: float
+    load_duals: Array | None = None
+    node_duals: Array | None = None
+    serve_duals: Array | None = None
+    quota_duals: dict[str, float] | None = None
+    budget_dual: float = 0.0
+
+
+def solve(
+    fleet: Fleet,
+    columns: Columns,
+    goal: Goal,
+    *,
+    integer: bool,
+    gap_ratio: float = 0.0,
+    time_limit_s: float | None = None,
+) -> Solved | None:
+    """Solve the problem over the columns; None where nothing fits its limits.
+
+    Raises
+    ------
+    SolverError
+        If HiGHS ends without an answer; the message has its word.
+    """
+    cp = _cvxpy()
+    built = _Built(fleet, columns, goal, integer)
+    problem = cp.Problem(cp.Minimize(built.objective), built.constraints)
+    options: dict[str, Any] = {"threads": 1, "random_seed": 1}
+    if integer:
+        options |= {"mip_rel_gap": gap_ratio, "mip_abs_gap": 1e-9}
+        if time_limit_s is not None:
+            options["time_limit"] = time_limit_s
+    try:
+        with warnings.catch_warnings():
+            # Of a time limit cvxpy warns; the gap that is left is told with the plan.
+            warnings.simplefilter("ignore", UserWarning)
+            problem.solve(solver=cp.HIGHS, **options)
+    except (cp.error.SolverError, ValueError) as error:
+        raise SolverError(f"HiGHS gave up: {error}") from None
+    if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE, "infeasible_or_unbounded"):
+        return None
+    ended = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE, *((cp.USER_LIMIT,) if integer else ()))
+    if problem.status not in ended or not built.is_answered:
+        raise SolverError(
+            f"HiGHS ended with '{problem.status}' and no answer; expected an optimum: "
+            "allow a larger gap, or make the fleet smaller"
+        )
+    return built.solved(problem, integer)
+
+
+def supply_of(fleet: Fleet, columns: Columns, use: Array) -> Whole:
+    """Place of each job's supply, by the largest of its columns; -1 where none is used."""
+    found = np.full(len(fleet.jobs), -1, dtype=np.int64)
+    order = np.argsort(use, kind="stable")
+    used = order[use[order] > 0.5]
+    found[columns.job[used]] = columns.supply[used]
+    return found
+
+
+class _Built:
+    """Variables and constraints of one problem."""
+
+    def __init__(self, fleet: Fleet, columns: Columns, goal: Goal, integer: bool) -> None:
+        cp = _cvxpy()
+        self.fleet, self.columns, self.goal = fleet, columns, goal
+        num_supplies, num_periods = len(fleet.supplies), fleet.num_periods
+        self.use = cp.Variable(len(columns.job), boolean=integer)
+        self.constraints: list[Any] = [] if integer else [self.use >= 0]
+        self.nodes = cp.Variable((num_supplies, num_periods), integer=integer)
+        self.not_negative = self.nodes >= 0
+        self.constraints.append(self.not_negative)
+        self._serve()
+        self._hold(integer)
+        cost = self._cost(integer)
+        self.quotas: dict[str, Any] = {}
+        self.excess: Any = 0.0
+        self._keep_quotas()
+        self.budget: Any = None
+        if fleet.budget_per_day is not None and goal.within_budget:
+            self.budget = cost <= fleet.budget_per_day
+            self.constraints.append(self.budget)
+        self.objective = self._objective(cost)
+
+    def _serve(self) -> None:
+        """Each job is given to one supply, or, at a price, to none."""
+        cp, sp = _cvxpy(), _sparse()
+        fleet, columns = self.fleet, self.columns
+        ones = np.ones(len(columns.job))
+        shape = (len(fleet.jobs), len(columns.job))
+        each = sp.csr_matrix((ones, (columns.job, np.arange(len(columns.job)))), shape=shape)
+        self.served = each @ self.use
+        if self.goal.penalty is None and self.goal.least_served is None:
+            self.all_served = self.served == 1
+        else:
+            self.missed = cp.Variable(len(fleet.jobs), nonneg=True)
+            self.all_served = self.served + self.missed == 1
+        self.constraints.append(self.all_served)
+        if self.goal.least_served is not None:
+            self.constraints.append(fleet.weights @ self.served >= self.goal.least_served - 1e-6)
+
+    def _hold(self, integer: bool) -> None:
+        """The nodes of a supply hold the units of its jobs, in every load case."""
+        cp, sp = _cvxpy(), _sparse()
+        fleet, columns = self.fleet, self.columns
+        num_supplies, num_cases = len(fleet.supplies), len(fleet.period_of)
+        units = fleet.units[columns.job, columns.supply, :]
+        at, case = np.nonzero(units)
+        rows = columns.supply[at] * num_cases + case
+        shape = (num_supplies * num_cases, len(columns.job))
+        load = sp.csr_matrix((units[at, case].astype(float), (rows, at)), shape=shape)
+        per_node = np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
+        # Row (s, l) takes the nodes of (s, period of l); variables are stacked by period first.
+        supply_of_row = np.repeat(np.arange(num_supplies), num_cases)
+        period_of_row = np.tile(fleet.period_of, num_supplies)
+        place = period_of_row * num_supplies + supply_of_row
+        room = sp.csr_matrix(
+            (per_node[supply_of_row], (np.arange(len(place)), place)),
+            shape=(len(place), num_supplies * fleet.num_periods),
+        )
+        spare = self._spare(integer)
+        free = room @ cp.vec(self.nodes, order="F")
+        if spare is not None:
+            free = free - cp.multiply(per_node[supply_of_row], spare[supply_of_row])
+        self.hold = free >= load @ self.use
+        self.constraints.append(self.hold)
+
+    def _spare(self, integer: bool) -> Any:
+        """Nodes held in reserve by each supply that is open; None where none are."""
+        cp = _cvxpy()
+        failures = np.array(
+            [supply.failures if supply.shared else 0 for supply in self.fleet.supplies], dtype=float
+        )
+        if not failures.any():
+            return None
+        is_open = cp.Variable(len(failures), boolean=integer)
+        self.constraints += [is_open >= 0, is_open <= 1]
+        self.constraints.append(is_open[self.columns.supply] >= self.use)
+        return cp.multiply(failures, is_open)
+
+    def _cost(self, integer: bool) -> Any:
+        """The cost of a day, by how nodes are paid for."""
+        cp, sp = _cvxpy(), _sparse()
+        fleet = self.fleet
+        offers, hours = fleet.offers, fleet.hours
+        places = np.arange(len(fleet.supplies))
+        shape = (len(offers), len(fleet.supplies))
+        to_offer = sp.csr_matrix((np.ones(len(places)), (fleet.offer_of, places)), shape=shape)
+        nodes = to_offer @ self.nodes
+        price = np.array([offer.price for offer in offers])
+        cost = price @ nodes @ hours
+        spot_saves = np.array(
+            [max(offer.price - (_or_price(offer.spot_price, offer.price)), 0.0) for offer in offers]
+        )
+        paid_otherwise: Any = 0.0
+        if fleet.purchasing.spot_ratio > 0 and spot_saves.any():
+            spot = cp.Variable((len(offers), fleet.num_periods), integer=integer)
+            self.constraints += [spot >= 0, spot <= fleet.purchasing.spot_ratio * nodes]
+            cost = cost - spot_saves @ spot @ hours
+            paid_otherwise = spot
+        committed_price = np.array(
+            [_or_price(offer.committed_price, offer.price) for offer in offers]
+        )
+        if fleet.purchasing.commitments and np.any(committed_price < price):
+            held = cp.Variable(len(offers), integer=integer)
+            used = cp.Variable((len(offers), fleet.num_periods), integer=integer)
+            self.constraints += [
+                held >= 0,
+                used >= 0,
+                used <= cp.reshape(held, (len(offers), 1), order="F") @ np.ones((1, len(hours))),
+                used + paid_otherwise <= nodes,
+            ]
+            cost = cost - price @ used @ hours + float(hours.sum()) * (committed_price @ held)
+        return cost
+
+    def _keep_quotas(self) -> None:
+        cp = _cvxpy()
+        for quota in self.fleet.quotas:
+            limit: Any = quota.limit
+            if quota.name == self.goal.elastic:
+                self.excess = cp.Variable(nonneg=True)
+                limit = quota.limit + self.excess
+            kept = quota.weights @ self.nodes <= limit
+            self.quotas[quota.name] = kept
+            self.constraints.append(kept)
+
+    def _objective(self, cost: Any) -> Any:
+        if self.goal.elastic is not None:
+            return self.excess
+        total: Any = cost if self.goal.counts_cost else 0.0
+        if self.goal.penalty is not None:
+            total = total + self.goal.penalty * (self.fleet.weights @ self.missed)
+        return total
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether there is a solution, which a time limit may have come before."""
+        use = self.use.value
+        if use is None or not np.all(np.isfinite(use)):
+            return False
+        may_miss = self.goal.penalty is not None or self.goal.least_served is not None
+        return may_miss or bool(np.all(np.asarray(self.served.value) > 0.5))
+
+    def solved(self, problem: Any, integer: bool) -> Solved:
+        value = float(problem.value)
+        excess = 0.0 if isinstance(self.excess, float) else float(self.excess.value)
+        served = np.asarray(self.served.value, dtype=float)
+        use = np.asarray(self.use.value, dtype=float)
+        if integer:
+            info = problem.solver_stats.extra_stats
+            bound = min(float(getattr(info, "mip_dual_bound", value)), value)
+            return Solved(value=value, bound=bound, use=use, served=served, excess=excess)
+        shape = (len(self.fleet.supplies), len(self.fleet.period_of))
+        return Solved(
+            value=value,
+            bound=value,
+            use=use,
+            served=served,
+            excess=excess,
+            load_duals=np.asarray(self.hold.dual_value, dtype=float).reshape(shape),
+            node_duals=np.asarray(self.not_negative.dual_value, dtype=float),
+            serve_duals=-np.asarray(self.all_served.dual_value, dtype=float),
+            quota_duals={
+                name: float(np.sum(kept.dual_value)) for name, kept in self.quotas.items()
+            },
+            budget_dual=0.0 if self.budget is None else float(np.sum(self.budget.dual_value)),
+        )
+
+
+def _or_price(price: float | None, otherwise: float) -> float:
+    return otherwise if price is None else price
+
+
+def _cvxpy() -> Any:
+    """Imported when a problem is built, and not typed: its algebra makes anything of anything."""
+    import cvxpy
+
+    return cvxpy
+
+
+def _sparse() -> Any:
+    import scipy.sparse
+
+    return scipy.sparse

@@ -1,0 +1,146 @@
+"""Ranges taken as scenarios: drawn with a seed, and what a rule makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.fleet.billing import nodes_needed
+from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Whole
+
+_SDS_TO_90 = 1.6448536269514722
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regret:
+    """A plan chosen among those of the scenarios: what it costs too much in the worst."""
+
+    plan: FleetPlan
+    worst_per_day: float
+    num_scenarios: int
+    num_short: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """How many of the drawn scenarios a plan carries whole."""
+
+    plan: FleetPlan
+    num_carried: int
+    num_scenarios: int
+
+
+def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) -> Array:
+    """Factors on the middle of ranges, for each scenario and each range: (count, n).
+
+    Parameters
+    ----------
+    spreads : sequence of (float, float)
+        For each range, low and high over its middle: nine draws of ten lie between.
+    count : int, >= 1
+        Scenarios.
+    seed : int
+        Seed; the same gives the same factors.
+
+    Notes
+    -----
+    Two halves of a lognormal around the middle, so that ranges may lean to one side.
+
+    Examples
+    --------
+    >>> drawn_ratios([(1.0, 1.0)], 2, seed=1).tolist()
+    [[1.0], [1.0]]
+    """
+    normal = np.random.default_rng(seed).standard_normal((count, len(spreads)))
+    low = np.array([max(below, 1e-9) for below, _ in spreads])
+    high = np.array([above for _, above in spreads])
+    ends = np.where(normal < 0, 1.0 / low, high)
+    return np.asarray(np.exp(np.log(ends) * normal / _SDS_TO_90))
+
+
+def carries(fleet: Fleet, plan: FleetPlan) -> bool:
+    """Whether the nodes of a plan hold the jobs of a fleet that differs in its units only."""
+    needed = nodes_needed(fleet, plan.supply_of)
+    runs = all(place >= 0 and fleet.allowed[job, place] for job, place in enumerate(plan.supply_of))
+    return runs and bool(np.all(needed <= plan.nodes))
+
+
+def merged(fleets: Sequence[Fleet]) -> Fleet:
+    """One fleet whose load cases are those of all: a plan for it carries every one of them."""
+    return replace(
+        fleets[0],
+        units=np.concatenate([fleet.units for fleet in fleets], axis=2),
+        period_of=np.concatenate([fleet.period_of for fleet in fleets]),
+        allowed=np.logical_and.reduce([fleet.allowed for fleet in fleets]),
+    )
+
+
+def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
+    """The scenarios that a chance constraint keeps: all but the heaviest few.
+
+    A scenario that rules a supply out for a job is heavier than any that does not.
+    """
+    keep = int(np.ceil(confidence * len(fleets) - 1e-9))
+    weight = [(-int(fleet.allowed.sum()), _weight(fleet)) for fleet in fleets]
+    order = sorted(range(len(fleets)), key=lambda at: weight[at])
+    return [fleets[at] for at in sorted(order[:keep])]
+
+
+def plan_for_chance(
+    fleets: Sequence[Fleet],
+    confidence: float,
+    solve: Callable[[Fleet], FleetPlan | Infeasible],
+) -> Carried | Infeasible:
+    """The cheapest plan that carries all but the heaviest few scenarios."""
+    found = solve(merged(least_heavy(fleets, confidence)))
+    if isinstance(found, Infeasible):
+        return found
+    carried = sum(carries(fleet, found) for fleet in fleets)
+    return Carried(plan=found, num_carried=carried, num_scenarios=len(fleets))
+
+
+def plan_of_least_regret(
+    fleets: Sequence[Fleet],
+    shortage_ratio: float,
+    solve: Callable[[Fleet], FleetPlan | Infeasible],
+) -> Regret | Infeasible:
+    """Of the best plans of all scenarios the one whose worst regret is least.
+
+    The regret of a plan in a scenario is its cost, plus ``shortage_ratio`` times the price of
+    every node that is missing there, less the cost of that scenario's own best plan.
+    """
+    plans = []
+    for fleet in fleets:
+        found = solve(fleet)
+        if isinstance(found, Infeasible):
+            return found
+        plans.append(found)
+    best = np.array([plan.bill.cost_per_day for plan in plans])
+    worst, short = [], []
+    for plan in plans:
+        missing = np.array([_shortage_per_day(fleet, plan) for fleet in fleets])
+        regret = plan.bill.cost_per_day + shortage_ratio * missing - best
+        worst.append(float(regret.max()))
+        short.append(int(np.count_nonzero(missing > 0)))
+    at = int(np.argmin(worst))
+    return Regret(
+        plan=plans[at], worst_per_day=worst[at], num_scenarios=len(fleets), num_short=short[at]
+    )
+
+
+def _shortage_per_day(fleet: Fleet, plan: FleetPlan) -> float:
+    """What the missing nodes of a plan would cost on demand."""
+    needed: Whole = nodes_needed(fleet, plan.supply_of)
+    missing = np.maximum(needed - plan.nodes, 0)
+    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
+    return float(price @ missing @ fleet.hours)
+
+
+def _weight(fleet: Fleet) -> float:
+    """How much a fleet asks for: the cheapest place of each job, without regard to limits."""
+    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
+    per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
+    cost = np.where(fleet.allowed, fleet.units.sum(axis=2) * per_unit, np.inf).min(axis=1)
+    return float(np.where(np.isfinite(cost), cost, 0.0).sum())

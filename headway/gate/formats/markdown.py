@@ -1,0 +1,60 @@
+"""A report as Markdown for the comment of a pull request."""
+
+from __future__ import annotations
+
+import re
+
+from headway.gate.formats.figures import changed, rows
+from headway.gate.nouns import Finding, Held, Level, Report
+from headway.version import __version__
+
+#: Marks the comment as ours: whoever posts it finds the one to replace.
+MARKER = "<!-- headway:check -->"
+_SIGNS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#])")
+
+
+def markdown_text(report: Report) -> str:
+    """The outcome, a table of the jobs, what was found, and a hidden marker on top."""
+    lines = [MARKER, f"**Headway: {_escaped(report.headline)}**", ""]
+    if report.jobs:
+        lines += [
+            "| job | promise | nodes | cost an hour | planned latency | |",
+            "|---|---|---|---|---|---|",
+            *map(_row, report.jobs),
+            "",
+        ]
+    bad = [each for each in report.findings if each.level is not Level.NOTE]
+    notes = [each for each in report.findings if each.level is Level.NOTE]
+    lines += [_item(finding) for finding in bad]
+    if bad:
+        lines.append("")
+    if notes:
+        lines += [f"<details><summary>{len(notes)} changes without harm</summary>", ""]
+        lines += [*map(_item, notes), "", "</details>", ""]
+    against = f" against {_escaped(report.baseline)}" if report.baseline else ""
+    lines.append(f"<sub>headway {__version__}{against}; this comment is updated.</sub>")
+    return "\n".join(lines)
+
+
+def _row(held: Held) -> str:
+    figures = {name: changed(then, now) for name, then, now in rows(held)}
+    cells = [
+        held.name,
+        " and ".join(held.now.targets),
+        figures["nodes"],
+        figures.get("cost an hour", "-"),
+        figures["planned latency"],
+    ]
+    return f"| {' | '.join(map(_escaped, cells))} | {'❌' if held.failed else '✅'} |"
+
+
+def _item(finding: Finding) -> str:
+    where = f"`{finding.file.replace('`', '')}:{finding.line}`"
+    return (
+        f"- {_SIGNS[finding.level]} {_escaped(finding.job)}: {_escaped(finding.message)} ({where})"
+    )
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

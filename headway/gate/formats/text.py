@@ -1,0 +1,28 @@
+"""A report for terminals."""
+
+from __future__ import annotations
+
+from headway.gate.formats.figures import changed, rows
+from headway.gate.nouns import Held, Level, Report
+
+_SIGNS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
+
+
+def report_text(report: Report) -> str:
+    """The outcome first, then each job with its figures and what was found."""
+    lines = [report.headline]
+    for held in report.jobs:
+        lines += ["", *_job_lines(held)]
+    for finding in report.others:
+        lines += ["", f"{_SIGNS[finding.level]}: {finding.message} ({finding.rule})"]
+    return "\n".join(lines)
+
+
+def _job_lines(held: Held) -> list[str]:
+    state = "FAILED" if held.failed else "ok"
+    figures = ", ".join(f"{name} {changed(then, now)}" for name, then, now in rows(held))
+    lines = [f"{held.name}: {state}; {' and '.join(held.now.targets)}", f"  {figures}"]
+    for finding in held.findings:
+        where = f"{finding.file}:{finding.line}:{finding.column}"
+        lines.append(f"  {where}: {_SIGNS[finding.level]}: {finding.message} ({finding.rule})")
+    return lines

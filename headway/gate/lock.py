@@ -1,0 +1,115 @@
+"""Locks: plans written down, so that a later build can be held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.errors import InputError
+from headway.gate.nouns import LOCK_SCHEMA, Lock, Locked
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from headway.api.specs import PlannedJob
+
+_EXPECTED = "a lock as 'headway lock' writes it"
+_HEADING = (
+    "# What was planned, to hold later plans against:  headway check SPEC --baseline FILE\n"
+    "# Written by 'headway lock'; commit it beside the specs.\n"
+)
+
+
+def lock(specs: Sequence[str | Path]) -> Lock:
+    """Plan jobs and lock what comes out.
+
+    Parameters
+    ----------
+    specs : sequence of paths
+        Files of the kind StreamingJob.
+
+    Raises
+    ------
+    InputError
+        If a file is not what it should be, two jobs have one name, or a target cannot be met:
+        what is infeasible is no baseline.
+    """
+    from headway.api.specs import plan_spec
+
+    jobs: list[Locked] = []
+    for path in specs:
+        planned = plan_spec(path)
+        if not planned.plan.feasible:
+            raise InputError(
+                f"{planned.file.place('target')}: {planned.name}: not feasible, "
+                f"{'; '.join(planned.plan.binding)}; a lock holds plans that keep their targets"
+            )
+        if any(job.name == planned.name for job in jobs):
+            raise InputError(f"{path}: the job {planned.name!r} is there twice; expected one file")
+        jobs.append(locked_of(planned))
+    return Lock(headway_version=__version__, jobs=tuple(jobs))
+
+
+def locked_of(planned: PlannedJob) -> Locked:
+    """What a lock keeps of a plan."""
+    plan = planned.plan
+    setting, duration = plan.configuration, plan.prediction.batch_duration
+    return Locked(
+        name=planned.name,
+        file=Path(planned.file.path).as_posix(),
+        targets=tuple(map(str, (plan.target, *plan.also))),
+        rate_per_s=plan.arrivals.rate_per_s,
+        nodes=plan.nodes,
+        cost_per_hour=plan.cost_per_hour,
+        planned_latency_s=plan.planned_latency_s if plan.feasible else None,
+        batch_duration_s=None if duration is None else duration.mean_s,
+        executors=setting.executors,
+        cores_per_executor=setting.cores_per_executor,
+        shuffle_partitions=setting.shuffle_partitions,
+        trigger_s=setting.trigger_s,
+        max_offsets_per_trigger=setting.max_offsets_per_trigger,
+        spark_conf=dict(plan.spark_conf),
+    )
+
+
+def save_lock(found: Lock, path: str | Path) -> None:
+    """Write a lock in one step: whoever reads sees the old one or the whole new one.
+
+    Raises
+    ------
+    HeadwayError
+        If the file cannot be written.
+    """
+    from headway.spec.text_file import write_text
+    from headway.spec.yaml_text import yaml_text
+
+    write_text(path, _HEADING + yaml_text(found), what="the lock")
+
+
+def load_lock(path: str | Path) -> Lock:
+    """Read a lock.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no lock, or not one of this version; every fault with its place.
+
+    Examples
+    --------
+    >>> load_lock("no/such.lock")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
+    """
+    from headway.spec.validation import validate
+    from headway.spec.yaml_document import parse_document, read_text, shown
+
+    text = read_text(Path(path), expected=_EXPECTED)
+    document = parse_document(text, name=str(path))
+    schema = document.root.get("schema") if isinstance(document.root, dict) else None
+    if schema != LOCK_SCHEMA:
+        raise InputError(
+            f"{path}:1:1: schema: got {shown(schema)}; expected {LOCK_SCHEMA}: "
+            "write it anew with 'headway lock'"
+        )
+    return validate(document, Lock)

@@ -1,0 +1,178 @@
+"""What the gate speaks of: what was locked, what was found, and how bad it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+LOCK_SCHEMA = "headway.lock/v1"
+_INFEASIBLE, _REGRESSION, _OUTSIDE = 3, 4, 5
+
+
+class Level(StrEnum):
+    """How bad a finding is; only errors fail a build."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Rule(StrEnum):
+    """What a finding is about; names that do not change, since tools remember them."""
+
+    TARGET = "latency-target"
+    COST = "cost-regression"
+    LATENCY = "latency-regression"
+    DRIFT = "profile-drift"
+    SETTINGS = "settings-changed"
+    CALIBRATION = "outside-calibration"
+    UNLOCKED = "not-in-lock"
+    GONE = "only-in-lock"
+
+
+#: One sentence for each rule.
+ABOUT: Mapping[Rule, str] = {
+    Rule.TARGET: "A target can no longer be met with what may be bought.",
+    Rule.COST: "The plan costs more than the locked one.",
+    Rule.LATENCY: "The planned latency is higher than the locked one.",
+    Rule.DRIFT: "The job's profile predicts other durations at the locked setting than it did.",
+    Rule.SETTINGS: "The planned settings differ from the locked ones.",
+    Rule.CALIBRATION: "The answer lies outside the range that the profile can speak for.",
+    Rule.UNLOCKED: "The job is not in the lock.",
+    Rule.GONE: "A locked job is not among the files that were checked.",
+}
+_EXIT_CODES = {
+    Rule.TARGET: _INFEASIBLE,
+    Rule.COST: _REGRESSION,
+    Rule.LATENCY: _REGRESSION,
+    Rule.DRIFT: _REGRESSION,
+    Rule.CALIBRATION: _OUTSIDE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much worse than locked is a regression, as shares.
+
+    Examples
+    --------
+    >>> Limits().cost_ratio
+    0.05
+    """
+
+    cost_ratio: float = 0.05
+    latency_ratio: float = 0.1
+    drift_ratio: float = 0.2
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locked:
+    """What was planned for one job when the lock was written.
+
+    ``batch_duration_s`` is the mean that its profile predicted for ``settings`` at ``rate_per_s``.
+    """
+
+    name: str
+    file: str
+    targets: tuple[str, ...]
+    rate_per_s: float
+    nodes: int
+    cost_per_hour: float | None = None
+    planned_latency_s: float | None = None
+    batch_duration_s: float | None = None
+    executors: int
+    cores_per_executor: int
+    shuffle_partitions: int
+    trigger_s: float
+    max_offsets_per_trigger: int | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """The plans of some jobs, to hold later ones against."""
+
+    schema: str = LOCK_SCHEMA
+    headway_version: str
+    jobs: tuple[Locked, ...]
+
+    def of(self, name: str) -> Locked | None:
+        """What was locked of a job."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that the gate found, at a place in a file."""
+
+    rule: Rule
+    level: Level
+    job: str
+    message: str
+    file: str
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """One job held against its lock: figures of then and now, and what was found."""
+
+    name: str
+    file: str
+    line: int
+    now: Locked
+    then: Locked | None
+    feasible: bool
+    calibrated: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether it fails the build."""
+        return any(finding.level is Level.ERROR for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that was checked."""
+
+    baseline: str | None
+    jobs: tuple[Held, ...]
+    others: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, job by job."""
+        return (*(each for job in self.jobs for each in job.findings), *self.others)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that fail the build."""
+        return tuple(each for each in self.findings if each.level is Level.ERROR)
+
+    @property
+    def exit_code(self) -> int:
+        """0, or that of the worst error: infeasible, regression, outside the calibrated range.
+
+        Examples
+        --------
+        >>> Report(baseline=None, jobs=()).exit_code
+        0
+        """
+        return min((_EXIT_CODES.get(error.rule, 1) for error in self.errors), default=0)
+
+    @property
+    def headline(self) -> str:
+        """The outcome in one sentence."""
+        num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
+        jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
+        if num_failed:
+            return f"{num_failed} of {jobs} failed"
+        if self.errors:
+            return f"{len(self.errors)} faults in the lock"
+        warned = sum(1 for each in self.findings if each.level is Level.WARNING)
+        tail = "" if not warned else f", {warned} warning" + ("s" if warned > 1 else "")
+        return f"{jobs}: every target is met{tail}"

@@ -1,0 +1,263 @@
+"""Capacity plans as plain text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.fleet.answer import Capacity
+from headway.fleet.nouns import FleetPlan, Infeasible, Supply
+from headway.report.columns import aligned, paragraph
+from headway.units import counted
+
+CAPACITY_SCHEMA = "headway.capacity/v1"
+_DAYS_PER_MONTH = 30
+_WORTH_TELLING = 0.005
+
+
+def capacity_text(answer: Capacity) -> str:
+    """A capacity plan as lines: the answer first, then who runs where and what to buy."""
+    plan = answer.plan
+    if isinstance(plan, Infeasible):
+        return "\n".join(_infeasible_lines(answer, plan))
+    blocks = [
+        _headline(answer, plan),
+        _titled("jobs", _job_rows(answer, plan)),
+        _titled("what to buy", _purchase_rows(answer, plan)),
+        _hour_lines(answer, plan),
+        _titled("what promises cost", _promise_rows(answer)),
+        _titled("what limits cost", [(price.text,) for price in plan.shadow_prices]),
+        _titled("growth", _growth_rows(answer)),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def capacity_json(answer: Capacity) -> dict[str, object]:
+    """A capacity plan as data for :func:`headway.report.as_json.json_text`."""
+    plan = answer.plan
+    head: dict[str, object] = {
+        "schema": CAPACITY_SCHEMA,
+        "name": answer.name,
+        "feasible": answer.feasible,
+        "currency": answer.currency,
+        "prices_of": answer.prices_of,
+        "scenarios": answer.scenarios,
+    }
+    if isinstance(plan, Infeasible):
+        return head | {
+            "impossible": [
+                {"job": name, "why": answer.why_impossible.get(name, "")}
+                for name in plan.impossible
+            ],
+            "unserved": list(plan.unserved),
+            "relaxations": [each.text for each in plan.relaxations],
+        }
+    return head | {
+        "cost_per_day": _rounded(plan.bill.cost_per_day),
+        "bound_per_day": _rounded(plan.bound_per_day),
+        "gap": _rounded(plan.gap_ratio),
+        "jobs": [_job_json(answer, plan, at) for at in range(len(answer.fleet.jobs))],
+        "purchases": [
+            {
+                "node_type": offer.name,
+                "nodes": plan.bill.nodes[at].tolist(),
+                "spot": plan.bill.spot[at].tolist(),
+                "committed": int(plan.bill.committed[at]),
+                "cost_per_day": _rounded(plan.bill.cost_by_offer[at]),
+            }
+            for at, offer in enumerate(answer.fleet.offers)
+            if plan.bill.nodes[at].any() or plan.bill.committed[at]
+        ],
+        "period_hours": answer.fleet.hours.tolist(),
+        "promise_prices": [
+            {
+                "job": price.job,
+                "promise": price.promise,
+                "looser": price.looser,
+                "saves_per_day": _rounded(price.saves_per_day),
+            }
+            for price in answer.target_prices
+        ],
+        "shadow_prices": [
+            {"name": price.name, "saves_per_day": _rounded(price.saves_per_day)}
+            for price in plan.shadow_prices
+        ],
+        "growth": [
+            {
+                "month": point.month,
+                "ratio": _rounded(point.ratio),
+                "cost_per_day": _rounded(point.plan.bill.cost_per_day)
+                if isinstance(point.plan, FleetPlan)
+                else None,
+            }
+            for point in answer.growth
+        ],
+    }
+
+
+def _job_json(answer: Capacity, plan: FleetPlan, at: int) -> dict[str, object]:
+    place = int(plan.supply_of[at])
+    if place < 0:
+        return {"job": answer.fleet.jobs[at], "served": False}
+    supply = answer.fleet.supplies[place]
+    return {
+        "job": answer.fleet.jobs[at],
+        "served": True,
+        "pool": supply.pool,
+        "zone": supply.zone,
+        "node_type": answer.fleet.offers[supply.offer].name,
+        "executors" if supply.shared else "nodes": answer.fleet.units[at, place].tolist(),
+        "cost_per_day": _rounded(plan.cost_by_job[at]),
+    }
+
+
+def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
+    num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
+    served = (
+        counted(num_jobs, "job") if num_served == num_jobs else f"{num_served} of {num_jobs} jobs"
+    )
+    cost = plan.bill.cost_per_day
+    most = int(plan.bill.nodes.sum(axis=0).max())
+    by_day, by_month = _money(answer, cost), _money(answer, cost * _DAYS_PER_MONTH)
+    nodes = counted(most, "node")
+    lines = [f"{answer.name}: {served} on {nodes} at most, {by_day} a day ({by_month} a month)"]
+    proved = (
+        "no plan is cheaper"
+        if plan.gap_ratio < 1e-9
+        else f"no plan costs less than {_money(answer, plan.bound_per_day)}: "
+        f"gap {plan.gap_ratio:.2%}"
+    )
+    lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")
+    budget = answer.fleet.budget_per_day
+    if budget is not None:
+        lines.append(f"  budget {_money(answer, budget)} a day, {cost / budget:.0%} used")
+    return lines
+
+
+def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost a day")]
+    for at in np.argsort(-plan.cost_by_job, kind="stable").tolist():
+        place = int(plan.supply_of[at])
+        if place < 0:
+            rows.append((answer.fleet.jobs[at], "not served", "", "", ""))
+            continue
+        supply = answer.fleet.supplies[place]
+        rows.append(
+            (
+                answer.fleet.jobs[at],
+                _pool(supply),
+                answer.fleet.offers[supply.offer].name,
+                _span(answer.fleet.units[at, place], "executor" if supply.shared else "node"),
+                _money(answer, float(plan.cost_by_job[at])),
+            )
+        )
+    return rows
+
+
+def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost a day")]
+    bill = plan.bill
+    for at, offer in enumerate(answer.fleet.offers):
+        if bill.nodes[at].any() or bill.committed[at]:
+            rows.append(
+                (
+                    offer.name,
+                    _span(bill.nodes[at], ""),
+                    _span(bill.spot[at], "") if bill.spot[at].any() else "",
+                    str(bill.committed[at]) if bill.committed[at] else "",
+                    _money(answer, float(bill.cost_by_offer[at])),
+                )
+            )
+    return rows
+
+
+def _hour_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
+    """The scale schedule: nodes of each supply by the hour, where they come and go."""
+    if answer.fleet.num_periods == 1:
+        return []
+    rows = [("hour", [f"{hour:02d}" for hour in range(answer.fleet.num_periods)])]
+    for place, supply in enumerate(answer.fleet.supplies):
+        if plan.nodes[place].any():
+            name = f"{_pool(supply)} {answer.fleet.offers[supply.offer].name}"
+            rows.append((name, [str(count) for count in plan.nodes[place]]))
+    cell = max(len(each) for _, cells in rows for each in cells)
+    width = max(len(name) for name, _ in rows)
+    lines = [
+        f"  {name:<{width}} " + "".join(f" {each:>{cell}}" for each in cells)
+        for name, cells in rows
+    ]
+    return ["nodes by hour", *(line.rstrip() for line in lines)]
+
+
+def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
+    return [
+        (
+            price.job,
+            f"{price.promise} costs {_money(answer, price.saves_per_day)} a day more than "
+            + price.looser,
+        )
+        for price in answer.target_prices
+        if price.saves_per_day >= _WORTH_TELLING
+    ]
+
+
+def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
+    if not answer.growth:
+        return []
+    rows: list[tuple[str, ...]] = [("month", "rates", "nodes at most", "cost a day")]
+    for point in answer.growth:
+        if isinstance(point.plan, Infeasible):
+            rows.append((point.month, f"{point.ratio:.2f}x", "no plan", _first_reason(point.plan)))
+        else:
+            most = int(point.plan.bill.nodes.sum(axis=0).max())
+            cost = _money(answer, point.plan.bill.cost_per_day)
+            rows.append((point.month, f"{point.ratio:.2f}x", str(most), cost))
+    return rows
+
+
+def _infeasible_lines(answer: Capacity, plan: Infeasible) -> list[str]:
+    lines = [f"{answer.name}: not feasible"]
+    for name in plan.impossible:
+        why = answer.why_impossible.get(name, "no node can take it")
+        lines += paragraph(f"{name} can run nowhere: {why}", lead="  ")
+    if plan.unserved and not plan.impossible:
+        lines += paragraph(f"the fewest jobs to leave out: {', '.join(plan.unserved)}", lead="  ")
+    if plan.relaxations:
+        lines.append("smallest relaxations, each enough by itself:")
+        for each in plan.relaxations:
+            lines += paragraph(each.text, lead="  ")
+    return lines
+
+
+def _first_reason(plan: Infeasible) -> str:
+    if plan.relaxations:
+        return plan.relaxations[0].text
+    return f"without {', '.join(plan.unserved)}" if plan.unserved else ""
+
+
+def _pool(supply: Supply) -> str:
+    return supply.pool if supply.zone == "-" else f"{supply.pool}/{supply.zone}"
+
+
+def _span(counts: Sequence[int] | np.ndarray, thing: str) -> str:
+    low, high = int(min(counts)), int(max(counts))
+    span = str(high) if low == high else f"{low} to {high}"
+    if not thing:
+        return span
+    return f"{span} {thing if high == 1 else thing + 's'}"
+
+
+def _money(answer: Capacity, amount: float) -> str:
+    return f"{amount:,.2f} {answer.currency}"
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def _titled(title: str, rows: list[tuple[str, ...]]) -> list[str]:
+    return [title, *aligned(rows)] if len(rows) > (1 if title in _WITH_HEADING else 0) else []
+
+
+_WITH_HEADING = ("jobs", "what to buy", "growth")

@@ -1,0 +1,163 @@
+"""Writes the pages that are made of what the program says of itself, or checks that they are fresh.
+
+``docs/cli.md`` is every command's ``--help``; ``docs/spec.md`` between its markers is the schema of
+spec files; console blocks of the other pages are run, as those of the README are.
+
+    python scripts/refresh_docs.py            # rewrite
+    python scripts/refresh_docs.py --check    # exit 1 and show the difference
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from refresh_readme import refreshed
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+_BEGIN, _END = "<!-- made by scripts/refresh_docs.py -->", "<!-- end of what is made -->"
+_RUN = ("capacity.md", "ci.md", "emit.md")
+
+
+def pages() -> dict[Path, str]:
+    """Every page with the text that it should have."""
+    docs = ROOT / "docs"
+    found = {docs / "cli.md": cli_page(), docs / "spec.md": spec_page(docs / "spec.md")}
+    for name in _RUN:
+        path = docs / name
+        found[path] = refreshed(path.read_text(encoding="utf-8"))
+    return found
+
+
+def cli_page() -> str:
+    """The reference of the command line."""
+    from headway.cli.main import _COMMANDS
+
+    lines = [
+        "# Command line",
+        "",
+        "Made of `--help` by `scripts/refresh_docs.py`. Results go to stdout, progress and",
+        "messages to stderr. Exit codes: 0 ok; 1 failure; 2 bad usage or input;",
+        "3 target infeasible; 4 regression; 5 outside the calibrated range under `--strict`.",
+        "",
+        f"```text\n{_help()}\n```",
+    ]
+    for name in _COMMANDS:
+        lines += ["", f"## headway {name}", "", f"```text\n{_help(name)}\n```"]
+    return "\n".join([*lines, ""])
+
+
+def _help(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", *command, "--help"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )  # fmt: skip
+    return "\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines())
+
+
+def spec_page(path: Path) -> str:
+    """The reference of spec files: what people wrote, with what the declarations say in it."""
+    from headway.spec.json_schema import json_schema
+    from headway.spec.kinds import KINDS
+
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    schema = json_schema()
+    told: list[str] = []
+    lines = []
+    for kind, noun in KINDS.items():
+        lines += [f"## {kind}", "", *_table(noun, told)]
+    others = [noun for noun in _all_nouns() if noun.__name__ not in told]
+    assert {noun.__name__ for noun in _all_nouns()} <= set(schema["$defs"])
+    for noun in others:
+        lines += [f"### {noun.__name__}", "", *_table(noun, told)]
+    made = "\n".join(["", "", *lines])
+    return f"{before}{_BEGIN}{made}{_END}{after}"
+
+
+def _table(noun: Any, told: list[str]) -> list[str]:
+    from headway.spec.forms import entries_of
+
+    told.append(noun.__name__)
+    lines = [(noun.__doc__ or "").strip().splitlines()[0], "", "| key | value | |", "|---|---|---|"]
+    for each in entries_of(noun):
+        about = each.about.replace("|", "\\|").replace("\n", " ")
+        needed = "**required** " if each.required else ""
+        lines.append(f"| `{each.key}` | {_kind_text(each.kind)} | {needed}{about} |")
+    return [*lines, ""]
+
+
+def _kind_text(kind: Any) -> str:
+    from headway.spec.forms.files import FileOr
+    from headway.spec.forms.kinds import Choice, ListOf, MapOf, NameOr, Nested
+    from headway.spec.forms.quantities import Uncertain
+    from headway.spec.kinds.rates import RateForm
+
+    match kind:
+        case Nested(noun=noun):
+            return f"[{noun.__name__}](#{noun.__name__.lower()})"
+        case FileOr(words=words, noun=noun):
+            return f"{words}, or [{noun.__name__}](#{noun.__name__.lower()})"
+        case NameOr(noun=noun):
+            return f"a name, or [{noun.__name__}](#{noun.__name__.lower()})"
+        case ListOf(item=item, or_one=or_one):
+            return f"{'one or a list' if or_one else 'a list'} of: {_kind_text(item)}"
+        case MapOf(value=value):
+            return f"a mapping to {_kind_text(value)}"
+        case Uncertain(kind=inner):
+            return f"{_kind_text(inner)}; or `{{low, mid, high}}`"
+        case Choice(choices=choices):
+            return ", ".join(f"`{choice}`" for choice in choices)
+        case RateForm():
+            return (
+                "a rate, e.g. `50k/s`; `{low, mid, high}`; [DailyCurve](#dailycurve); "
+                "[RateTrace](#ratetrace)"
+            )
+    return str(kind.words).replace("|", "\\|").replace("<", "\\<")
+
+
+def _all_nouns() -> list[Any]:
+    from headway.spec.forms import entries_of
+    from headway.spec.json_schema import _nouns_in
+    from headway.spec.kinds import KINDS
+    from headway.spec.spec_file import Metadata
+
+    found: list[Any] = []
+    waiting: list[Any] = [Metadata, *KINDS.values()]
+    while waiting:
+        noun = waiting.pop(0)
+        if noun not in found:
+            found.append(noun)
+            waiting += [inner for each in entries_of(noun) for inner in _nouns_in(each.kind)]
+    return found
+
+
+def main() -> int:
+    """Rewrite or check; the exit code."""
+    stale = 0
+    for path, new in pages().items():
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if old == new:
+            continue
+        stale = 1
+        if "--check" not in sys.argv:
+            path.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"{path.relative_to(ROOT)}: written\n")
+            continue
+        name = str(path.relative_to(ROOT))
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True), new.splitlines(keepends=True), name, "as it is now"
+        )
+        sys.stdout.writelines(lines)
+    return stale if "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

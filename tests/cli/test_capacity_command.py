@@ -1,0 +1,134 @@
+"""`headway capacity`: a fleet's file to what to buy, in text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headway.cli.main import run
+
+ROOT = Path(__file__).parents[2]
+FLEET = """\
+apiVersion: headway/v1
+kind: CapacityPlan
+metadata: {name: f}
+spec:
+  catalog:
+    date: 2026-11-01
+    currency: EUR
+    nodes:
+    - {name: small, cores: 4, memory: 16Gi, price_per_hour: 0.2, committed_price_per_hour: 0.12}
+    - {name: large, cores: 16, memory: 64Gi, price_per_hour: 0.7, spot_price_per_hour: 0.3}
+  jobs:
+  - name: report
+    batch: {declared: {work: 20h, tasks: 400, executor_memory: 4g}, deadline: 2h, start_hour: 1}
+  - name: index
+    batch:
+      declared: {work: {low: 5h, mid: 10h, high: 20h}, tasks: 400, executor_memory: 4g}
+      deadline: 3h
+      start_hour: 22
+  pools: [{name: main, cores_per_executor: 4}]
+  schedule: hourly
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    return path
+
+
+def answer(path: Path, capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> dict:  # type: ignore[type-arg]
+    assert run(["capacity", str(path), "--json", *options]) == code
+    return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
+
+
+def test_each_job_runs_in_its_hours(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = answer(fleet, capsys)
+    assert data["schema"] == "headway.capacity/v1"
+    by_name = {job["job"]: job["executors"] for job in data["jobs"]}
+    assert [hour for hour, count in enumerate(by_name["report"]) if count] == [1, 2]
+    # It runs over midnight.
+    assert [hour for hour, count in enumerate(by_name["index"]) if count] == [0, 22, 23]
+    assert sum(job["cost_per_day"] for job in data["jobs"]) == pytest.approx(data["cost_per_day"])
+    assert data["gap"] <= 0.001
+
+
+def test_the_text_leads_with_the_answer(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["capacity", str(fleet)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("f: 2 jobs on ")
+    assert "EUR a day" in out.splitlines()[0]
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_growth_costs_more_month_by_month(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = answer(fleet, capsys, "--growth", "3x", "--by", "2027-05")
+    costs = [point["cost_per_day"] for point in data["growth"]]
+    assert [point["month"] for point in data["growth"]][::6] == ["2026-11", "2027-05"]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1] == data["cost_per_day"]
+
+
+@pytest.mark.parametrize("rule", ["mid", "least-regret", "chance"])
+def test_rules_for_ranges_are_seeded(
+    fleet: Path, capsys: pytest.CaptureFixture[str], rule: str
+) -> None:
+    high = answer(fleet, capsys)
+    fleet.write_text(f"{FLEET}  scenarios: {{rule: {rule}, count: 5, seed: 3}}\n")
+    first, second = answer(fleet, capsys), answer(fleet, capsys)
+    assert first == second
+    assert first["scenarios"] != high["scenarios"]
+    if rule == "mid":
+        assert first["cost_per_day"] < high["cost_per_day"]
+
+
+def test_a_budget_that_is_too_small_says_what_would_do(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = answer(fleet, capsys)["cost_per_day"]
+    fleet.write_text(f"{FLEET}  budget: {{per_day: {cost / 2:.2f}}}\n")
+    data = answer(fleet, capsys, code=3)
+    assert data["unserved"]
+    assert data["relaxations"][0].startswith("budget: ")
+    fleet.write_text(f"{FLEET}  budget: {{per_day: {cost / 2:.2f}}}\n  objective: served\n")
+    served = answer(fleet, capsys, code=3)
+    assert sum(job["served"] for job in served["jobs"]) == 1
+    assert served["cost_per_day"] <= cost / 2
+
+
+def test_a_job_that_fits_nowhere_says_why(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.write_text(FLEET.replace("work: 20h", "work: 2000h"))
+    assert run(["capacity", str(fleet)]) == 3
+    assert (
+        "report can run nowhere: no number of executors keeps deadline" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "expected"),
+    [
+        ("schedule: hourly", "node_types: [huge]", [], "no node 'huge' in the catalogue"),
+        ("", "", ["--by", "2027-01"], "give --growth"),
+        ("", "", ["--growth", "lots"], "expected a ratio"),
+        ("", "", ["--growth", "2x", "--by", "soon"], "expected a month"),
+        ("", "", ["--growth", "2x", "--by", "2020-01"], "expected a month after 2026-11"),
+        ("kind: CapacityPlan", "kind: Cluster", [], "unknown key"),
+    ],
+)
+def test_bad_input_is_told(
+    fleet: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    options: list[str],
+    expected: str,
+) -> None:
+    fleet.write_text(FLEET.replace(old, new))
+    assert run(["capacity", str(fleet), *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert expected in err

@@ -1,0 +1,227 @@
+"""The mixed-integer plan against trying everything, and the laws that it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headway.errors import SolverError
+from headway.fleet import plan_fleet as module
+from headway.fleet.billing import bill_of, limits_broken, nodes_needed
+from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Offer, Purchasing, Quota, Supply
+from headway.fleet.plan_fleet import plan_fleet, plan_of, serve_most
+from tests.fleet.fleets import a_random_fleet, cheapest_by_trying, most_served_by_trying
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_plan_is_the_cheapest_that_trying_everything_finds(seed: int) -> None:
+    fleet = a_random_fleet(seed)
+    best, plan = cheapest_by_trying(fleet), plan_fleet(fleet, gap_ratio=0.0)
+    if best is None:
+        assert isinstance(plan, Infeasible)
+        return
+    assert isinstance(plan, FleetPlan)
+    assert plan.bill.cost_per_day == pytest.approx(best, rel=1e-6)
+    assert plan.bound_per_day <= best * (1 + 1e-6)
+    assert plan.gap_ratio < 1e-5
+    assert plan.cost_by_job.sum() == pytest.approx(plan.bill.cost_per_day)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_as_much_is_served_as_trying_everything_finds(seed: int) -> None:
+    fleet = replace(a_random_fleet(seed, num_jobs=3), budget_per_day=250.0)
+    weight, cost = most_served_by_trying(fleet)
+    plan = serve_most(fleet, gap_ratio=0.0)
+    assert fleet.weights[plan.supply_of >= 0].sum() == pytest.approx(weight)
+    assert plan.bill.cost_per_day == pytest.approx(cost, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_relaxations_named_are_enough_and_the_smallest(seed: int) -> None:
+    fleet = a_random_fleet(seed)
+    plan = plan_fleet(fleet)
+    if not isinstance(plan, Infeasible):
+        return
+    assert plan.unserved
+    left = [at for at, name in enumerate(fleet.jobs) if name not in plan.unserved]
+    if left:
+        assert isinstance(plan_fleet(_only(fleet, left)), FleetPlan)
+    for each in plan.relaxations:
+        if each.name == "q":
+            limit = float(each.text.split(": ")[1].split()[0])
+            assert cheapest_by_trying(_with_limit(fleet, limit)) is not None
+            assert cheapest_by_trying(_with_limit(fleet, limit - 1)) is None
+        elif each.name == "budget":
+            budget = float(each.text.split(": ")[1].split()[0])
+            assert cheapest_by_trying(replace(fleet, budget_per_day=budget)) is not None
+            assert cheapest_by_trying(replace(fleet, budget_per_day=budget - 0.02)) is None
+
+
+def _only(fleet: Fleet, jobs: list[int]) -> Fleet:
+    return replace(
+        fleet,
+        jobs=tuple(fleet.jobs[at] for at in jobs),
+        weights=fleet.weights[jobs],
+        units=fleet.units[jobs],
+        allowed=fleet.allowed[jobs],
+    )
+
+
+def _with_limit(fleet: Fleet, limit: float) -> Fleet:
+    return replace(fleet, quotas=tuple(replace(quota, limit=limit) for quota in fleet.quotas))
+
+
+def a_fleet(num_jobs: int = 3, **changes: object) -> Fleet:
+    """Shared nodes of four executors at 1 an hour, for jobs of three executors each."""
+    fleet = Fleet(
+        jobs=tuple(f"j{at}" for at in range(num_jobs)),
+        weights=np.ones(num_jobs),
+        offers=(Offer(name="n", cores=16, price=1.0, spot_price=0.4, committed_price=0.6),),
+        supplies=(Supply(pool="p", zone="-", offer=0, shared=True, units_per_node=4),),
+        units=np.full((num_jobs, 1, 24), 3),
+        allowed=np.ones((num_jobs, 1), dtype=bool),
+        period_of=np.arange(24),
+        hours=np.ones(24),
+    )
+    return replace(fleet, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def planned(fleet: Fleet) -> FleetPlan:
+    plan = plan_fleet(fleet, gap_ratio=0.0)
+    assert isinstance(plan, FleetPlan)
+    return plan
+
+
+def test_jobs_share_nodes() -> None:
+    assert planned(a_fleet()).nodes.tolist() == [[3] * 24]
+    assert planned(a_fleet()).bill.cost_per_day == 72.0
+
+
+def test_a_node_may_fail() -> None:
+    supplies = tuple(replace(supply, failures=1) for supply in a_fleet().supplies)
+    assert planned(a_fleet(supplies=supplies)).nodes.tolist() == [[4] * 24]
+
+
+def test_nodes_come_and_go_by_the_hour_or_stay() -> None:
+    units = a_fleet().units.copy()
+    units[:, :, 12:] = 0
+    by_hour = planned(a_fleet(units=units))
+    assert by_hour.bill.cost_per_day == 36.0
+    fixed = planned(
+        a_fleet(units=units, period_of=np.zeros(24, dtype=np.int64), hours=np.array([24.0]))
+    )
+    assert fixed.bill.cost_per_day == 72.0
+
+
+def test_spot_and_commitments_are_used_where_they_save() -> None:
+    spot = planned(a_fleet(purchasing=Purchasing(spot_ratio=0.5)))
+    # Half of three nodes is one whole node.
+    assert spot.bill.cost_per_day == pytest.approx(24 * (2 * 1.0 + 0.4))
+    both = planned(a_fleet(purchasing=Purchasing(spot_ratio=0.5, commitments=True)))
+    assert both.bill.cost_per_day == pytest.approx(24 * (2 * 0.6 + 0.4))
+    units = a_fleet().units.copy()
+    units[:, :, 4:] = 0
+    seldom = planned(a_fleet(units=units, purchasing=Purchasing(commitments=True)))
+    assert seldom.bill.committed.tolist() == [0]
+
+
+def test_more_of_anything_never_costs_less() -> None:
+    costs = [planned(a_fleet(num_jobs)).bill.cost_per_day for num_jobs in range(1, 7)]
+    assert costs == sorted(costs)
+
+
+def test_a_job_that_nothing_can_take_is_named() -> None:
+    allowed = a_fleet().allowed.copy()
+    allowed[1] = False
+    plan = plan_fleet(a_fleet(allowed=allowed))
+    assert isinstance(plan, Infeasible)
+    assert plan.impossible == ("j1",)
+
+
+def test_a_budget_that_is_too_small_names_the_least() -> None:
+    plan = plan_fleet(a_fleet(budget_per_day=50.0))
+    assert isinstance(plan, Infeasible)
+    assert len(plan.unserved) == 1
+    assert [each.text for each in plan.relaxations] == ["budget: 72.00 a day instead of 50.00"]
+
+
+def test_two_limits_that_bind_are_named_together() -> None:
+    quota = Quota(name="q", unit="nodes", weights=np.ones(1), limit=2.0)
+    plan = plan_fleet(a_fleet(budget_per_day=50.0, quotas=(quota,)))
+    assert isinstance(plan, Infeasible)
+    assert [each.name for each in plan.relaxations] == ["together"]
+    assert (
+        "q: 3 nodes instead of 2; budget: 72.00 a day instead of 50.00" in plan.relaxations[0].text
+    )
+
+
+def test_a_quota_that_binds_has_a_price() -> None:
+    dear = Offer(name="dear", cores=16, price=3.0)
+    fleet = a_fleet(
+        offers=(*a_fleet().offers, dear),
+        supplies=(
+            *a_fleet().supplies,
+            Supply(pool="p", zone="-", offer=1, shared=True, units_per_node=4),
+        ),
+        units=np.full((3, 2, 24), 4),
+        allowed=np.ones((3, 2), dtype=bool),
+        quotas=(Quota(name="q", unit="nodes", weights=np.array([1.0, 0.0]), limit=2.0),),
+    )
+    (price,) = planned(fleet).shadow_prices
+    assert price.saves_per_day == pytest.approx(24 * 2.0)
+    assert price.text == "one node more in quota q would save 48.00 a day"
+
+
+def test_columns_are_left_out_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a large fleet is solved: few columns at first, others as prices ask for them."""
+    monkeypatch.setattr(module, "_SMALL_FLEET", 0)
+    monkeypatch.setattr(module, "_FIRST_COLUMNS", 1)
+    monkeypatch.setattr(module, "_NEW_COLUMNS", 1)
+    for seed in range(40):
+        fleet = a_random_fleet(seed)
+        best, plan = cheapest_by_trying(fleet), plan_fleet(fleet, gap_ratio=0.0)
+        assert isinstance(plan, FleetPlan) == (best is not None)
+        if isinstance(plan, FleetPlan):
+            assert plan.bill.cost_per_day == pytest.approx(best, rel=1e-6)
+
+
+def test_a_plan_that_breaks_a_limit_is_an_error_never_a_plan() -> None:
+    with pytest.raises(SolverError, match=r"budget: 72\.00 of 50\.00"):
+        plan_of(a_fleet(budget_per_day=50.0), np.zeros(3, dtype=np.int64), 0.0)
+
+
+def test_a_solver_that_gives_up_is_an_error_with_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cvxpy as cp
+
+    def fail(*_: object, **__: object) -> None:
+        raise cp.error.SolverError("out of luck")
+
+    monkeypatch.setattr(cp.Problem, "solve", fail)
+    with pytest.raises(SolverError, match="HiGHS gave up: out of luck"):
+        plan_fleet(a_fleet())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bill_is_the_cheapest_way_to_pay(seed: int) -> None:
+    """Against every number of committed nodes."""
+    fleet = a_random_fleet(seed)
+    rng = np.random.default_rng(seed)
+    nodes = rng.integers(0, 5, size=(len(fleet.supplies), fleet.num_periods))
+    bill = bill_of(fleet, nodes)
+    for at, offer in enumerate(fleet.offers):
+        costs = []
+        for committed in range(int(bill.nodes[at].max()) + 1):
+            if committed and (not fleet.purchasing.commitments or offer.committed_price is None):
+                break
+            left = np.maximum(bill.nodes[at] - committed, 0)
+            spot = np.minimum(np.floor(fleet.purchasing.spot_ratio * bill.nodes[at] + 1e-9), left)
+            if offer.spot_price is None or offer.spot_price >= offer.price:
+                spot = np.zeros_like(spot)
+            hourly = (left - spot) * offer.price + spot * (offer.spot_price or 0.0)
+            paid = committed * (offer.committed_price or 0.0) * fleet.hours.sum()
+            costs.append(float(hourly @ fleet.hours) + paid)
+        assert bill.cost_by_offer[at] == pytest.approx(min(costs))
+    assert nodes_needed(fleet, np.full(len(fleet.jobs), -1)).sum() == 0
+    assert limits_broken(replace(fleet, quotas=(), budget_per_day=None), nodes, 1e9) == []

@@ -1,0 +1,145 @@
+"""The gate: what was planned once, held against what would be planned now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.cli.check import _FORMATS
+from headway.cli.main import run
+from headway.errors import InputError
+from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
+from headway.gate.formats import FORMATS
+from headway.spec.profile_file import save_profile
+from tests.factories import a_profile
+from tests.gate.conftest import SPEC, slower
+
+
+def rules(folder: Path, **limits: float) -> dict[Rule, Level]:
+    report = check(["orders.yaml"], baseline="headway.lock", limits=Limits(**limits))  # type: ignore[arg-type]  # by name
+    return {finding.rule: finding.level for finding in report.findings}
+
+
+def locked(folder: Path) -> None:
+    save_lock(lock(["orders.yaml"]), "headway.lock")
+
+
+def test_the_same_job_passes_its_own_lock(folder: Path) -> None:
+    locked(folder)
+    report = check(["orders.yaml"], baseline="headway.lock")
+    assert report.exit_code == 0
+    assert report.errors == ()
+    assert "every target is met" in report.headline
+
+
+def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
+    first = lock(["orders.yaml"])
+    save_lock(first, "headway.lock")
+    again = load_lock("headway.lock")
+    save_lock(again, "again.lock")
+    assert Path("again.lock").read_text() == Path("headway.lock").read_text()
+    assert again.jobs[0].spark_conf == first.jobs[0].spark_conf
+    assert again.jobs[0].planned_latency_s == pytest.approx(first.jobs[0].planned_latency_s)
+
+
+def test_a_target_that_cannot_be_met_is_told_at_its_place(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
+    report = check(["orders.yaml"], baseline="headway.lock")
+    (error,) = report.errors
+    assert (error.rule, error.file, error.line) == (Rule.TARGET, "orders.yaml", 7)
+    assert report.exit_code == 3
+
+
+def test_a_job_that_needs_more_is_a_regression(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "300k/s"))
+    found = rules(folder)
+    assert found[Rule.COST] is Level.ERROR
+    assert check(["orders.yaml"], baseline="headway.lock").exit_code == 4
+    assert rules(folder, cost_ratio=100.0)[Rule.COST] is Level.NOTE
+
+
+def test_a_slower_plan_is_a_regression_although_the_target_holds(folder: Path) -> None:
+    locked(folder)
+    then = load_lock("headway.lock")
+    job = replace(then.jobs[0], planned_latency_s=(then.jobs[0].planned_latency_s or 0) / 2)
+    save_lock(replace(then, jobs=(job,)), "headway.lock")
+    assert rules(folder)[Rule.LATENCY] is Level.ERROR
+    assert rules(folder, latency_ratio=2.0)[Rule.LATENCY] is Level.NOTE
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.6])
+def test_a_profile_that_drifted_is_told_at_the_profile(folder: Path, ratio: float) -> None:
+    locked(folder)
+    save_profile(slower(a_profile(), ratio), folder / "orders.profile.yaml")
+    report = check(["orders.yaml"], baseline="headway.lock")
+    (drift,) = [each for each in report.errors if each.rule is Rule.DRIFT]
+    assert drift.line == 5
+    assert report.exit_code == 4
+    assert Rule.DRIFT not in rules(folder, drift_ratio=9.0)
+
+
+def test_changed_settings_say_what_the_change_takes(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(
+        SPEC + "  pinned: {trigger: 200ms, shuffle_partitions: 16}\n"
+    )
+    report = check(["orders.yaml"], baseline="headway.lock", limits=Limits(latency_ratio=9.0))
+    told = [each.message for each in report.findings if each.rule is Rule.SETTINGS]
+    assert any("-> 16: new checkpoint" in text for text in told)
+    assert any("-> 200 milliseconds: restart" in text for text in told)
+    assert report.exit_code == 0
+
+
+def test_jobs_on_one_side_only_are_told(folder: Path) -> None:
+    locked(folder)
+    (folder / "more.yaml").write_text(SPEC.replace("name: orders", "name: more"))
+    report = check(["more.yaml"], baseline="headway.lock")
+    found = {finding.rule: finding.level for finding in report.findings}
+    assert found == found | {Rule.UNLOCKED: Level.WARNING, Rule.GONE: Level.NOTE}
+    assert report.exit_code == 0
+
+
+def test_outside_the_profile_fails_under_strict_only(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "300k/s"))
+    assert check(["orders.yaml"]).exit_code == 0
+    assert check(["orders.yaml"], limits=Limits(strict=True)).exit_code == 5
+
+
+def test_what_is_infeasible_is_no_baseline(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
+    with pytest.raises(InputError, match=r"orders\.yaml:7:11: orders: not feasible"):
+        lock(["orders.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "the file is empty"),
+        ("schema: headway.lock/v9", "expected headway.lock/v1"),
+        ("schema: headway.lock/v1\nheadway_version: 1\njobs: []", ":2:18: headway_version"),
+        ("[]", "schema: got nothing"),
+    ],
+)
+def test_a_damaged_lock_says_where(folder: Path, text: str, expected: str) -> None:
+    (folder / "headway.lock").write_text(text)
+    with pytest.raises(InputError) as caught:
+        check(["orders.yaml"], baseline="headway.lock")
+    assert expected in str(caught.value)
+
+
+def test_the_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(FORMATS) == _FORMATS
+    assert run(["lock", "orders.yaml"]) == 0
+    assert capsys.readouterr().out.startswith("orders: ")
+    assert run(["check", "orders.yaml", "--baseline", "headway.lock"]) == 0
+    assert capsys.readouterr().out.startswith("1 job: every target is met")
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
+    assert run(["check", "orders.yaml", "--baseline", "headway.lock"]) == 3
+    assert "FAILED" in capsys.readouterr().out
+    assert run(["lock", "orders.yaml"]) == 2
+    assert run(["check", "none.yaml"]) == 2
+    assert run(["check", "orders.yaml", "--baseline", "none.lock"]) == 2
