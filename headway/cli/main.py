@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, SpecError
 from headway.version import __version__
 
 # Name -> module that holds the command of the same name, and the line shown in the overview.
@@ -22,6 +22,9 @@ _COMMANDS = {
     "explain": ("headway.cli.explain", "A plan in words: every number with where it comes from."),
     "simulate": ("headway.cli.simulate", "A plan played against a rate that changes, outages too."),
     "emit": ("headway.cli.emit", "A plan in the form that runs the job, on every platform."),
+    "capacity": ("headway.cli.capacity", "Many jobs, node types, prices: what to buy."),
+    "lock": ("headway.cli.lock", "Write down what is planned, as a baseline."),
+    "check": ("headway.cli.check", "The gate of a build: targets met, nothing dearer or slower?"),
     "init": ("headway.cli.init", "Write a spec file to begin with."),
     "validate": ("headway.cli.validate", "Check spec files, every fault with its place."),
     "schema": ("headway.cli.schema", "The JSON Schema of spec files, for editors."),
@@ -84,6 +87,10 @@ def run(arguments: Sequence[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
         hint = f" (try '{where} --help')" if where else ""
         return _fail(error.format_message() + hint, error.exit_code)
+    except SpecError as error:
+        for fault in str(error).splitlines():
+            _fail(fault, error.exit_code)
+        return error.exit_code
     except HeadwayError as error:
         return _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
