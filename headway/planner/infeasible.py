@@ -20,6 +20,7 @@ from headway.units import counted, format_duration, format_rate
 
 _CLOSE_RATIO = 0.98
 _MOST_COUNTS_LOOKED_AT = 24
+_LONGEST_LIMIT_S = 3600.0
 _TIMES_THE_NODES = 8
 _MOST_NODES_BEYOND = 1024
 _CONFIDENCES = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
@@ -32,8 +33,14 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     Of those that come close to it, one with the fewest nodes. Of many node counts only some are
     looked at, the largest among them.
     """
-    candidates = all_candidates(question, _counts_to_look_at(question))
+    counts = _counts_to_look_at(question)
+    candidates = all_candidates(question, counts)
     place, lowest_s = candidates.lowest_latency(question.rate_per_s)
+    if lowest_s > question.target.limit_s:
+        # A longer trigger than the limit allows may still come closest to it.
+        nearer = replace(question, target=replace(question.target, limit_s=_finite(lowest_s)))
+        candidates = replace(all_candidates(nearer, counts), question=question)
+        place, lowest_s = candidates.lowest_latency(question.rate_per_s)
     if math.isinf(lowest_s):
         return lowest_s, candidates.take(np.array([place]))
     close_s = lowest_s / _CLOSE_RATIO if lowest_s > 0 else lowest_s
@@ -165,6 +172,10 @@ def _by_statistic(question: Question, fastest: Candidates) -> Iterator[NearestTa
             text = f"{laxer.target} with {counted(int(fastest.nodes[0]), 'node')}"
             yield NearestTarget(gives_way="statistic", text=text)
             return
+
+
+def _finite(latency_s: float) -> float:
+    return latency_s if math.isfinite(latency_s) else _LONGEST_LIMIT_S
 
 
 def _counts_to_look_at(question: Question) -> tuple[int, ...]:
