@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from headway.domain import StageProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.stages.makespan import makespan_moments
-from headway.models.stages.skew import hot_start_makespan
 
 
 class LevelSpan(NamedTuple):
@@ -203,6 +202,9 @@ def _hot_makespan(num_tasks: int, num_slots: int, hot_share_ratio: float) -> flo
     """Until the last task ends, over the time all rows would take one after the other."""
     if hot_share_ratio == 0.0:
         return 0.0
+    # Loads scipy, which plans of jobs without hot keys start faster without.
+    from headway.models.stages.skew import hot_start_makespan
+
     shares = np.full(num_tasks, (1.0 - hot_share_ratio) / num_tasks)
     shares[0] += hot_share_ratio
     return float(hot_start_makespan(shares, num_slots))
