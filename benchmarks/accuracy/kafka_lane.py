@@ -17,9 +17,10 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kafka.broker import Lane, running_lane
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case
@@ -32,6 +33,9 @@ from kafka.runs import Record, play, warm_up
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CORES = 2
 # Real-Time Mode refuses a query whose tasks do not all find a slot; the cores are the same two.
@@ -65,15 +69,14 @@ def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Recor
             "spark.sql.streaming.numRecentProgressUpdates": "100000",
         },
     ) as spark:
-        jobs = {case.job for case in cases}
-        first = [
-            Case(job=job, partitions=4, rate_per_s=12000, trigger_s=0.0, repeat=99)
-            for job in sorted(jobs)
-        ]
-        warm_up(spark, lane, first, folder, JIT_WARM_S, tell)
+        for job in sorted({case.job for case in cases}):
+            first = Case(job=job, partitions=4, rate_per_s=12000, trigger_s=0.0, repeat=99)
+            tell(f"warm-up: {first.name}")
+            warm_up(spark, lane, first, folder, JIT_WARM_S)
         for number, case in enumerate(order, start=1):
             tell(f"{number}/{len(order)}: {case.name}")
-            records.append(play(spark, lane, case, folder, warm_s=WARM_S, run_s=RUN_S))
+            records.append(_played(spark, lane, case, folder, RUN_S))
+    _write(records, folder / "measured.jsonl")
     tell("profiling and predicting")
     with embedded_session(app_name="kafka lane, profiled") as spark:
         return judge(records, read_log(spark, folder / "log"), CORES)
@@ -89,17 +92,30 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
         extra_conf={**local_checkpoint_conf(), **_REAL_TIME_CONF},
     ) as spark:
         first = replace(REAL_TIME_CASES[1], repeat=99)
-        warm_up(spark, lane, [first], folder, REAL_TIME_RUN_S, tell)
+        tell(f"warm-up: {first.name}")
+        warm_up(spark, lane, first, folder, REAL_TIME_RUN_S)
         for number, case in enumerate(cases, start=1):
             tell(f"real time {number}/{len(cases)}: {case.name}")
-            try:
-                records.append(
-                    play(spark, lane, case, folder, warm_s=WARM_S, run_s=REAL_TIME_RUN_S)
-                )
-            except Exception as error:  # a refusal of Spark is a result
-                tell(f"refused: {str(error).splitlines()[0]}")
-                records.append({"name": case.name, "refused": str(error).splitlines()[0]})
+            records.append(_played(spark, lane, case, folder, REAL_TIME_RUN_S))
+    _write(records, folder / "measured.jsonl")
     return judge_real_time(records, num_slots=REAL_TIME_SLOTS)
+
+
+def _played(spark: SparkSession, lane: Lane, case: Case, folder: Path, run_s: float) -> Record:
+    """A run, or why there is none: Spark refuses the query, or it gets through no batch."""
+    try:
+        return play(spark, lane, case, folder, warm_s=WARM_S, run_s=run_s)
+    except KafkaUnavailableError:
+        raise
+    except Exception as error:
+        why = str(error).strip().splitlines()[0]
+        tell(f"failed: {why}")
+        return {"name": case.name, "case": asdict(case), "failed": why}
+
+
+def _write(records: Sequence[Record], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
 
 
 def tell(text: str) -> None:
@@ -151,8 +167,7 @@ def main() -> None:
     if not arguments.render:
         with tempfile.TemporaryDirectory(prefix="headway-kafka-") as scratch:
             records = measure(arguments.only, arguments.keep or Path(scratch))
-        arguments.results.parent.mkdir(parents=True, exist_ok=True)
-        arguments.results.write_text("".join(json.dumps(one) + "\n" for one in records))
+        _write(records, arguments.results)
     records = [json.loads(line) for line in arguments.results.read_text().splitlines()]
     text = page(records)
     if arguments.output is None:

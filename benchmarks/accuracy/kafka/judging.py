@@ -69,7 +69,9 @@ def judge(records: Sequence[Record], log: Log, cores: int) -> list[Record]:
         for job in (Job.TRANSFORM, Job.COUNT)
     }
     return [
-        {
+        run
+        if "failed" in run
+        else {
             **run,
             "profiled": _profiled(log, run["name"]),
             "predicted": _predicted(profiles[Job(run["case"]["job"])], run, log, cores),
@@ -79,7 +81,7 @@ def judge(records: Sequence[Record], log: Log, cores: int) -> list[Record]:
 
 
 def _is_fitted(run: Record, job: Job) -> bool:
-    return bool(run["case"]["is_fitted"]) and run["case"]["job"] == job
+    return bool(run["case"]["is_fitted"]) and run["case"]["job"] == job and "failed" not in run
 
 
 def _profiled(log: Log, name: str) -> Record:

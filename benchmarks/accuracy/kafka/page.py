@@ -30,7 +30,8 @@ def page(records: Sequence[Record]) -> str:
     """The whole page."""
     about, runs = records[0]["about"], list(records[1:])
     micro = [run for run in runs if "tuple_latency_s" in run]
-    instant = [run for run in runs if "tuple_latency_s" not in run]
+    instant = [run for run in runs if run["case"]["mode"] == Mode.REAL_TIME]
+    failed = [run for run in runs if "failed" in run and run not in instant]
     made = (
         f"Made {about['made']} by `{about['command']}`, headway {about['headway']}, PySpark "
         f"{about['pyspark']}, Python {about['python']}, {about['machine']}; runs of "
@@ -41,6 +42,9 @@ def page(records: Sequence[Record]) -> str:
     if micro:
         lines += [*_latency_section(micro), *_recovery_section(micro)]
         lines += [*_asynchronous_section(micro), *_append_section(micro), *_profiler_section(micro)]
+    if failed:
+        lines += ["Runs without figures:", ""]
+        lines += [*(f"* {run['name']}: {run['failed']}" for run in failed), ""]
     if instant:
         lines += real_time_section(instant)
     return "\n".join(lines).rstrip() + "\n"

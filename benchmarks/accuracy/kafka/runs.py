@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ OUTAGE_S = 10.0
 _QUANTILES = (0.5, 0.95, 0.99)
 _PERCENTILES = np.arange(5, 100, 5)
 _LOOK_EVERY_S = 0.2
+_FIRST_BATCH_WITHIN_S = 90.0
 # From here on a batch has waited for more than its trigger: it works off what piled up.
 _CATCHING_UP_RATIO = 1.5
 
@@ -102,18 +103,24 @@ def play(
     return record
 
 
-def warm_up(
-    spark: SparkSession,
-    lane: Lane,
-    cases: Sequence[Case],
-    folder: Path,
-    seconds: float,
-    tell: Callable[[str], None],
-) -> None:
-    """Run each case for a while so that its code is compiled; nothing is kept."""
-    for case in cases:
-        tell(f"warm-up: {case.name}")
-        play(spark, lane, case, folder, warm_s=0.0, run_s=seconds)
+def warm_up(spark: SparkSession, lane: Lane, case: Case, folder: Path, seconds: float) -> None:
+    """Run a case so that its code is compiled: for a while after its first batch; nothing is kept.
+
+    The first batch of a session takes as long as it takes: classes are loaded, code is generated.
+    """
+    source, sink = topics(case)
+    lane.make_topic(source, case.partitions)
+    lane.make_topic(sink, case.partitions)
+    lane.start_flow(source, case.partitions, case.rate_per_s)
+    query = start_query(spark, lane.servers, case, folder / case.name)
+    try:
+        deadline_s = time.monotonic() + _FIRST_BATCH_WITHIN_S
+        while query.lastProgress is None and time.monotonic() < deadline_s:
+            _watch(query, _LOOK_EVERY_S)
+        _watch(query, seconds)
+    finally:
+        query.stop()
+        lane.stop_flow(source)
 
 
 def _watch(query: StreamingQuery, seconds: float) -> None:
