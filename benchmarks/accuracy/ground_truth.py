@@ -8,7 +8,7 @@ fitted and runs that are judged is a rule on the settings, fixed before looking:
   by other processes; judge on all others;
 * fit on one run, judge on all others; for each run in turn.
 
-    python benchmarks/accuracy/ground_truth.py ../shared/data/groundtruth --output docs/recorded-accuracy.md
+    python benchmarks/accuracy/ground_truth.py FOLDER --output docs/recorded-accuracy.md
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from campaign.reading import Played, read_group
 from campaign.schedule import ACROSS, FIT, GROUPS, VARIED
+from campaign.workloads import WORKLOADS
 from pyspark import __version__ as pyspark_version
 
 from headway.domain import Arrivals, Configuration, Interval, JobProfile, LatencyDistribution
@@ -67,13 +68,15 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
     if setting["backlog"]:
         full_s = factor * float(model.mean_s(float(row["max_rows"])))
         return {"rows_per_s": row["max_rows"] / full_s, "duration_mean": full_s}
-    arrivals = Arrivals(
-        rate_per_s=row["rate_per_s"], dispersion_ratio=profile.arrivals.dispersion_ratio
-    )
+    # What arrives in the run asked about is known: an even stream, unless bursts belong to the job.
+    bursts = WORKLOADS[row["workload"]].burst_share_ratio < 1
+    dispersion_ratio = profile.arrivals.dispersion_ratio if bursts else 0.0
+    arrivals = Arrivals(rate_per_s=row["rate_per_s"], dispersion_ratio=dispersion_ratio)
     said = predict(profile, configuration, arrivals, jvm_age_s=age_s)
     return {
         "stable": said.stable,
         "calibrated": said.calibrated,
+        "near_saturation": any(_is_about_load(warning) for warning in said.warnings),
         "sustainable_rate_per_s": said.sustainable_rate_per_s,
         "latency": _as_row(said.tuple_latency),
         "duration": _as_row(said.batch_duration),
@@ -81,6 +84,11 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
         "run_to_run_ratio": profile.noise.run_to_run_ratio,
         "jvm_age_s": age_s,
     }
+
+
+def _is_about_load(warning: str) -> bool:
+    """Whether a prediction warns that it is not to be relied on, as it does close to saturation."""
+    return warning.startswith("close to saturation") or "outlast the trigger interval" in warning
 
 
 def _as_row(told: LatencyDistribution | None) -> Row | None:

@@ -88,6 +88,7 @@ def planned(profile: JobProfile, asked: Asked) -> Plan:
         node_cores=GROUP.num_slots,
         cores=GROUP.num_slots,
         partitions=asked.pinned_partitions,
+        checkpoint="new",
     )
 
 

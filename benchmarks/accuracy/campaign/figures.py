@@ -4,7 +4,9 @@
   of its batches were done before their trigger interval was over: those of a state that grows last
   longer and longer without falling behind.
 * A run counts as *steady* if it did not fall behind, and others used less than 0.3 cores.
-* Errors are predicted over measured, less one, of steady runs that were called stable.
+* Errors are predicted over measured, less one, of steady runs that were called stable and whose
+  prediction does not warn of saturation (more than 0.9 s of work per second of input, or batches
+  that mostly outlast their trigger): there a prediction says itself not to be relied on.
 """
 
 from __future__ import annotations
@@ -44,7 +46,13 @@ def is_steady(row: Row) -> bool:
 
 def is_judged(row: Row) -> bool:
     """Whether there is a latency to predict, and one that was predicted."""
-    return is_steady(row) and row["predicted"]["latency"] is not None
+    predicted = row["predicted"]
+    return is_steady(row) and predicted["latency"] is not None and not is_warned(row)
+
+
+def is_warned(row: Row) -> bool:
+    """Whether the prediction says itself that it is too close to saturation."""
+    return bool(row["predicted"].get("near_saturation"))
 
 
 def error_ratio(row: Row, what: str, figure: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -107,8 +108,22 @@ def batch_sample(
         state_commit_s=sum(max(operator["commit_s"] or 0.0, 0.0) for operator in operators),
         state=_state(operators),
         event_time_lag_s=_event_time_lag_s(report),
+        stages_s=_busy_s(stages),
         stages=tuple(_stage_sample(stage, levels[stage["stage_id"]]) for stage in stages),
     )
+
+
+def _busy_s(stages: Sequence[Record]) -> float:
+    """Time in which any of the stages ran: those of one level may follow each other or overlap."""
+    spans = sorted(
+        (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
+        for stage in stages
+    )
+    busy_s, until_s = 0.0, -math.inf
+    for launched_s, finished_s in spans:
+        busy_s += max(finished_s - max(launched_s, until_s), 0.0)
+        until_s = max(until_s, finished_s)
+    return busy_s
 
 
 def _event_time_lag_s(report: Record) -> float | None:
@@ -148,6 +163,7 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
         "num_finished": num_slots,
         "rows_read": known_rows(report),
         "task_mean_s": add_batch_s,
+        "first_launch_s": report["started_s"],
         "launch_to_finish_s": add_batch_s,
         "outside_run_s": 0.0,
         "scheduler_delay_s": 0.0,

@@ -115,6 +115,7 @@ def _rescaled(batch: BatchSample, factor: float) -> BatchSample:
         duration_s=batch.duration_s / factor,
         phases_s={name: seconds / factor for name, seconds in batch.phases_s.items()},
         state_commit_s=batch.state_commit_s / factor,
+        stages_s=batch.stages_s / factor,
         stages=tuple(
             replace(
                 stage,

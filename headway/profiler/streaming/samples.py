@@ -70,7 +70,7 @@ class BatchSample:
 
     ``interval_s`` is the time in which its rows arrived: since the start of the batch before,
     ``event_time_lag_s`` how far the newest event time of its rows lies before its start; None
-    where that is not on record.
+    where that is not on record. ``stages_s`` is the time in which tasks of any stage ran.
     """
 
     batch_id: int
@@ -83,20 +83,13 @@ class BatchSample:
     state_commit_s: float
     state: StateSample
     event_time_lag_s: float | None
+    stages_s: float
     stages: tuple[StageSample, ...]
 
     @property
     def signature(self) -> tuple[tuple[int, bool], ...]:
         """What tells batches with the same stages from others."""
         return tuple((stage.level, stage.has_parents) for stage in self.stages)
-
-    @property
-    def stages_s(self) -> float:
-        """Time in stages: the levels follow each other."""
-        spans: dict[int, float] = {}
-        for stage in self.stages:
-            spans[stage.level] = max(spans.get(stage.level, 0.0), stage.span_s)
-        return sum(spans.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

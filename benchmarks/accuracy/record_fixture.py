@@ -1,0 +1,82 @@
+"""Records the small event log of real runs that a test holds the whole path against.
+
+Three short runs of the aggregation in one JVM; the log and what was measured go to the folder.
+
+    python benchmarks/accuracy/record_fixture.py tests/data/recorded
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from campaign.play import campaign_session, run_query
+from campaign.schedule import GROUPS
+from campaign.truth import truth_of
+from campaign.workloads import WORKLOADS, Stream
+
+from headway.errors import HeadwayError
+
+WORKLOAD = WORKLOADS["aggregation"]
+RATE_PER_S = 20_000.0
+WARM_S = 6.0
+RUNS = ((1.0, 2, 8.0), (2.0, 4, 12.0), (1.0, 4, 8.0))
+"""Trigger, partitions, and how long it is measured [s]."""
+
+
+def record(folder: Path) -> None:
+    """Run, and keep the log of the runs and their truth."""
+    with tempfile.TemporaryDirectory(prefix="headway-fixture-") as scratch:
+        work = Path(scratch)
+        truths = []
+        with campaign_session(GROUPS["two-cores"], work) as spark:
+            for trigger_s, partitions, measured_s in RUNS:
+                name = f"aggregation {trigger_s:g}s {partitions} partitions"
+                print(name, file=sys.stderr)
+                started_s, events = run_query(
+                    spark,
+                    WORKLOAD,
+                    Stream(rate_per_s=RATE_PER_S),
+                    name=name,
+                    trigger_s=trigger_s,
+                    partitions=partitions,
+                    run_s=WARM_S + measured_s,
+                    folder=work,
+                )
+                truth = truth_of(events, started_s + WARM_S, None)
+                if truth is None:
+                    raise HeadwayError(f"{name}: too few batches")
+                truths.append(
+                    {
+                        "name": name,
+                        "trigger_s": trigger_s,
+                        "partitions": partitions,
+                        "rate_per_s": RATE_PER_S,
+                        "truth": truth.as_json(),
+                    }
+                )
+        (log,) = (work / "log").glob("eventlog_v2_*")
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("eventlog_v2_*"):
+            shutil.rmtree(old)
+        shutil.copytree(log, folder / log.name)
+        (folder / "truth.json").write_text(json.dumps(truths, indent=1) + "\n")
+        print(folder)
+
+
+def main() -> None:
+    """Record into the folder given."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path)
+    record(parser.parse_args().folder)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HeadwayError as error:
+        sys.exit(f"record_fixture: {error}")

@@ -1,0 +1,38 @@
+"""``headway profile --advise``: what to run next, in words and as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headway import api
+from headway.cli.main import run
+from tests.factories import a_profile
+from tests.profiler.event_log import AppLog, Query, write_plain
+
+
+@pytest.mark.usefixtures("shared_session")
+def test_a_log_of_one_setting_asks_for_others(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = write_plain(AppLog().add(Query()).lines, tmp_path / "log")
+    assert run(["profile", str(log), "--advise"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("1. trigger ")
+    assert "teaches what a shuffle partition costs" in text
+
+
+def test_the_text_says_what_the_json_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(api, "profile", lambda *_, **__: a_profile())
+    assert run(["profile", "log", "--advise", "--json"]) == 0
+    advised = json.loads(capsys.readouterr().out)["advised_runs"]
+    assert run(["profile", "log", "--advise"]) == 0
+    text = capsys.readouterr().out
+    assert [one["shuffle_partitions"] for one in advised] == [8, 32, 8, 8]
+    for number, one in enumerate(advised, 1):
+        assert f"{number}. trigger {one['trigger_s']:g}" in text
+        assert one["learns"] in text
