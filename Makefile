@@ -10,7 +10,7 @@ CAMPAIGN ?= ../headway-campaign
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
         accuracy accuracy-campaign recorded-accuracy model-accuracy window-accuracy scalla \
         kafka-accuracy cluster-accuracy speed speed-profiling speed-models \
-        speed-planning java clean
+        speed-planning speed-capacity docs java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -74,6 +74,12 @@ speed: $(READY)  ## whole-process times -> docs/speed.md
 
 speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process -> docs/planning-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/planning.py --output docs/planning-speed.md
+
+speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
+	$(BIN)/python benchmarks/speed/capacity.py --output docs/capacity-speed.md
+
+docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
+	$(BIN)/python scripts/refresh_docs.py
 
 speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy and Ciw -> docs/models-speed.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'

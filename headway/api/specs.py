@@ -11,9 +11,11 @@ from headway.domain import Change, Plan
 from headway.errors import InputError, SpecError
 
 if TYPE_CHECKING:
-    from headway.domain import JobProfile
+    from headway.domain import DeadlinePlan, JobProfile
     from headway.spec.kinds import StreamingJob
     from headway.spec.spec_file import SpecFile
+
+_MOST_NODES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,53 @@ def checked_spec(path: str | Path) -> SpecFile:
     return file
 
 
+def is_spec(path: str | Path) -> bool:
+    """Whether a file looks like a spec, right or not: it says of what kind it is.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    import re
+
+    from headway.spec.yaml_document import read_text
+
+    text = read_text(Path(path), expected="a job profile, or a spec file")
+    return re.search(r"(?m)^(?:kind|apiVersion):", text) is not None
+
+
+def plan_batch_file(file: SpecFile) -> DeadlinePlan:
+    """Plan a batch job whose spec file has been read.
+
+    Raises
+    ------
+    InputError
+        If it has declared figures only, which a fleet's plan takes.
+    """
+    from headway.api.deadlines import plan_deadline
+    from headway.domain import Deadline
+    from headway.spec.kinds import BatchJob
+    from headway.spec.parts import cluster_of, node_type_of
+    from headway.spec.spec_file import spec_of
+
+    job = spec_of(file, BatchJob)
+    if job.profile is None:
+        raise InputError(
+            f"{file.place('declared')}: spec.declared: a batch job without a profile is planned "
+            "as part of a fleet: 'headway capacity FLEET.yaml'"
+        )
+    cluster = cluster_of(job)
+    return plan_deadline(
+        job.profile,
+        target=Deadline(limit_s=job.deadline_s),
+        max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
+        node_types=() if cluster is None else [node_type_of(cluster)],
+        cores=None if cluster is None else cluster.cores_per_executor,
+        confidence=job.confidence,
+    )
+
+
 def plan_spec(path: str | Path) -> PlannedJob:
     """Plan a streaming job as its spec file says.
 
@@ -110,7 +159,7 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
         profile,
         rate=asked,
         target=job.targets,
-        max_nodes=50 if cluster is None else cluster.max_nodes,
+        max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
         node_types=() if cluster is None else [node_type_of(cluster)],
         cores=None if cluster is None else cluster.cores_per_executor,
         partitions=job.pinned.shuffle_partitions,

@@ -22,6 +22,8 @@ from headway.version import __version__
 
 _INFEASIBLE, _OUTSIDE = 3, 5
 _TEXT, _JSON = "text", "json"
+# What may be given beside a spec file: how the plan is shown, not what it is.
+_OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 
 
 @click.command("plan")
@@ -32,7 +34,6 @@ _TEXT, _JSON = "text", "json"
     "targets",
     type=TARGET,
     multiple=True,
-    required=True,
     help="The promise, e.g. 'p99 <= 3s'; of several all must hold.",
 )
 @click.option("--max-nodes", type=COUNT, default=50, show_default=True, help="Most nodes to buy.")
@@ -111,6 +112,7 @@ def command(
     \b
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
+    headway plan orders.yaml                      as a spec file says ('headway init' writes one)
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --objective cost \\
         --node-type m6i.xlarge:cores=4,memory=14g,price=0.192 \\
@@ -121,6 +123,8 @@ def command(
     fix what a consumer pins. Exits with 3, and prints the nearest feasible plan, when the target
     cannot be met.
     """
+    if not targets:
+        return _plan_spec(profile, _JSON if as_json else output_format, strict=strict)
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
@@ -161,7 +165,31 @@ def command(
         source_partitions=source_partitions,
         relaxation=relaxation,
     )
-    click.echo(_rendered(plan, _JSON if as_json else output_format).rstrip("\n"))
+    return _shown(plan, _JSON if as_json else output_format, strict=strict)
+
+
+def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
+    """Plan as a spec file says; all that shapes the plan stands there."""
+    from headway.api.specs import is_spec, plan_batch_file, plan_file
+    from headway.spec.kinds import BatchJob
+    from headway.spec.spec_file import load_spec
+
+    context = click.get_current_context()
+    if not is_spec(file):
+        raise click.UsageError("Missing option '--target'.", context)
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in _OF_OUTPUT and source is not click.core.ParameterSource.DEFAULT:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option}: {file} is a spec; say it there", context)
+    spec = load_spec(file)
+    if isinstance(spec.spec, BatchJob):
+        return _plan_deadline(plan_batch_file(spec), as_json=output_format == _JSON)
+    return _shown(plan_file(spec).plan, output_format, strict=strict)
+
+
+def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:
+    click.echo(_rendered(plan, output_format).rstrip("\n"))
     if not plan.feasible:
         return _INFEASIBLE
     return _OUTSIDE if strict and not plan.prediction.calibrated else 0

@@ -86,7 +86,9 @@ def _findings(
             f"{promise} cannot be kept at {format_rate(now.rate_per_s)}: {'; '.join(plan.binding)}",
         )  # fmt: skip
     if not plan.prediction.calibrated:
-        why = next(iter(plan.warnings), "the profile did not see such a setting")
+        # The prediction's own warnings say what it is that the profile did not see.
+        told = (*plan.prediction.warnings, *plan.warnings)
+        why = next(iter(told), "the profile did not see such a setting")
         level = Level.ERROR if limits.strict else Level.WARNING
         yield _finding(planned, Rule.CALIBRATION, level, "rate", f"outside the profile: {why}")
     if then is None:

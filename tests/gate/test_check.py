@@ -53,11 +53,13 @@ def test_a_target_that_cannot_be_met_is_told_at_its_place(folder: Path) -> None:
     assert report.exit_code == 3
 
 
-def test_a_job_that_needs_more_is_a_regression(folder: Path) -> None:
+def test_a_plan_that_costs_more_is_a_regression(folder: Path) -> None:
     locked(folder)
-    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "300k/s"))
-    found = rules(folder)
-    assert found[Rule.COST] is Level.ERROR
+    then = load_lock("headway.lock")
+    assert then.jobs[0].cost_per_hour is not None
+    job = replace(then.jobs[0], cost_per_hour=then.jobs[0].cost_per_hour / 2)
+    save_lock(replace(then, jobs=(job,)), "headway.lock")
+    assert rules(folder)[Rule.COST] is Level.ERROR
     assert check(["orders.yaml"], baseline="headway.lock").exit_code == 4
     assert rules(folder, cost_ratio=100.0)[Rule.COST] is Level.NOTE
 
