@@ -64,3 +64,22 @@ def test_a_clock_that_is_set_back_once_does_not_matter() -> None:
     started_s, durations_s = on_grid(2.0, np.full(30, 0.5))
     started_s[15:] -= 600.0
     assert read_trigger(started_s, durations_s).trigger_s == 2.0
+
+
+def test_two_late_starts_in_a_short_log_do_not_halve_the_interval() -> None:
+    # A query on Kafka with a trigger of 1 s, restarted after an outage: the first batch starts at
+    # once, and a busy driver starts two of the others 6 ms and 13 ms late.
+    milliseconds = [-251, 140, 1000, 2000, 3000, 4001, 5001, 6001, 7001, 8006, 9000, 10013, 11001,
+                    12001, 13001, 14000, 15000]  # fmt: skip
+    durations_s = np.array([389, 231, 241, 336, 189, 210, 193, 187, 205, 234, 205, 277, 168, 300,
+                            228, 234, 166]) / 1e3  # fmt: skip
+    started_s = 1795284730.0 + np.array(milliseconds) / 1e3
+    assert read_trigger(started_s, durations_s).trigger_s == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_late_starts_than_that_name_no_longer_interval_than_the_true_one(seed: int) -> None:
+    durations_s = np.random.default_rng(seed).uniform(0.1, 0.3, 12) * 0.5
+    started_s, _ = on_grid(0.5, durations_s, seed=seed)
+    started_s[[3, 7]] += 0.02
+    assert read_trigger(started_s, durations_s).trigger_s == 0.5
