@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka.broker import Lane, running_lane
-from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case
+from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case, Mode
 from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.judging import judge, read_log
 from kafka.page import page
@@ -118,6 +118,13 @@ def _write(records: Sequence[Record], path: Path) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in records))
 
 
+def _real_time_judged(records: Sequence[Record]) -> list[Record]:
+    """The records, those of Real-Time Mode judged by the models as they are: no log is needed."""
+    runs = [one for one in records if one.get("case", {}).get("mode") == Mode.REAL_TIME]
+    others = [one for one in records if one not in runs]
+    return [*others, *judge_real_time(runs, num_slots=REAL_TIME_SLOTS)]
+
+
 def tell(text: str) -> None:
     """Progress, on the terminal."""
     print(f"{datetime.now():%H:%M:%S} {text}", file=sys.stderr)
@@ -169,7 +176,7 @@ def main() -> None:
             records = measure(arguments.only, arguments.keep or Path(scratch))
         _write(records, arguments.results)
     records = [json.loads(line) for line in arguments.results.read_text().splitlines()]
-    text = page(records)
+    text = page(_real_time_judged(records))
     if arguments.output is None:
         print(text)
     else:
