@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -10,10 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import kafka_lane
 import pytest
 from kafka import jars
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Job, Mode
+from kafka.page import page
+from kafka.real_time import judge_real_time
 from kafka.runs import recovery_of
+
+from headway.models.real_time.latency import real_time_latency
+from headway.models.real_time.stages import RealTimeStage
+
+ROOT = Path(__file__).parents[2]
 
 _EPOCH_S = 1_900_000_000.0
 
@@ -75,3 +84,45 @@ def test_without_jars_and_maven_the_lane_says_why_it_is_skipped(
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(jars.KafkaUnavailableError, match="no mvn on PATH"):
         jars.broker_class_path()
+
+
+def test_the_published_page_is_that_of_the_committed_results() -> None:
+    lines = (ROOT / "benchmarks" / "accuracy" / "results" / "kafka.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert page(records) == (ROOT / "docs" / "kafka-accuracy.md").read_text()
+
+
+def test_a_query_without_figures_has_its_reason_on_the_page() -> None:
+    about = {
+        **dict.fromkeys(("made", "command", "headway", "pyspark", "python", "machine"), "x"),
+        "run_s": 1.0,
+        "warm_s": 1.0,
+        "jars": ["one.jar"],
+    }
+    failed = {"name": "count-p4", "case": {"mode": "plain"}, "failed": "Spark refuses it"}
+    instant = {"name": "count-p2", "case": {"mode": "real time"}, "failed": "no slots"}
+    text = page([{"about": about}, failed, instant])
+    assert "* count-p4: Spark refuses it" in text
+    assert "* count-p2: no figures: no slots" in text
+
+
+def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
+    case = next(case for case in REAL_TIME_CASES if (case.job, case.partitions) == ("transform", 4))
+    stage = RealTimeStage(num_tasks=4, row_s=3e-5, row_cv=1.0)
+    law = real_time_latency(case.rate_per_s, [stage], num_slots=8, trigger_s=5.0, gap_s=0.2)
+    p50_s, p95_s, p99_s = (0.002 + float(law.quantile_s(level)) for level in (0.5, 0.95, 0.99))
+    run = {
+        "name": case.name,
+        "case": {
+            "job": "transform", "partitions": 4, "rate_per_s": case.rate_per_s, "trigger_s": 5.0,
+            "mode": "real time",
+        },
+        "shuffle_partitions": 2,
+        "batches": [{"started_s": 0.0}, {"started_s": 5.2}, {"started_s": 10.4}],
+        "to_append_s": {"mean": 0.002 + law.mean_s, "p50": p50_s, "p95": p95_s, "p99": p99_s},
+    }  # fmt: skip
+    (judged,) = kafka_lane.judge_real_time([run], num_slots=8)
+    assert judged["gap_s"] == pytest.approx(0.2)
+    assert judged["predicted"]["implied_gap_s"] == pytest.approx(0.2, abs=0.003)
+    assert judged["predicted"]["p99"] == pytest.approx(p99_s, rel=0.02)
+    assert judge_real_time([{"name": "x", "failed": "y", "case": {}}], num_slots=8)
