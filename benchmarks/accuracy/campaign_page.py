@@ -72,17 +72,26 @@ def read_results(path: Path) -> list[Row]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def page(results: Path, plots: Path) -> str:
-    """The whole page; the plots are written beside it."""
+def judged_runs(results: Path) -> list[Row]:
+    """Those whose figures are quoted, of the groups that were fitted themselves."""
+    runs = read_results(results / "campaign.jsonl.gz")
+    return [
+        row
+        for row in runs
+        if row["fitted"]["group"] == row["group"]
+        and row["fitted"]["role"] == FIT
+        and is_judged(row)
+    ]
+
+
+def page(results: Path) -> str:
+    """The whole page."""
     runs = read_results(results / "campaign.jsonl.gz")
     machine = json.loads((results / "campaign-machine.json").read_text())
     own = [row for row in runs if row["fitted"]["group"] == row["group"]]
     fitted = [row for row in own if row["fitted"]["role"] == FIT]
     ordinary = [row for row in own if row["fitted"]["role"] == VARIED]
     across = [row for row in runs if row["fitted"]["group"] != row["group"]]
-    judged = [row for row in fitted if is_judged(row)]
-    plots.mkdir(parents=True, exist_ok=True)
-    scatter(judged, plots / "accuracy-scatter.svg")
     lines = [
         "# How right the predictions are",
         "",
@@ -340,8 +349,10 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     parser.add_argument("--output", type=Path, required=True, help="Markdown file")
     arguments = parser.parse_args()
-    text = page(arguments.results, arguments.output.parent / "img")
-    arguments.output.write_text(text)
+    plots = arguments.output.parent / "img"
+    plots.mkdir(parents=True, exist_ok=True)
+    scatter(judged_runs(arguments.results), plots / "accuracy-scatter.svg")
+    arguments.output.write_text(page(arguments.results))
     print(arguments.output)
 
 

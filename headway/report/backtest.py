@@ -54,21 +54,15 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
 
 def _row(run: HeldOut) -> tuple[str, ...]:
     predicted, configuration = run.prediction.tuple_latency, run.prediction.configuration
+    mean_s, p99_s = (None, None) if predicted is None else (predicted.mean_s, predicted.p99_s)
     mean_held, p99_held = run.intervals_held or (True, True)
     return (
         format_rate(run.prediction.arrivals.rate_per_s),
         str(configuration.num_slots),
         str(configuration.shuffle_partitions),
         format_duration(configuration.trigger_s) if configuration.trigger_s else "none",
-        *_beside(
-            predicted and predicted.mean_s,
-            run.observed_latency.mean_s,
-            run.mean_error_ratio,
-            mean_held,
-        ),
-        *_beside(
-            predicted and predicted.p99_s, run.observed_latency.p99_s, run.p99_error_ratio, p99_held
-        ),
+        *_beside(mean_s, run.observed_latency.mean_s, run.mean_error_ratio, mean_held),
+        *_beside(p99_s, run.observed_latency.p99_s, run.p99_error_ratio, p99_held),
         run.label,
     )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.factories import a_configuration, a_profile
-
 from headway.domain import ObservedSetting, Pins, Separation
 from headway.models.job.advice import advised_runs
+from tests.factories import a_configuration, a_profile
 
 
 def setting(**changes: object) -> ObservedSetting:

@@ -1,0 +1,159 @@
+"""The accuracy campaign: what is measured of made-up progress, and what may be quoted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import campaign_page
+import pytest
+from campaign import figures
+from campaign.schedule import ACROSS, FIT, FITTED, GROUPS, JUDGED, runs_of
+from campaign.truth import truth_of
+from campaign.workloads import WORKLOADS, WindowShape
+
+Row = dict[str, Any]
+START_S = 1_900_000_000.0
+
+
+def progress(
+    begun_s: float, duration_s: float, first_s: float, last_s: float, **metrics: Any
+) -> dict[str, Any]:
+    """A batch of a thousand rows; instants count from the start of the run."""
+    arrivals = {
+        "num_rows": 1000,
+        "first_us": round((START_S + first_s) * 1e6),
+        "last_us": round((START_S + last_s) * 1e6),
+    }
+    begun = datetime.fromtimestamp(START_S + begun_s, UTC)
+    return {
+        "timestamp": begun.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "numInputRows": 1000,
+        "durationMs": {"triggerExecution": round(duration_s * 1e3), "commitOffsets": 0},
+        "observedMetrics": {"arrivals": arrivals, **metrics},
+    }
+
+
+def test_latency_is_from_arrival_to_commit() -> None:
+    events = [progress(at_s, 0.4, at_s - 1.0, at_s) for at_s in (1.0, 2.0, 3.0, 4.0)]
+    truth = truth_of(events, START_S, None)
+    assert truth is not None
+    assert truth.latency.mean == pytest.approx(0.9)
+    assert truth.latency.p99 == pytest.approx(0.4 + 0.99)
+    assert truth.duration.mean == pytest.approx(0.4)
+    assert truth.rows_per_s == pytest.approx(1000.0)
+    assert truth.kept_up
+
+
+def test_rows_that_come_in_bursts_are_counted_in_parts() -> None:
+    # Nine tenths of the rows come in the last tenth of the interval.
+    ends_s = [0.0, 0.9, *(0.9 + 0.1 * part / 9 for part in range(1, 10))]
+    events = [
+        progress(at_s, 0.4, at_s - 1.0, at_s)
+        | {
+            "observedMetrics": {
+                "arrivals": {
+                    "num_rows": 1000,
+                    "quantiles_us": [(START_S + at_s - 1.0 + end_s) * 1e6 for end_s in ends_s],
+                }
+            }
+        }
+        for at_s in (1.0, 2.0, 3.0)
+    ]
+    truth = truth_of(events, START_S, None)
+    assert truth is not None
+    assert truth.latency.mean == pytest.approx(0.4 + 0.1 * 0.55 + 0.9 * 0.05)
+
+
+def test_what_came_before_the_end_of_the_warm_up_does_not_count() -> None:
+    slow = progress(0.0, 9.0, -9.0, 0.0)
+    steady = [progress(at_s, 0.4, at_s - 1.0, at_s) for at_s in (11.0, 12.0, 13.0)]
+    truth = truth_of([slow, *steady], START_S + 10.0, None)
+    assert truth is not None
+    assert truth.num_batches == 3
+    assert truth_of([slow], START_S + 10.0, None) is None
+
+
+def test_a_query_that_falls_behind_has_ever_older_rows() -> None:
+    events = [progress(1.5 * k, 1.5, k, k + 1.0) for k in range(8)]
+    truth = truth_of(events, START_S, None)
+    assert truth is not None
+    assert not truth.kept_up
+
+
+def test_a_window_is_final_with_the_last_batch_that_emits_it() -> None:
+    ends_us = [round((START_S + 2.0 * k) * 1e6) for k in range(12)]
+    events = [
+        progress(k + 0.0, 0.5, k - 1.0, k + 0.0, windows={"ends_us": ends_us[k // 2 : k // 2 + 1]})
+        for k in range(24)
+    ]
+    truth = truth_of(events, START_S + 1.0, WindowShape(size_s=2.0, watermark_delay_s=1.0))
+    assert truth is not None
+    assert truth.windows is not None
+    # Emitted by the batches at its end and a second later, which commits half a second on.
+    assert truth.windows.mean == pytest.approx(1.5)
+
+
+def a_row(**changes: Any) -> Row:
+    latency = {"mean": 1.1, "p50": 1.0, "p95": 1.5, "p99": 2.0}
+    row: Row = {
+        "group": "two-cores",
+        "workload": "json",
+        "setting": {"trigger_s": 1.0, "partitions": 2, "share": 0.5, "backlog": False},
+        "cores_of_others": 0.0,
+        "truth": {
+            "kept_up": True,
+            "latency": {"mean": 1.0, "p50": 1.0, "p95": 1.5, "p99": 2.5},
+            "duration": {"p95": 0.5},
+        },
+        "predicted": {
+            "stable": True,
+            "near_saturation": False,
+            "latency": {**latency, "mean90": [0.9, 1.3], "p99_90": [1.8, 2.2]},
+        },
+    }
+    return row | changes
+
+
+def test_errors_are_predicted_over_measured() -> None:
+    assert figures.errors([a_row()], "latency", "mean") == pytest.approx([0.1])
+    assert figures.errors([a_row()], "latency", "p99") == pytest.approx([-0.2])
+    assert figures.covered([a_row()]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cores_of_others": 0.5},
+        {"setting": {"trigger_s": 0.0, "partitions": 2, "share": 0.0, "backlog": True}},
+        {"predicted": {"stable": False, "latency": None}},
+        {"predicted": {**a_row()["predicted"], "near_saturation": True}},
+        {"truth": a_row()["truth"] | {"kept_up": False, "duration": {"p95": 1.2}}},
+    ],
+    ids=["disturbed", "backlog", "called unstable", "warned", "fell behind"],
+)
+def test_what_is_not_judged(changes: Row) -> None:
+    assert figures.errors([a_row(**changes)], "latency", "mean") == []
+
+
+def test_a_growing_state_that_is_done_in_time_is_judged() -> None:
+    growing = a_row(truth=a_row()["truth"] | {"kept_up": False})
+    assert figures.is_judged(growing)
+
+
+def test_fitted_settings_are_never_judged() -> None:
+    assert not set(FITTED) & set(JUDGED)
+    for group in GROUPS.values():
+        names = [run.name for run in runs_of(group)]
+        assert len(names) == len(set(names))
+        assert names != sorted(names)
+        for workload in group.workloads:
+            assert workload in WORKLOADS
+            fitted = [r for r in runs_of(group) if r.workload == workload and r.role == FIT]
+            assert len(fitted) == 3
+    assert all(first in GROUPS and second in GROUPS for first, second in ACROSS)
+
+
+def test_the_committed_results_make_the_published_page() -> None:
+    page = campaign_page.page(campaign_page.RESULTS)
+    assert page == (campaign_page.RESULTS.parents[2] / "docs" / "accuracy.md").read_text()
