@@ -9,23 +9,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+import zstandard
 from campaign.play import campaign_session, run_query
 from campaign.schedule import GROUPS
 from campaign.truth import truth_of
 from campaign.workloads import WORKLOADS, Stream
 
 from headway.errors import HeadwayError
+from headway.profiler.redaction import allowed_properties
 
 WORKLOAD = WORKLOADS["aggregation"]
 RATE_PER_S = 20_000.0
 WARM_S = 6.0
 RUNS = ((1.0, 2, 8.0), (2.0, 4, 12.0), (1.0, 4, 8.0))
 """Trigger, partitions, and how long it is measured [s]."""
+_PATH = re.compile(r"/(?:tmp|work|home|root|Users)/[^\"\s,\])\\]*")
+_ABOUT_THE_MACHINE = (
+    "JVM Information",
+    "System Properties",
+    "Classpath Entries",
+    "Hadoop Properties",
+    "Metrics Properties",
+)
 
 
 def record(folder: Path) -> None:
@@ -63,9 +74,24 @@ def record(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("eventlog_v2_*"):
             shutil.rmtree(old)
-        shutil.copytree(log, folder / log.name)
+        shutil.copytree(log, folder / log.name, ignore=shutil.ignore_patterns(".*"))
+        for part in (folder / log.name).glob("events_*.zstd"):
+            part.write_bytes(without_machine(part.read_bytes()))
         (folder / "truth.json").write_text(json.dumps(truths, indent=1) + "\n")
         print(folder)
+
+
+def without_machine(events: bytes) -> bytes:
+    """The log without paths, and with those Spark properties only that a profile may hold."""
+    lines = []
+    reader = zstandard.ZstdDecompressor().stream_reader(events, read_across_frames=True)
+    for line in reader.read().decode().splitlines():
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerEnvironmentUpdate":
+            event |= {name: {} for name in _ABOUT_THE_MACHINE}
+            event["Spark Properties"] = allowed_properties(event["Spark Properties"])
+        lines.append(_PATH.sub("/job", json.dumps(event, separators=(",", ":"))))
+    return zstandard.ZstdCompressor(level=19).compress(("\n".join(lines) + "\n").encode())
 
 
 def main() -> None:

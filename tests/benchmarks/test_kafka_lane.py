@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import kafka_lane
 import pytest
 from kafka import jars
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Job, Mode
@@ -121,7 +120,7 @@ def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
         "batches": [{"started_s": 0.0}, {"started_s": 5.2}, {"started_s": 10.4}],
         "to_append_s": {"mean": 0.002 + law.mean_s, "p50": p50_s, "p95": p95_s, "p99": p99_s},
     }  # fmt: skip
-    (judged,) = kafka_lane.judge_real_time([run], num_slots=8)
+    (judged,) = judge_real_time([run], num_slots=8)
     assert judged["gap_s"] == pytest.approx(0.2)
     assert judged["predicted"]["implied_gap_s"] == pytest.approx(0.2, abs=0.003)
     assert judged["predicted"]["p99"] == pytest.approx(p99_s, rel=0.02)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from tests.factories import a_profile
 from tests.profiler.event_log import AppLog, Query, write_plain
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 @pytest.fixture
@@ -48,17 +48,6 @@ def fails(capsys: pytest.CaptureFixture[str]) -> Any:
         return line
 
     return check
-
-
-@pytest.fixture
-def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that would start a Spark of their own take the one of the tests."""
-
-    @contextlib.contextmanager
-    def session(**_: object) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
 
 
 @pytest.mark.parametrize(

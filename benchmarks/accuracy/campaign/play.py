@@ -24,7 +24,6 @@ from headway.units import spark_trigger_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROBE_ROWS = (5_000, 100_000)
 _PROBE_S = 7.0
 _WARM_UP_S, _WARM_UP_RATE_PER_S = 30.0, 40_000.0
 _BACKLOG_RATE_PER_S = 1e6
@@ -47,12 +46,13 @@ def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> Non
         for place, name in enumerate(chosen):
             if place == 0:
                 # What all of them share is compiled before anything is measured.
-                warm_up(spark, WORKLOADS[name], folder, _WARM_UP_RATE_PER_S, _WARM_UP_S)
+                shared = WORKLOADS["aggregation"]
+                warm_up(spark, shared, folder, _WARM_UP_RATE_PER_S, _WARM_UP_S)
             if name not in rates:
                 rates[name] = _probe(spark, WORKLOADS[name], folder)
             else:
                 # This JVM has not compiled it yet.
-                _backlog(spark, WORKLOADS[name], _PROBE_ROWS[0], folder)
+                _backlog(spark, WORKLOADS[name], WORKLOADS[name].probe_rows[0], folder)
         for place, run in enumerate(runs):
             print(f"{group.name}: {place + 1} of {len(runs)}, {run.name}", file=sys.stderr)
             append_line(results, _played(spark, run, rates[run.workload], folder))
@@ -140,12 +140,13 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
 def _probe(spark: SparkSession, workload: Workload, folder: Path) -> float:
     """Rows per second at which one more row costs as much time as it takes to arrive."""
     # The larger first: it compiles more.
-    large_s, small_s = (_backlog(spark, workload, rows, folder) for rows in _PROBE_ROWS[::-1])
-    carried_per_s = (_PROBE_ROWS[1] - _PROBE_ROWS[0]) / max(large_s - small_s, 1e-3)
+    few, many = workload.probe_rows
+    large_s, small_s = (_backlog(spark, workload, rows, folder) for rows in (many, few))
+    carried_per_s = (many - few) / max(large_s - small_s, 1e-3)
     row = {"workload": workload.name, "carried_per_s": carried_per_s}
     append_line(
         folder / "probes.jsonl",
-        {**row, "rows": _PROBE_ROWS, "duration_s": [small_s, large_s]},
+        {**row, "rows": workload.probe_rows, "duration_s": [small_s, large_s]},
     )
     print(f"{workload.name}: carries {carried_per_s:,.0f} rows/s", file=sys.stderr)
     return carried_per_s
@@ -217,14 +218,14 @@ def run_query(
 @contextmanager
 def _settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session while a query starts; as they were after it."""
-    before = {name: spark.conf.get(name, None) for name in conf}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, old in before.items():
+            if old is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, old)

@@ -12,7 +12,6 @@ from headway.runtime.word_count import clock_lines, count_words
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-NUM_SOURCE_PARTITIONS = 2
 ARRIVALS, WINDOWS = "arrivals", "windows"
 NUM_PIECES = 20
 """Parts of equal size that the arrivals of a batch are told in, where they come in bursts."""
@@ -32,6 +31,7 @@ class Stream:
     max_rows_per_trigger: int | None = None
     burst_share_ratio: float = 1.0
     burst_period_s: float = 1.0
+    source_partitions: int = 2
     seed: int = 1
 
 
@@ -54,6 +54,8 @@ class Workload:
     conf: Mapping[str, str] = field(default_factory=dict)
     burst_share_ratio: float = 1.0
     burst_period_s: float = 1.0
+    source_partitions: int = 2
+    probe_rows: tuple[int, int] = (5_000, 100_000)
     windows: WindowShape | None = None
 
     def query(self, spark: SparkSession, stream: Stream) -> DataFrame:
@@ -64,6 +66,7 @@ class Workload:
                 stream,
                 burst_share_ratio=self.burst_share_ratio,
                 burst_period_s=self.burst_period_s,
+                source_partitions=self.source_partitions,
             ),
         )
 
@@ -75,7 +78,7 @@ def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
     lines = clock_lines(
         spark,
         rate_per_s=stream.rate_per_s,
-        num_source_partitions=NUM_SOURCE_PARTITIONS,
+        num_source_partitions=stream.source_partitions,
         start_epoch_s=stream.start_epoch_s,
         max_rows_per_trigger=stream.max_rows_per_trigger,
         burst_share_ratio=stream.burst_share_ratio,
@@ -167,7 +170,7 @@ def _join(spark: SparkSession, stream: Stream) -> DataFrame:
     lines = clock_lines(
         spark,
         rate_per_s=half.rate_per_s,
-        num_source_partitions=NUM_SOURCE_PARTITIONS,
+        num_source_partitions=stream.source_partitions,
         start_epoch_s=stream.start_epoch_s,
         max_rows_per_trigger=half.max_rows_per_trigger,
         seed=stream.seed + 1,
@@ -190,7 +193,7 @@ def _deduplication(spark: SparkSession, stream: Stream) -> DataFrame:
 
 
 def _pandas(spark: SparkSession, stream: Stream) -> DataFrame:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
     from pyspark.sql import functions
 
     def weight(text: str) -> int:
@@ -201,7 +204,7 @@ def _pandas(spark: SparkSession, stream: Stream) -> DataFrame:
 
     # Spark reads them when it runs, when names of this function are not known by their text.
     total.__annotations__ = {"texts": pd.Series, "return": pd.Series}
-    summed = functions.pandas_udf(total, "long")  # type: ignore[call-overload]
+    summed = functions.pandas_udf(total, "long")  # type: ignore[attr-defined]
     rows = _lines(spark, stream).select(summed("text").alias("total"), _key(1000).alias("user"))
     return rows.groupBy("user").agg(functions.sum("total").alias("total"))
 
@@ -286,6 +289,12 @@ _WORKLOADS = (
     Workload(name="pandas", does="a pandas UDF, then a sum per key", build=_pandas),
     Workload(name="skewed", does="one key has 30 % of the rows", build=_skewed),
     Workload(name="growing", does="every row a new key: the state grows", build=_growing),
-    Workload(name="waiting", does="every row waits 2 ms for another system", build=_waiting),
+    Workload(
+        name="waiting",
+        does="every row waits 2 ms for another system",
+        build=_waiting,
+        source_partitions=16,
+        probe_rows=(320, 3_200),
+    ),
 )
 WORKLOADS = {workload.name: workload for workload in _WORKLOADS}

@@ -47,7 +47,11 @@ def start_query(spark: SparkSession, servers: str, case: Case, checkpoint: Path)
     if case.mode is Mode.ASYNC_PROGRESS:
         writer = writer.option("asyncProgressTrackingEnabled", "true")
     if is_real_time:
-        return writer.trigger(realTime=f"{case.trigger_s:g} seconds").start()
+        # Real-Time Mode is newer than the oldest stubs.
+        real_time: StreamingQuery = writer.trigger(  # type: ignore[call-overload]
+            realTime=f"{case.trigger_s:g} seconds"
+        ).start()
+        return real_time
     return writer.trigger(processingTime=spark_trigger_text(case.trigger_s)).start()
 
 

@@ -56,9 +56,7 @@ def read_log(spark: SparkSession, folder: Path) -> Log:
     found = find_event_logs([path])
     with tempfile.TemporaryDirectory() as work:
         logs = unpack(found.logs, Path(work)).logs
-        collected = collect(
-            read_events(spark, Path(work)).persist(), lambda _text, _done=None: None
-        )
+        collected = collect(read_events(spark, Path(work)).persist(), lambda *_: None)
     return Log(logs, collected)
 
 

@@ -63,7 +63,7 @@ def gap_of(run: Record) -> float:
     """By how much batches start later after each other than they live. [s]"""
     starts = [batch["started_s"] for batch in run["batches"]]
     between_s = (starts[-1] - starts[0]) / max(len(starts) - 1, 1)
-    return max(between_s - float(run["case"]["trigger_s"]), 0.0)
+    return float(max(between_s - float(run["case"]["trigger_s"]), 0.0))
 
 
 def _is_fitted(run: Record) -> bool:

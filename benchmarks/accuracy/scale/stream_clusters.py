@@ -139,7 +139,7 @@ def fit(runs: Sequence[Run], *, grows: bool) -> Law:
         Whether the time without rows may grow with the cores of the cluster.
     """
     carried = [run for run in runs if run.is_carried and run.p50_s is not None]
-    seen = np.log([[run.p50_s, run.p99_s] for run in carried])
+    seen = np.log(np.array([[run.p50_s, run.p99_s] for run in carried], dtype=np.float64))
 
     def residuals(logs: Array) -> Array:
         law = _law(logs, grows=grows)

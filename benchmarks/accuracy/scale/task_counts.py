@@ -72,7 +72,7 @@ def shared_cores_s(curve: Curve) -> Array:
         )
         for count in curve.num_tasks
     ]
-    return ideal_s(curve) * np.array(slowdown)
+    return np.asarray(ideal_s(curve) * np.array(slowdown))
 
 
 def shared_memory_s(curve: Curve) -> Array:
