@@ -58,7 +58,7 @@ def test_the_fixture_plans_specs_and_profiles(tmp_path: Path) -> None:
         "    assert_meets(plan)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "headway.pytest_plugin", "-p", "no:randomly",
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly",
          "-c", "/dev/null", "--rootdir", str(tmp_path), str(test)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip

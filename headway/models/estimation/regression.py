@@ -149,7 +149,10 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
         spread = max(_MAD_TO_SD * float(np.median(np.abs(residual[: known.start]))), least_spread)
         huber = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(residual), 1e-300))
         scale = np.square(fit) / huber
-        scale[known] = 1.0
+        if prior is not None:
+            # What was thought yields where the data says something quite different.
+            surprise = np.abs(coefficients - prior.mean) / prior.sd
+            scale[known] = np.maximum(surprise / _HUBER, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
         converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
         coefficients = step

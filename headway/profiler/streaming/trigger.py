@@ -18,7 +18,7 @@ _STRAY_SHARE = 0.1
 # A busy driver starts some batches late. In a short log two of them are more than the share above,
 # and a finer grid that one of them happens to meet would be taken for the interval.
 _FORGIVEN_STRAYS = 2
-_FORGIVING_FROM_STARTS = 10
+_STARTS_PER_STRAY = 5
 _LEAST_GAPS = 3
 
 
@@ -99,7 +99,7 @@ def _num_on_grid(started_s: Array, trigger_s: float) -> int:
 
 
 def _most_strays(num_starts: int) -> int:
-    forgiven = _FORGIVEN_STRAYS if num_starts >= _FORGIVING_FROM_STARTS else 0
+    forgiven = min(num_starts // _STARTS_PER_STRAY, _FORGIVEN_STRAYS)
     return max(int(_STRAY_SHARE * num_starts), forgiven)
 
 
