@@ -142,6 +142,14 @@ def test_what_cannot_be_patched_says_why(text: str, job: str | None, expected: s
     assert expected in str(caught.value)
 
 
+def test_what_ends_at_one_line_is_added_deepest_first() -> None:
+    text = "b:\n  b: 0\n"
+    after = patched(text, documents_of(text, "t")[0], {"b": {"a": 0}, "a": 0}, "t")
+    assert after == "b:\n  b: 0\n  a: 0\na: 0\n"
+    after = patched(text[:-1], documents_of(text[:-1], "t")[0], {"b": {"a": 0}, "a": 0}, "t")
+    assert after == "b:\n  b: 0\n  a: 0\na: 0"
+
+
 KEYS = st.sampled_from(["a", "b", "spark.c", "d-e"])
 SCALARS = st.one_of(st.integers(0, 99), st.text(max_size=8), st.booleans())
 TREES = st.dictionaries(KEYS, st.one_of(SCALARS, st.dictionaries(KEYS, SCALARS, max_size=3)))

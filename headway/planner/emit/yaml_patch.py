@@ -78,8 +78,9 @@ def patched(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> str
       image: 'a'
       memory: "8g"
     """
-    edits = list(_edits(text, node, changes, name))
-    for edit in sorted(edits, key=lambda one: (one.start, one.end), reverse=True):
+    edits = enumerate(_edits(text, node, changes, name))
+    # From the end on, so that places stay; at one place what belongs deeper comes first.
+    for _, edit in sorted(edits, key=lambda one: (one[1].start, one[1].end, one[0]), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
