@@ -103,6 +103,7 @@ def run(arguments: Sequence[str]) -> int:
             raise
         return _say_no_more()
     except OSError as error:
+        _drop_what_cannot_be_written()
         return _fail(f"{error.filename or 'i/o'}: {error.strerror or error}", 1)
     except Exception as error:
         if os.environ.get("HEADWAY_DEBUG"):
@@ -116,6 +117,14 @@ def _say_no_more() -> int:
     """The reader has seen enough; nothing is left to say, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Python would try once more at exit, and end with a code and a message of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _say_no_more()
 
 
 def _fail(message: str, exit_code: int) -> int:

@@ -83,7 +83,8 @@ def test_quantile_inverts_the_cdf(q: float, mean: float, cv: float) -> None:
     assert np.isfinite(value)
     # Below the smallest number there is nothing to tell apart.
     if cv > 1e-6 and value > 1e-300:
-        assert float(gamma_cdf(value, mean, cv)) == pytest.approx(q, abs=1e-6)
+        # A narrow law is as steep as it is narrow.
+        assert float(gamma_cdf(value, mean, cv)) == pytest.approx(q, abs=1e-6 + 1e-9 / cv)
 
 
 @given(level, positive, st.floats(1e-3, 3.0))
