@@ -67,10 +67,7 @@ class Target:
         )
         if match is None:
             raise InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
-        try:
-            limit_s = parse_duration_s(match["limit"])
-        except InputError as error:
-            raise InputError(f"target {text!r}: {error}") from None
+        limit_s = _duration_in(text, match["limit"])
         quantile = None if match["statistic"] == "mean" else float(match["statistic"][1:]) / 100
         if quantile is not None and not 0 < quantile < 1:
             raise InputError(
@@ -132,10 +129,7 @@ class CatchUp:
         )
         if match is None:
             raise InputError(f"{text!r} is not a target; expected e.g. 'catch_up <= 15m after 30m'")
-        try:
-            limit_s, outage_s = (parse_duration_s(match[name]) for name in ("limit", "outage"))
-        except InputError as error:
-            raise InputError(f"target {text!r}: {error}") from None
+        limit_s, outage_s = (_duration_in(text, match[name]) for name in ("limit", "outage"))
         if not (limit_s > 0 and outage_s > 0):
             raise InputError(f"target {text!r}: both times must be above zero")
         return cls(limit_s=limit_s, outage_s=outage_s)
@@ -173,16 +167,21 @@ class Deadline:
         match = re.fullmatch(r"\s*deadline\s*<=?\s*(?P<limit>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not a target; expected e.g. 'deadline <= 10m'")
-        try:
-            limit_s = parse_duration_s(match["limit"])
-        except InputError as error:
-            raise InputError(f"target {text!r}: {error}") from None
+        limit_s = _duration_in(text, match["limit"])
         if limit_s <= 0:
             raise InputError(f"target {text!r}: the limit must be above zero")
         return cls(limit_s=limit_s)
 
     def __str__(self) -> str:
         return f"deadline <= {format_duration(self.limit_s)}"
+
+
+def _duration_in(text: str, part: str) -> float:
+    """A duration that a promise names [s]; where it is none, the promise is named too."""
+    try:
+        return parse_duration_s(part)
+    except InputError as error:
+        raise InputError(f"target {text!r}: {error}") from None
 
 
 def parse_promise(text: str) -> Target | CatchUp | Deadline:

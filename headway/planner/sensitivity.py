@@ -58,25 +58,14 @@ def _dearer(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
             ),
         ),
     )
-    yield (
-        "fixed time of a task +10 %",
-        replace(
-            profile,
-            stages=tuple(
-                replace(stage, task_fixed_s=_MORE * stage.task_fixed_s) for stage in profile.stages
-            ),
-        ),
-    )
-    yield (
-        "time per row +10 %",
-        replace(
-            profile,
-            stages=tuple(
-                replace(stage, task_per_row_s=_MORE * stage.task_per_row_s)
-                for stage in profile.stages
-            ),
-        ),
-    )
+    for name, cost in (
+        ("fixed time of a task", "task_fixed_s"),
+        ("time per row", "task_per_row_s"),
+    ):
+        dearer = tuple(
+            replace(stage, **{cost: _MORE * getattr(stage, cost)}) for stage in profile.stages
+        )
+        yield f"{name} +10 %", replace(profile, stages=dearer)
     noise = profile.noise
     yield (
         "noise of batches +10 %",

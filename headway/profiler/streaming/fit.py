@@ -212,6 +212,7 @@ def _fit_stage(
     batches = [batch for run in runs for batch in run.batches]
     samples = [batch.stages[place] for batch in batches]
     batch_rows = np.array([batch.num_rows for batch in batches], dtype=np.float64)
+    has_tasks = all(sample.has_tasks for sample in samples)
     num_tasks = np.array([sample.num_tasks for sample in samples], dtype=np.float64)
     task_mean_s = np.maximum(np.array([sample.task_mean_s for sample in samples]), 1e-6)
     rows_read = np.array([sample.rows_read for sample in samples])
@@ -226,7 +227,6 @@ def _fit_stage(
         partitions = _partitions_written(runs, place)
         if _is_told_apart(partitions, np.column_stack(terms)):
             terms.append(partitions)
-        has_tasks = all(sample.has_tasks for sample in samples)
         prior = _prior(batches, place, len(terms)) if has_tasks else None
         fixed_s, per_row_s, *more = relative_huber(
             np.column_stack(terms), task_mean_s, weights, prior
@@ -251,7 +251,7 @@ def _fit_stage(
             per_row_s = min(per_row_s, dearest_s)
             fixed_s = total_s - per_row_s * mean_rows
         separation = Separation.PARTS
-    if not all(sample.has_tasks for sample in samples):
+    if not has_tasks:
         separation = Separation.TOTALS
     rule, num_source_tasks = _tasks_rule(runs, place)
     hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
