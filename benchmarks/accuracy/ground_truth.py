@@ -18,22 +18,18 @@ import json
 import platform
 import statistics
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from read_logs import LogsOfRuns, read_logs_of_runs
+
 from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
-from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.events import read_events
-from headway.profiler.logs.sources import EventLog, find_event_logs
-from headway.profiler.logs.unpacking import unpack
 from headway.profiler.spark.session import embedded_session
-from headway.profiler.streaming.summarize import summarize
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -250,20 +246,19 @@ class Recording:
 
     name: str
     truths: Sequence[Truth]
-    logs: Mapping[int, EventLog]
-    collected: CollectedLogs
-    jvm_started_s: float
+    log: LogsOfRuns
 
     def fitted_on(self, truths: Sequence[Truth]) -> JobProfile:
         """A profile of some of the runs."""
-        queries = [truth.query_id for truth in truths]
-        return summarize(self.collected, self.logs, queries, __version__)
+        return self.log.profile([truth.query_id for truth in truths])
 
     def judged(
         self, profile: JobProfile, truths: Sequence[Truth], *, know_age: bool
     ) -> list[Judged]:
         """Runs predicted from a profile."""
-        return [judge(profile, truth, self.jvm_started_s, know_age=know_age) for truth in truths]
+        return [
+            judge(profile, truth, self.log.jvm_starts_s[0], know_age=know_age) for truth in truths
+        ]
 
 
 def workload_section(recording: Recording) -> list[str]:
@@ -324,21 +319,15 @@ def read_truths(folder: Path) -> list[Truth]:
 
 def read_recording(folder: Path, spark: SparkSession) -> Recording:
     """The tables of a log, read once, and what was measured of its runs."""
-    found = find_event_logs([next(folder.glob("eventlog_v2_*"))])
-    with tempfile.TemporaryDirectory() as work_folder:
-        logs = unpack(found.logs, Path(work_folder)).logs
-        collected = collect(
-            read_events(spark, Path(work_folder)).persist(),
-            lambda step: print(f"{folder.name}: {step}", file=sys.stderr),
-        )
+    log = read_logs_of_runs(
+        spark,
+        next(folder.glob("eventlog_v2_*")),
+        lambda step: print(f"{folder.name}: {step}", file=sys.stderr),
+    )
     return Recording(
         name=folder.name,
         truths=read_truths(folder),
-        logs=logs,
-        collected=collected,
-        jvm_started_s=min(
-            one.added_s for one in collected.applications[0].executors if one.added_s is not None
-        ),
+        log=log,
     )
 
 

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING
 from kafka.broker import Lane, running_lane
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case, Mode
 from kafka.jars import KafkaUnavailableError, connector_jars
-from kafka.judging import judge, read_log
+from kafka.judging import judge
 from kafka.page import page
 from kafka.real_time import judge_real_time
 from kafka.runs import Record, play, warm_up
+from read_logs import read_logs_of_runs
 
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -79,7 +80,7 @@ def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Recor
     _write(records, folder / "measured.jsonl")
     tell("profiling and predicting")
     with embedded_session(app_name="kafka lane, profiled") as spark:
-        return judge(records, read_log(spark, folder / "log"), CORES)
+        return judge(records, read_logs_of_runs(spark, folder / "log"), CORES)
 
 
 def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:

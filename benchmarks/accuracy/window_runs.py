@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from campaign.truth import window_commits_s
 
 from headway import api
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution
@@ -29,9 +30,9 @@ from headway.models.arrays import Array
 from headway.models.job.predict import predict
 from headway.profiler.spark.session import embedded_session
 from headway.runtime.clock_source import build_clock_source_jar
-from headway.runtime.measure import progress_events
+from headway.runtime.measure import committed_epoch_s, progress_events
 from headway.runtime.word_count import clock_lines
-from headway.units import ms_to_s, spark_trigger_text
+from headway.units import spark_trigger_text
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -112,22 +113,14 @@ def play(
 
 def window_latencies_s(events: Sequence[Mapping[str, Any]], after_s: float, case: Case) -> Array:
     """From each window's end to the commit of the last batch that emitted it."""
-    final_s: dict[float, float] = {}
-    last_commit_s = 0.0
-    for event in events:
-        seen = (event.get("observedMetrics") or {}).get("windows")
-        duration_ms = event["durationMs"]
-        begun_s = datetime.fromisoformat(event["timestamp"]).timestamp()
-        commit_s = begun_s + ms_to_s(
-            duration_ms["triggerExecution"] - duration_ms.get("commitOffsets", 0)
-        )
-        last_commit_s = max(last_commit_s, commit_s)
-        for end_us in (seen or {}).get("ends_us") or ():
-            final_s[end_us / 1e6] = commit_s
     # A window that ends with the run may still be emitted again.
-    settled = last_commit_s - case.watermark_delay_s - max(TRIGGERS_S) - case.size_s
+    settled = committed_epoch_s(events[-1]) - case.watermark_delay_s - max(TRIGGERS_S) - case.size_s
     return np.array(
-        [commit_s - end_s for end_s, commit_s in final_s.items() if after_s < end_s < settled]
+        [
+            commit_s - end_s
+            for end_s, commit_s in window_commits_s(events).items()
+            if after_s < end_s < settled
+        ]
     )
 
 

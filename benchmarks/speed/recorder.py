@@ -28,7 +28,7 @@ from scipy import stats
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import build_clock_source_jar
-from headway.runtime.measure import progress_events
+from headway.runtime.measure import begun_epoch_s, progress_events
 from headway.runtime.word_count import word_count
 from headway.units import ms_to_s, spark_trigger_text
 from headway.version import __version__
@@ -149,7 +149,7 @@ def durations_s(progress: Sequence[Mapping[str, Any]], block: Block) -> list[flo
     """Durations of the batches that lie in a block."""
     found = []
     for event in progress:
-        started_s = datetime.fromisoformat(event["timestamp"]).timestamp()
+        started_s = begun_epoch_s(event)
         duration_s = ms_to_s(event["durationMs"]["triggerExecution"])
         is_inside = block.begin_s <= started_s and started_s + duration_s <= block.end_s
         if is_inside and event["numInputRows"] > 0:

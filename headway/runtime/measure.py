@@ -35,7 +35,7 @@ Json: TypeAlias = Mapping[str, Any]
 _LOOK_EVERY_S = 0.2
 # Above this the query falls behind: a twentieth of the time that passes is added to the age of
 # the oldest row. Noise of 10 % in the duration of ten batches stays well below.
-_MOST_AGE_GROWTH_RATIO = 0.05
+MOST_AGE_GROWTH_RATIO = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def run_query(
     )
     started_epoch_s = time.time()
     with _stopped_at_the_end(writer.start()) as running:
-        _wait(running, warm_s + run_s, progress)
+        wait_while_running(running, warm_s + run_s, progress)
         events = progress_events(running)
     return measure_tuple_latency(events, after_epoch_s=started_epoch_s + warm_s)
 
@@ -178,7 +178,7 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
     counted = [
         event
         for event in progress
-        if event["numInputRows"] > 0 and _instant_s(event["timestamp"]) >= after_epoch_s
+        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_epoch_s
     ]
     if not counted:
         raise HeadwayError(
@@ -194,7 +194,8 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
         num_rows=num_rows,
         rows_per_batch=num_rows / len(counted),
         rate_per_s=_arrival_rate_per_s(batches),
-        kept_up=_age_growth_ratio(batches) <= _MOST_AGE_GROWTH_RATIO,
+        kept_up=age_growth_ratio(batches.commit_s, batches.first_arrival_s)
+        <= MOST_AGE_GROWTH_RATIO,
         tuple_latency=_latency(batches),
         batch_duration=LatencyDistribution.of(
             float(batches.duration_s.mean()), np.quantile(batches.duration_s, QUOTED_PROBABILITIES)
@@ -210,9 +211,16 @@ def _stopped_at_the_end(running: StreamingQuery) -> Iterator[StreamingQuery]:
         running.stop()
 
 
-def _wait(
-    running: StreamingQuery, seconds: float, progress: Callable[[float], None] | None
+def wait_while_running(
+    running: StreamingQuery, seconds: float, progress: Callable[[float], None] | None = None
 ) -> None:
+    """Let a query run for a while.
+
+    Raises
+    ------
+    HeadwayError
+        If it ends before, with its reason.
+    """
     start_s = time.monotonic()
     while (passed_s := time.monotonic() - start_s) < seconds:
         if not running.isActive:
@@ -229,16 +237,12 @@ def _wait(
 
 def _batches(events: Sequence[Json]) -> _Batches:
     arrivals = [_arrivals(event) for event in events]
-    durations_ms = [event["durationMs"] for event in events]
-    trigger_s = np.array([_instant_s(event["timestamp"]) for event in events])
-    duration_s = np.array([ms_to_s(ms["triggerExecution"]) for ms in durations_ms])
-    after_commit_s = np.array([ms_to_s(ms.get("commitOffsets", 0)) for ms in durations_ms])
     return _Batches(
         num_rows=np.array([seen["num_rows"] for seen in arrivals], dtype=np.float64),
         first_arrival_s=np.array([_us_to_s(seen["first_us"]) for seen in arrivals]),
         last_arrival_s=np.array([_us_to_s(seen["last_us"]) for seen in arrivals]),
-        commit_s=trigger_s + duration_s - after_commit_s,
-        duration_s=duration_s,
+        commit_s=np.array([committed_epoch_s(event) for event in events]),
+        duration_s=np.array([_duration_s(event) for event in events]),
     )
 
 
@@ -253,8 +257,19 @@ def _arrivals(event: Json) -> Json:
     return arrivals
 
 
-def _instant_s(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp).timestamp()
+def begun_epoch_s(event: Json) -> float:
+    """When the batch of a progress event was triggered [s since 1970]."""
+    return datetime.fromisoformat(event["timestamp"]).timestamp()
+
+
+def committed_epoch_s(event: Json) -> float:
+    """When the rows of the batch of a progress event were committed [s since 1970]."""
+    after_commit_s = ms_to_s(event["durationMs"].get("commitOffsets", 0))
+    return begun_epoch_s(event) + _duration_s(event) - after_commit_s
+
+
+def _duration_s(event: Json) -> float:
+    return ms_to_s(event["durationMs"]["triggerExecution"])
 
 
 def _us_to_s(microseconds: int) -> float:
@@ -278,9 +293,9 @@ def _arrival_rate_per_s(batches: _Batches) -> float:
     return float(batches.num_rows.sum() - 1.0) / span_s if span_s > 0.0 else 0.0
 
 
-def _age_growth_ratio(batches: _Batches) -> float:
+def age_growth_ratio(commit_s: Array, first_arrival_s: Array) -> float:
     """Slope of the oldest row's age over the commit instants; one batch shows no growth."""
-    elapsed_s = batches.commit_s - batches.commit_s.mean()
+    elapsed_s = commit_s - commit_s.mean()
     spread = float(elapsed_s @ elapsed_s)
-    age_s = batches.commit_s - batches.first_arrival_s
+    age_s = commit_s - first_arrival_s
     return float(elapsed_s @ (age_s - age_s.mean())) / spread if spread > 0.0 else 0.0

@@ -18,7 +18,7 @@ from campaign.workloads import WORKLOADS, Stream, Workload, varying
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import build_clock_source_jar
-from headway.runtime.measure import progress_events
+from headway.runtime.measure import progress_events, wait_while_running
 from headway.units import spark_trigger_text
 
 if TYPE_CHECKING:
@@ -205,10 +205,7 @@ def run_query(
         )
         started_s = time.time()
         try:
-            while time.time() < started_s + run_s:
-                if not query.isActive:
-                    raise HeadwayError(f"{name} ended: {query.exception()}")
-                time.sleep(0.2)
+            wait_while_running(query, run_s)
             events = progress_events(query)
         finally:
             query.stop()

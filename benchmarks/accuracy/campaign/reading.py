@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from read_logs import LogsOfRuns, read_logs_of_runs
+
 from campaign.play import read_lines
 from campaign.schedule import Group
 from headway.domain import JobProfile
-from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.events import read_events
-from headway.profiler.logs.sources import EventLog, find_event_logs
-from headway.profiler.logs.unpacking import unpack
-from headway.profiler.streaming.summarize import summarize
-from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +26,7 @@ class Played:
 
     group: Group
     truths: Sequence[Row]
-    collected: CollectedLogs
-    logs: Mapping[int, EventLog]
+    log: LogsOfRuns
 
     def of(self, workload: str) -> list[Row]:
         """The runs of one workload."""
@@ -40,16 +34,11 @@ class Played:
 
     def fitted_on(self, rows: Sequence[Row]) -> JobProfile:
         """A profile of some runs."""
-        names = [row["name"] for row in rows]
-        return summarize(self.collected, self.logs, names, __version__)
+        return self.log.profile([row["name"] for row in rows])
 
     def jvm_age_s(self, row: Row) -> float:
         """Of the JVM that ran it, in the middle of what was measured."""
-        starts = [
-            min(one.added_s for one in facts.executors if one.added_s is not None)
-            for facts in self.collected.applications.values()
-        ]
-        began_s = max(start for start in starts if start <= row["started_s"])
+        began_s = max(start for start in self.log.jvm_starts_s if start <= row["started_s"])
         truth = row["truth"]
         middle_s = (truth["from_s"] + truth["to_s"]) / 2 if truth else row["started_s"]
         return float(middle_s - began_s)
@@ -57,14 +46,9 @@ class Played:
 
 def read_group(spark: SparkSession, group: Group, folder: Path) -> Played:
     """The event logs of a group, read once, and what was measured."""
-    found = find_event_logs([folder / "log"])
-    with tempfile.TemporaryDirectory() as scratch:
-        logs = unpack(found.logs, Path(scratch)).logs
-        print(f"{group.name}: reading", file=sys.stderr)
-        collected = collect(read_events(spark, Path(scratch)).persist(), lambda *_: None)
+    print(f"{group.name}: reading", file=sys.stderr)
     return Played(
         group=group,
         truths=read_lines(folder / "truth.jsonl"),
-        collected=collected,
-        logs=logs,
+        log=read_logs_of_runs(spark, folder / "log"),
     )

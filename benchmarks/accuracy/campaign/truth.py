@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,17 @@ import numpy as np
 from campaign.workloads import ARRIVALS, WINDOWS, WindowShape
 from headway.models.arrays import Array
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.runtime.measure import (
+    MOST_AGE_GROWTH_RATIO,
+    age_growth_ratio,
+    begun_epoch_s,
+    committed_epoch_s,
+)
 from headway.units import ms_to_s
 
 QUANTILES = (0.5, 0.95, 0.99)
 _LEAST_BATCHES = 2
 _LEAST_WINDOWS = 3
-_MOST_AGE_GROWTH_RATIO = 0.05
 
 Event = Mapping[str, Any]
 
@@ -55,7 +59,7 @@ class Truth:
     @property
     def kept_up(self) -> bool:
         """Whether rows did not become ever older."""
-        return self.age_growth_ratio <= _MOST_AGE_GROWTH_RATIO
+        return self.age_growth_ratio <= MOST_AGE_GROWTH_RATIO
 
     def as_json(self) -> dict[str, Any]:
         """For a line of results."""
@@ -76,7 +80,7 @@ def truth_of(events: Sequence[Event], after_s: float, windows: WindowShape | Non
     batches = [
         _batch(event)
         for event in events
-        if event["numInputRows"] > 0 and _instant_s(event["timestamp"]) >= after_s
+        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_s
     ]
     if len(batches) < _LEAST_BATCHES:
         return None
@@ -86,7 +90,10 @@ def truth_of(events: Sequence[Event], after_s: float, windows: WindowShape | Non
         to_s=batches[-1].commit_s,
         num_batches=len(batches),
         rows_per_s=sum(batch.num_rows for batch in batches[1:]) / elapsed_s,
-        age_growth_ratio=_age_growth_ratio(batches),
+        age_growth_ratio=age_growth_ratio(
+            np.array([batch.commit_s for batch in batches]),
+            np.array([batch.arrivals_s[0] for batch in batches]),
+        ),
         latency=_latency(batches),
         duration=Measured.of(np.array([batch.duration_s for batch in batches])),
         windows=None if windows is None else _windows(events, after_s, windows),
@@ -96,14 +103,12 @@ def truth_of(events: Sequence[Event], after_s: float, windows: WindowShape | Non
 def _batch(event: Event) -> _Batch:
     seen = event["observedMetrics"][ARRIVALS]
     ends_us = seen.get("quantiles_us") or (seen["first_us"], seen["last_us"])
-    duration_ms = event["durationMs"]
-    begun_s, duration_s = _instant_s(event["timestamp"]), ms_to_s(duration_ms["triggerExecution"])
     return _Batch(
         num_rows=event["numInputRows"],
         arrivals_s=np.array(ends_us) / 1e6,
-        begun_s=begun_s,
-        duration_s=duration_s,
-        commit_s=begun_s + duration_s - ms_to_s(duration_ms.get("commitOffsets", 0)),
+        begun_s=begun_epoch_s(event),
+        duration_s=ms_to_s(event["durationMs"]["triggerExecution"]),
+        commit_s=committed_epoch_s(event),
     )
 
 
@@ -126,31 +131,23 @@ def _latency(batches: Sequence[_Batch]) -> Measured:
     )
 
 
-def _age_growth_ratio(batches: Sequence[_Batch]) -> float:
-    """Slope of the oldest row's age over time."""
-    at_s = np.array([batch.commit_s for batch in batches])
-    age_s = at_s - np.array([batch.arrivals_s[0] for batch in batches])
-    at_s = at_s - at_s.mean()
-    return float(at_s @ (age_s - age_s.mean()) / (at_s @ at_s))
+def window_commits_s(events: Sequence[Event]) -> dict[float, float]:
+    """End of each window that was emitted, and the commit of the last batch that did [epoch s]."""
+    final_s: dict[float, float] = {}
+    for event in events:
+        seen = (event.get("observedMetrics") or {}).get(WINDOWS) or {}
+        for end_us in seen.get("ends_us") or ():
+            final_s[end_us / 1e6] = committed_epoch_s(event)
+    return final_s
 
 
 def _windows(events: Sequence[Event], after_s: float, shape: WindowShape) -> Measured | None:
     """From each window's end to the commit of the last batch that emitted it."""
-    final_s: dict[float, float] = {}
-    committed_s = 0.0
-    for event in events:
-        seen = (event.get("observedMetrics") or {}).get(WINDOWS) or {}
-        duration_ms = event["durationMs"]
-        committed_s = _instant_s(event["timestamp"]) + ms_to_s(
-            duration_ms["triggerExecution"] - duration_ms.get("commitOffsets", 0)
-        )
-        for end_us in seen.get("ends_us") or ():
-            final_s[end_us / 1e6] = committed_s
     # A window that ends with the run may still be emitted again.
-    until_s = committed_s - shape.size_s - shape.watermark_delay_s
-    waited_s = [at_s - end_s for end_s, at_s in final_s.items() if after_s < end_s < until_s]
+    until_s = committed_epoch_s(events[-1]) - shape.size_s - shape.watermark_delay_s
+    waited_s = [
+        at_s - end_s
+        for end_s, at_s in window_commits_s(events).items()
+        if after_s < end_s < until_s
+    ]
     return Measured.of(np.array(waited_s)) if len(waited_s) >= _LEAST_WINDOWS else None
-
-
-def _instant_s(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp).timestamp()

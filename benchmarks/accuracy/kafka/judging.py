@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from read_logs import LogsOfRuns
 
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution, Prediction
 from headway.domain.stage import TasksRule
@@ -15,52 +15,18 @@ from headway.errors import HeadwayError
 from headway.models.batches.rate_limits import recovery_capped_s, recovery_uncapped
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.events import read_events
-from headway.profiler.logs.sources import EventLog, find_event_logs
-from headway.profiler.logs.unpacking import unpack
-from headway.profiler.streaming.summarize import summarize
-from headway.version import __version__
 from kafka.cases import Job, Mode
 from kafka.runs import Record
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 # Written after the batch has begun to commit, or before it starts: with asynchronous progress
 # another thread does both.
 _ASYNCHRONOUS_PHASES = ("wal_commit", "commit_offsets")
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The tables of an event log, read once."""
-
-    logs: Mapping[int, EventLog]
-    collected: CollectedLogs
-
-    def profile(self, names: Sequence[str]) -> JobProfile:
-        """Fitted on some of the runs."""
-        return summarize(self.collected, self.logs, names, __version__)
-
-    @property
-    def jvm_started_s(self) -> float:
-        """When the first executor started, since 1970."""
-        executors = self.collected.applications[0].executors
-        return min(one.added_s for one in executors if one.added_s is not None)
-
-
-def read_log(spark: SparkSession, folder: Path) -> Log:
-    """The log of a session."""
-    (path,) = folder.glob("eventlog_v2_*")
-    found = find_event_logs([path])
-    with tempfile.TemporaryDirectory() as work:
-        logs = unpack(found.logs, Path(work)).logs
-        collected = collect(read_events(spark, Path(work)).persist(), lambda *_: None)
-    return Log(logs, collected)
-
-
-def judge(records: Sequence[Record], log: Log, cores: int) -> list[Record]:
+def judge(records: Sequence[Record], log: LogsOfRuns, cores: int) -> list[Record]:
     """The records with what was predicted, and with what the profiler made of each run."""
     profiles = {
         job: log.profile([run["name"] for run in records if _is_fitted(run, job)])
@@ -82,7 +48,7 @@ def _is_fitted(run: Record, job: Job) -> bool:
     return bool(run["case"]["is_fitted"]) and run["case"]["job"] == job and "failed" not in run
 
 
-def _profiled(log: Log, name: str) -> Record:
+def _profiled(log: LogsOfRuns, name: str) -> Record:
     """What the profiler reads off a run alone: triggers, partitions, arrivals, lag."""
     try:
         profile = log.profile([name])
@@ -106,7 +72,7 @@ def _profiled(log: Log, name: str) -> Record:
     }
 
 
-def _predicted(fitted: JobProfile, run: Record, log: Log, cores: int) -> Record:
+def _predicted(fitted: JobProfile, run: Record, log: LogsOfRuns, cores: int) -> Record:
     case = run["case"]
     profile = _on_partitions(fitted, case["partitions"])
     configuration = Configuration(
@@ -120,7 +86,7 @@ def _predicted(fitted: JobProfile, run: Record, log: Log, cores: int) -> Record:
         rate_per_s=case["rate_per_s"], dispersion_ratio=profile.arrivals.dispersion_ratio
     )
     # The middle of a run of some 20 s.
-    age_s = datetime.fromisoformat(run["started"]).timestamp() + 15.0 - log.jvm_started_s
+    age_s = datetime.fromisoformat(run["started"]).timestamp() + 15.0 - log.jvm_starts_s[0]
     record = {
         **_figures(predict(profile, configuration, arrivals)),
         "at_age": _figures(predict(profile, configuration, arrivals, jvm_age_s=age_s)),

@@ -14,7 +14,12 @@ import numpy as np
 
 from headway.domain.prediction import LatencyDistribution
 from headway.errors import HeadwayError
-from headway.runtime.measure import measure_tuple_latency, progress_events
+from headway.runtime.measure import (
+    begun_epoch_s,
+    measure_tuple_latency,
+    progress_events,
+    wait_while_running,
+)
 from headway.units import ms_to_s
 from kafka.broker import Lane
 from kafka.cases import Case, Job, Mode
@@ -22,7 +27,6 @@ from kafka.jobs import read_back, shuffle_partitions, start_query, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 Record: TypeAlias = dict[str, Any]
 """One run as it stands in the results: plain JSON."""
@@ -67,13 +71,13 @@ def play(
     query = start_query(spark, lane.servers, case, folder / case.name)
     try:
         started_s = time.time()
-        _watch(query, warm_s + (0.5 * run_s if case.mode is Mode.OUTAGE else run_s))
+        wait_while_running(query, warm_s + (0.5 * run_s if case.mode is Mode.OUTAGE else run_s))
         if case.mode is Mode.OUTAGE:
             query.stop()
             events = [progress_events(query)]
             time.sleep(OUTAGE_S)
             query = start_query(spark, lane.servers, case, folder / case.name)
-            _watch(query, run_s)
+            wait_while_running(query, run_s)
             events.append(progress_events(query))
         else:
             events = [progress_events(query)]
@@ -116,20 +120,11 @@ def warm_up(spark: SparkSession, lane: Lane, case: Case, folder: Path, seconds: 
     try:
         deadline_s = time.monotonic() + _FIRST_BATCH_WITHIN_S
         while query.lastProgress is None and time.monotonic() < deadline_s:
-            _watch(query, _LOOK_EVERY_S)
-        _watch(query, seconds)
+            wait_while_running(query, _LOOK_EVERY_S)
+        wait_while_running(query, seconds)
     finally:
         query.stop()
         lane.stop_flow(source)
-
-
-def _watch(query: StreamingQuery, seconds: float) -> None:
-    end_s = time.monotonic() + seconds
-    while (left_s := end_s - time.monotonic()) > 0:
-        if not query.isActive:
-            why = str(query.exception() or "it was stopped").strip().splitlines()[0]
-            raise HeadwayError(f"query {query.name} ended too early: {why}")
-        time.sleep(min(_LOOK_EVERY_S, left_s))
 
 
 def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) -> Record:
@@ -139,7 +134,7 @@ def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) 
     steady = [
         event["durationMs"]
         for event in before
-        if event["numInputRows"] > 0 and _instant_s(event) >= after_s
+        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_s
     ]
     names = sorted({name for phases in steady for name in phases})
     record: Record = {
@@ -164,7 +159,7 @@ def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) 
 def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_duration_s: float) -> Record:
     """From the first trigger after an outage to the end of the last batch that was late."""
     counted = [event for event in events if event["numInputRows"] > 0]
-    waited_s = [_instant_s(event) - _first_arrival_s(event) for event in counted]
+    waited_s = [begun_epoch_s(event) - _first_arrival_s(event) for event in counted]
     usual_s = max(_usual_interval_s(counted), usual_duration_s)
     late = [
         number for number, wait_s in enumerate(waited_s) if wait_s > _CATCHING_UP_RATIO * usual_s
@@ -175,33 +170,35 @@ def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_duration_s: float)
         "first_batch_rows": counted[0]["numInputRows"],
         "first_batch_duration_s": ms_to_s(counted[0]["durationMs"]["triggerExecution"]),
         "num_batches": len(late),
-        "time_s": _instant_s(end)
+        "time_s": begun_epoch_s(end)
         + ms_to_s(end["durationMs"]["triggerExecution"])
-        - _instant_s(counted[0]),
+        - begun_epoch_s(counted[0]),
         "is_over": bool(late) and late[-1] < len(counted) - 1,
     }
 
 
 def _usual_interval_s(events: Sequence[Mapping[str, Any]]) -> float:
     """The usual time between two batches at the end, when the query is back."""
-    return float(np.median(np.diff([_instant_s(event) for event in events])[-5:]))
+    return float(np.median(np.diff([begun_epoch_s(event) for event in events])[-5:]))
 
 
 def _real_time(events: Sequence[Mapping[str, Any]], after_s: float) -> Record:
     """What the batches of Real-Time Mode report; they live as long as the trigger says."""
-    counted = [event for event in events if _instant_s(event) >= after_s]
+    counted = [event for event in events if begun_epoch_s(event) >= after_s]
     if not counted:
         raise HeadwayError("no real-time batch ended after the warm-up; measure for longer")
     first, last = counted[0], counted[-1]
     ended_s = [
-        _instant_s(event) + ms_to_s(event["durationMs"]["triggerExecution"]) for event in counted
+        begun_epoch_s(event) + ms_to_s(event["durationMs"]["triggerExecution"]) for event in counted
     ]
-    gaps_s = [_instant_s(later) - end for later, end in zip(counted[1:], ended_s[:-1], strict=True)]
+    gaps_s = [
+        begun_epoch_s(later) - end for later, end in zip(counted[1:], ended_s[:-1], strict=True)
+    ]
     return {
         "num_batches": len(counted),
         "batches": [
             {
-                "started_s": _instant_s(event) - _instant_s(first),
+                "started_s": begun_epoch_s(event) - begun_epoch_s(first),
                 "rows": event["numInputRows"],
                 "duration_ms": event["durationMs"],
                 "reported": {
@@ -246,10 +243,6 @@ def _to_append(spark: SparkSession, lane: Lane, sink: str, after_s: float) -> Re
 
 def _distribution(law: LatencyDistribution) -> Record:
     return {"mean": law.mean_s, "p50": law.p50_s, "p95": law.p95_s, "p99": law.p99_s}
-
-
-def _instant_s(event: Mapping[str, Any]) -> float:
-    return datetime.fromisoformat(event["timestamp"]).timestamp()
 
 
 def _first_arrival_s(event: Mapping[str, Any]) -> float:
