@@ -203,7 +203,6 @@ def cost(
     own_s = [
         block.own_s / len(durations) for block, durations in zip(blocks, of_block, strict=True)
     ]
-    sum(block.end_s - block.begin_s for block in blocks)
     wall, work, own = (compared(values_s, blocks) for values_s in (wall_s, work_s, own_s))
     return Cost(
         num_pairs=len(blocks) // 2,

@@ -40,7 +40,8 @@ class Coverage:
     Tasks are expected from their stages, stages from their jobs, batches from the numbers of
     those before and after, executors from the tasks that ran on them. ``damaged_lines`` could not
     be read, ``unknown_events`` are of kinds that Spark itself does not write, ``lost_events`` are
-    those whose loss was recorded, ``missing_parts`` the files that a rolling log lacks.
+    those whose loss was recorded, ``missing_parts`` the files that a rolling log lacks,
+    ``passed_over_batches`` those whose tasks a recorder left out to spare its costs.
     """
 
     tasks: Share
@@ -56,3 +57,4 @@ class Coverage:
     unknown_events: int = 0
     lost_events: int = 0
     missing_parts: int = 0
+    passed_over_batches: int = 0

@@ -14,9 +14,9 @@ def facts(events: DataFrame) -> DataFrame:
     """One row per application and kind of event, SQL executions by the query run they belong to.
 
     Columns: app, Event, execution_run_id, num_lines, num_damaged, num_failed (tasks and jobs),
-    num_lost (by the recorder), executor_ids (of tasks), plan (the longest of the latest batch),
-    the columns of :func:`headway.profiler.tables.said_of_application`, first_s and last_s
-    (Timestamp).
+    num_lost (events) and num_passed_over (batches) by the recorder, executor_ids (of tasks), plan
+    (the longest of the latest batch), the columns of
+    :func:`headway.profiler.tables.said_of_application`, first_s and last_s (Timestamp).
     """
     from pyspark.sql import functions as F
 
@@ -32,6 +32,7 @@ def facts(events: DataFrame) -> DataFrame:
         F.count(F.when(F.col("damaged"), 1)).alias("num_damaged"),
         F.count(F.when(failed, 1)).alias("num_failed"),
         F.sum("num_lost").alias("num_lost"),
+        F.sum("num_batches").alias("num_passed_over"),
         F.collect_set("Task Info.Executor ID").alias("executor_ids"),
         F.max_by(
             plan, F.when(plan.isNotNull(), F.struct("execution_batch_id", F.length(plan), plan))

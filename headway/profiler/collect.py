@@ -62,6 +62,7 @@ class ApplicationFacts:
     counts: Mapping[str, EventCount]
     num_damaged: int
     num_lost: int
+    num_passed_over: int
     num_failed_tasks: int
     num_failed_jobs: int
     started_s: float | None
@@ -227,7 +228,8 @@ def _application_facts(
             for event in sorted({row["Event"] for row in rows if row["Event"] is not None})
         },
         num_damaged=sum(row["num_damaged"] for row in rows),
-        num_lost=sum(max(row["num_lost"] or 0, 0) for row in rows),
+        num_lost=_total(rows, "num_lost"),
+        num_passed_over=_total(rows, "num_passed_over"),
         num_failed_tasks=failed(schema.TASK_END),
         num_failed_jobs=failed(schema.JOB_END),
         started_s=_of_event(rows, schema.APPLICATION_START, "first_s"),
@@ -235,6 +237,11 @@ def _application_facts(
         plans={row["execution_run_id"] or "": row["plan"] for row in rows if row["plan"]},
         stages=stages,
     )
+
+
+def _total(rows: Sequence[Record], name: str) -> int:
+    """Sum of what may be missing, or below zero where a line is damaged."""
+    return sum(max(row[name] or 0, 0) for row in rows)
 
 
 def _of_event(rows: Sequence[Record], event: str, name: str) -> float | None:

@@ -60,6 +60,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
             if not event.startswith(_SPARK_EVENTS) and event not in schema.RECORDER_EVENTS
         ),
         lost_events=facts.num_lost,
+        passed_over_batches=facts.num_passed_over,
         missing_parts=log.num_missing_parts,
     )
 
@@ -88,6 +89,7 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
         damaged_lines=sum(one.damaged_lines for one in every),
         unknown_events=sum(one.unknown_events for one in every),
         lost_events=sum(one.lost_events for one in every),
+        passed_over_batches=sum(one.passed_over_batches for one in every),
         missing_parts=sum(one.missing_parts for one in every),
     )
 
@@ -135,6 +137,12 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         yield (
             f"{counted(coverage.lost_events, 'event')} lost while recording: the driver was too "
             "busy to hand them on"
+        )
+    if coverage.passed_over_batches:
+        yield (
+            f"tasks of {counted(coverage.passed_over_batches, 'batch', 'batches')} not recorded, "
+            "so that recording costs little; for all of them: headway.record(..., "
+            "max_cost_ratio=1.0)"
         )
 
 

@@ -28,7 +28,8 @@ QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryT
 # Of our own recorder, which sees streaming jobs only.
 RECORDER_START = "HeadwayRecorderStart"
 RECORDER_LOST = "HeadwayRecorderLost"
-RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST)
+RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
+RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST, RECORDER_PASSED_OVER)
 
 READ_EVENTS = (
     LOG_START,
@@ -67,6 +68,7 @@ _EVENTS: dict[str, Any] = {
     "Executor ID": "string",
     "Executor Info": {"Total Cores": "int"},
     "num_lost": "bigint",
+    "num_batches": "bigint",
     "Job ID": "int",
     "Submission Time": "bigint",
     "Completion Time": "bigint",

@@ -106,6 +106,7 @@ class DriverStore:
         self._looks: dict[_Batch, int] = {}
         self._shuffle_partitions: dict[str, str | None] = {}
         self._num_given_up = 0
+        self.num_cores: int = context.defaultParallelism
 
     def wait_for_delivery(self) -> None:
         """Until the listeners know of everything that has happened, or some seconds."""
@@ -135,6 +136,19 @@ class DriverStore:
         number, self._num_given_up = self._num_given_up, 0
         return number
 
+    def expect_work(self, event: Json, *, is_affordable: bool) -> int:
+        """Note the batch that the event reports as one to look at; 1 if it is passed over."""
+        if event["Event"] != schema.QUERY_PROGRESS:
+            return 0
+        progress = event["progress"]
+        # A query without news announces its next batch, which has no work yet.
+        if "addBatch" not in progress["durationMs"]:
+            return 0
+        if is_affordable:
+            self._looks[_Batch(progress["runId"], progress["batchId"])] = 0
+            self._ask_for_partitions(progress["runId"], progress["id"])
+        return int(not is_affordable)
+
     def work_before(self, event: Json) -> Iterator[list[Json]]:
         """Jobs, stages and tasks of the batches that ended, one list per batch.
 
@@ -143,10 +157,6 @@ class DriverStore:
         if event["Event"] == schema.QUERY_PROGRESS:
             progress = event["progress"]
             batch = _Batch(progress["runId"], progress["batchId"])
-            # A query without news announces its next batch, which has no work yet.
-            if "addBatch" in progress["durationMs"]:
-                self._looks[batch] = 0
-                self._ask_for_partitions(batch.run_id, progress["id"])
             yield from self.work_due(at_the_end=False)
             self._forget(lambda other: other.run_id == batch.run_id and other < batch)
         elif event["Event"] == schema.QUERY_TERMINATED:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from headway.errors import HeadwayError, InputError
 from headway.profiler import schema
+from headway.profiler.recording.allowance import Allowance
 from headway.profiler.recording.driver_store import DriverStore, executor_added
 from headway.profiler.recording.recorder_file import FileLostError, RotatingFile
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 Json: TypeAlias = Mapping[str, Any]
 _Told: TypeAlias = Callable[[], Json]
 """An event as it was told; calling it spells it out, which may take calls to the JVM."""
-
-LOST_EVENT = "HeadwayRecorderLost"
-"""Name of the lines that tell how many events were lost since the last such line."""
 
 RECORDED_PROPERTIES = (
     "spark.cores.max",
@@ -67,10 +65,12 @@ def record(
     cores_per_executor: int | None = None,
     max_bytes: int = 100_000_000,
     max_files: int = 5,
+    max_cost_ratio: float = 0.01,
 ) -> Recorder:
     """Record the streaming queries of a session from now on, for ``headway profile`` to read.
 
-    No query is held up or fails for it: what goes wrong later is counted in ``num_lost``.
+    No query is held up or fails for it: what goes wrong later is counted in ``num_lost``. Progress
+    is always recorded; jobs, stages and tasks of as many batches as ``max_cost_ratio`` allows.
 
     Parameters
     ----------
@@ -86,6 +86,10 @@ def record(
         Size of a file, which only a single large batch exceeds. [bytes]
     max_files : int, >= 1
         Files kept, with the one being written.
+    max_cost_ratio : float, > 0, <= 1
+        Share of the session's cores that recording may take. Where batches follow each other so
+        fast that looking at the tasks of each would take more, those of some are passed over and
+        counted in ``num_passed_over``. With 1.0 all are recorded.
 
     Returns
     -------
@@ -105,6 +109,10 @@ def record(
         max_bytes=max_bytes,
         max_files=max_files,
     )
+    if not 0.0 < max_cost_ratio <= 1.0:
+        raise InputError(
+            f"max_cost_ratio is {max_cost_ratio!r}; expected a share above 0, at most 1"
+        )
     if (executors is None) != (cores_per_executor is None):
         raise InputError("executors and cores_per_executor go together; give both or neither")
     properties = {key: spark.conf.get(key, None) for key in RECORDED_PROPERTIES}
@@ -141,21 +149,30 @@ def record(
             f"{path}: cannot be written ({error.strerror}); expected a file in a folder that "
             "exists and has room"
         ) from error
-    return Recorder(spark, file, driver)
+    num_cores = 1 if driver is None else driver.num_cores
+    return Recorder(spark, file, driver, Allowance(max_cost_ratio * num_cores))
 
 
 class Recorder:
     """A recording that goes on until :meth:`stop`; made by :func:`record`."""
 
-    def __init__(self, spark: SparkSession, file: RotatingFile, driver: DriverStore | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        file: RotatingFile,
+        driver: DriverStore | None,
+        allowance: Allowance,
+    ) -> None:
         self._spark = spark
         self._file = file
         self._driver = driver
+        self._allowance = allowance
         self._executors_asked_s = time.monotonic()
         # Bounded when something is put in: the mark of the end must always find room.
         self._queue: queue.SimpleQueue[_Told | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
         self._num_events = self._num_lost = self._num_lost_told = 0
+        self._num_passed_over = self._num_passed_over_told = 0
         self._last_error: Exception | None = None
         self._listener: StreamingQueryListener | None = _listener(self._hand_over)
         spark.streams.addListener(self._listener)
@@ -172,6 +189,11 @@ class Recorder:
     def num_lost(self) -> int:
         """Events that are not in the file: the queue was full, or something went wrong."""
         return self._num_lost
+
+    @property
+    def num_passed_over(self) -> int:
+        """Batches whose jobs, stages and tasks were left out for what recording them costs."""
+        return self._num_passed_over
 
     @property
     def last_error(self) -> Exception | None:
@@ -246,12 +268,15 @@ class Recorder:
                 self._spark.streams.removeListener(listener)
 
     def _record(self, told: _Told) -> None:
-        with self._survived(num_lost=1):
+        with self._survived(num_lost=1), self._allowance.used():
             event = told()
             work: list[Json] = []
             if self._driver is not None:
                 with self._survived(num_lost=1):
                     self._update_executors(self._driver)
+                    self._num_passed_over += self._driver.expect_work(
+                        event, is_affordable=self._allowance.is_left()
+                    )
                     for events in self._driver.work_before(event):
                         work += events
             self._write([*work, event])
@@ -264,13 +289,14 @@ class Recorder:
     def _write(self, events: Sequence[Json]) -> None:
         if self._driver is not None:
             self._lose(self._driver.take_num_given_up())
-        num_lost = self._num_lost
-        if num_lost > self._num_lost_told:
-            lost = {"Event": LOST_EVENT, "num_lost": num_lost - self._num_lost_told}
-            events = [*events, lost]
+        num_lost, num_passed_over = self._num_lost, self._num_passed_over
+        if number := num_lost - self._num_lost_told:
+            events = [*events, {"Event": schema.RECORDER_LOST, "num_lost": number}]
+        if number := num_passed_over - self._num_passed_over_told:
+            events = [*events, {"Event": schema.RECORDER_PASSED_OVER, "num_batches": number}]
         if events:
             self._file.append(events)
-            self._num_lost_told = num_lost
+            self._num_lost_told, self._num_passed_over_told = num_lost, num_passed_over
             self._num_events += len(events)
 
 

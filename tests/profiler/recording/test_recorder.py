@@ -22,7 +22,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import headway
 from headway.errors import HeadwayError, InputError
-from headway.profiler.recording.recorder import LOST_EVENT, RECORDED_PROPERTIES, Recorder, record
+from headway.profiler import schema
+from headway.profiler.coverage import gaps
+from headway.profiler.recording import allowance
+from headway.profiler.recording.recorder import RECORDED_PROPERTIES, Recorder, record
 from headway.runtime.measure import progress_events
 from headway.runtime.word_count import word_count
 
@@ -101,7 +104,7 @@ def recorded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     for key in secrets:
         spark.conf.set(key, SECRET)
     try:
-        with record(spark, path) as recorder:
+        with record(spark, path, max_cost_ratio=1.0) as recorder:
             query = start(spark, folder / "checkpoint", trigger="250 milliseconds", name=NAME)
             try:
                 wait(lambda: num_batches(query) >= NUM_BATCHES)
@@ -258,7 +261,7 @@ def test_no_secret_is_written(recorded: Recorded) -> None:
 def test_the_text_of_a_failure_is_not_written(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "failing.headway.jsonl"
     rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
-    with record(spark, path) as recorder:
+    with record(spark, path, max_cost_ratio=1.0) as recorder:
         query = (
             rows.selectExpr(f"raise_error('{SECRET}')")
             .writeStream.format("noop")
@@ -278,7 +281,7 @@ def test_stop_leaves_nothing_behind_and_may_be_repeated(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     before = listeners(spark)
-    recorder = record(spark, tmp_path / "a.headway.jsonl")
+    recorder = record(spark, tmp_path / "a.headway.jsonl", max_cost_ratio=1.0)
     assert listeners(spark) == before + 1
     assert recorder_threads() == ["headway-recorder"]
     recorder.stop()
@@ -296,7 +299,7 @@ def test_a_query_that_runs_already_is_recorded_from_now_on(
     query = start(spark, tmp_path / "checkpoint")
     try:
         wait(lambda: num_batches(query) >= 3)
-        with record(spark, path) as recorder:
+        with record(spark, path, max_cost_ratio=1.0) as recorder:
             done = num_batches(query)
             wait(lambda: num_batches(query) >= done + 3)
     finally:
@@ -316,7 +319,7 @@ def test_the_query_outlives_the_folder_of_the_recording(
     folder.mkdir()
     query = start(spark, tmp_path / "checkpoint")
     try:
-        with record(spark, folder / "a.headway.jsonl") as recorder:
+        with record(spark, folder / "a.headway.jsonl", max_cost_ratio=1.0) as recorder:
             wait(lambda: recorder.num_events > 0)
             shutil.rmtree(folder)
             wait(lambda: recorder.last_error is not None)
@@ -332,15 +335,42 @@ def test_the_query_outlives_the_folder_of_the_recording(
 
 def test_an_error_of_ours_costs_one_event(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.headway.jsonl"
-    with record(spark, path) as recorder:
+    with record(spark, path, max_cost_ratio=1.0) as recorder:
         recorder._hand_over(lambda: {"Event": str(1 // 0)})
         recorder._hand_over(lambda: {"Event": "next"})
     assert isinstance(recorder.last_error, ZeroDivisionError)
     assert recorder.num_lost == 1
     assert events_of(path)[len(HEADER) :] == [
         {"Event": "next"},
-        {"Event": LOST_EVENT, "num_lost": 1},
+        {"Event": schema.RECORDER_LOST, "num_lost": 1},
     ]
+
+
+def test_tasks_of_some_batches_are_passed_over_where_all_would_cost_too_much(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As much as looks at some batches take, and hardly any more later.
+    monkeypatch.setattr(allowance, "_MOST_SAVED_S", 0.3)
+    path = tmp_path / "a.headway.jsonl"
+    with record(spark, path, max_cost_ratio=1e-6) as recorder:
+        query = start(spark, tmp_path / "checkpoint")
+        try:
+            wait(lambda: recorder.num_passed_over >= 2)
+        finally:
+            query.stop()
+    events = events_of(path)
+    reported = {event["progress"]["batchId"] for event in of_name(events, PROGRESS)}
+    looked_at = {int(job["Properties"]["streaming.sql.batchId"]) for job in of_name(events, JOB)}
+    passed_over = of_name(events, schema.RECORDER_PASSED_OVER)
+    assert looked_at
+    assert looked_at < reported
+    assert recorder.num_passed_over == len(reported - looked_at)
+    assert sum(event["num_batches"] for event in passed_over) == recorder.num_passed_over
+    assert (recorder.num_lost, recorder.last_error) == (0, None)
+    (log,) = headway.survey([path], session=spark).logs
+    assert log.coverage is not None
+    assert log.coverage.passed_over_batches == recorder.num_passed_over
+    assert any("max_cost_ratio=1.0" in gap for gap in gaps(log.coverage))
 
 
 def test_what_finds_no_room_in_the_queue_is_counted(spark: SparkSession, tmp_path: Path) -> None:
@@ -351,7 +381,7 @@ def test_what_finds_no_room_in_the_queue_is_counted(spark: SparkSession, tmp_pat
         release.wait(60)
         return {"Event": "slow"}
 
-    with record(spark, path) as recorder:
+    with record(spark, path, max_cost_ratio=1.0) as recorder:
         recorder._hand_over(slow)
         for _ in range(1500):
             recorder._hand_over(lambda: {"Event": "quick"})
@@ -361,13 +391,13 @@ def test_what_finds_no_room_in_the_queue_is_counted(spark: SparkSession, tmp_pat
     assert lost in (500, 501)
     events = events_of(path)
     assert len(of_name(events, "quick")) == 1500 - lost
-    assert sum(event["num_lost"] for event in of_name(events, LOST_EVENT)) == lost
+    assert sum(event["num_lost"] for event in of_name(events, schema.RECORDER_LOST)) == lost
 
 
 def test_full_files_make_way(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.headway.jsonl"
     most_bytes = 20_000
-    with record(spark, path, max_bytes=most_bytes, max_files=3) as recorder:
+    with record(spark, path, max_cost_ratio=1.0, max_bytes=most_bytes, max_files=3) as recorder:
         query = start(spark, tmp_path / "checkpoint")
         try:
             wait(lambda: num_batches(query) >= 16)
@@ -420,6 +450,8 @@ def test_another_application_gets_a_file_of_its_own(spark: SparkSession, tmp_pat
         ({"max_bytes": 1.5}, "max_bytes is 1.5"),
         ({"executors": True, "cores_per_executor": 1}, "executors is True"),
         ({"executors": 2}, "go together"),
+        ({"max_cost_ratio": 0.0}, "max_cost_ratio is 0.0"),
+        ({"max_cost_ratio": 1.5}, "max_cost_ratio is 1.5"),
     ],
 )
 def test_settings_that_make_no_sense(
