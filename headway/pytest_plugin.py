@@ -17,25 +17,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from headway.domain import LatencyDistribution, Plan, Prediction, Target
+    from headway.domain import DeadlinePlan, LatencyDistribution, Plan, Prediction, Target
 
 
 class Planner(Protocol):
     """What the fixture ``headway_plan`` is: a spec file, or a profile with a rate and a target."""
 
-    def __call__(self, source: str | Path, **options: Any) -> Plan: ...
+    def __call__(self, source: str | Path, **options: Any) -> Plan | DeadlinePlan: ...
 
 
 @pytest.fixture
 def headway_plan() -> Planner:
     """Plans a job: ``headway_plan("orders.yaml")``, or ``headway_plan("job.profile.yaml",
-    rate="50k/s", target="p99 <= 3s")`` with any option of ``headway.plan``.
+    rate="50k/s", target="p99 <= 3s")`` with any option of ``headway.plan``, of a batch job
+    ``headway_plan("nightly.profile.yaml", target="deadline <= 10m")``.
     """
 
-    def planned(source: str | Path, **options: Any) -> Plan:
+    def planned(source: str | Path, **options: Any) -> Plan | DeadlinePlan:
         if options:
-            from headway.api import plan
+            from headway.api import plan, plan_deadline
 
+            if str(options.get("target", "")).lstrip().startswith("deadline"):
+                return plan_deadline(source, **options)
             return plan(source, **options)
         from headway.api.specs import plan_spec
 
@@ -44,32 +47,42 @@ def headway_plan() -> Planner:
     return planned
 
 
-def assert_meets(plan: Plan, *targets: str) -> None:
+def assert_meets(plan: Plan | DeadlinePlan, *targets: str) -> None:
     """Fail the test unless a plan keeps its own promise, and each of ``targets`` beside it.
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan or DeadlinePlan
         What to hold against them.
     targets : str
         Promises such as ``p99 <= 2s`` or ``batch mean <= 500ms``; held against the upper end of
-        the 90 % interval where the prediction has one. Mean, p50, p95 and p99 can be held.
+        the 90 % interval where the prediction has one. Mean, p50, p95 and p99 can be held. Of a
+        batch job ``deadline <= 10m``.
 
     Raises
     ------
     AssertionError
         With the figures, if one is not kept.
     InputError
-        If a target is none, or of a quantile that the prediction does not tell.
+        If a target is none, or of something that the plan does not tell.
     """
-    from headway.domain import Target
+    from headway.domain import Deadline, DeadlinePlan, Target, parse_promise
+    from headway.errors import InputError
 
     __tracebackhide__ = True
     if not plan.feasible:
-        raise AssertionError(f"not feasible: {plan.target}: {'; '.join(plan.binding)}")
+        promised = plan.deadline if isinstance(plan, DeadlinePlan) else plan.target
+        raise AssertionError(f"not feasible: {promised}: {'; '.join(plan.binding)}")
     for text in targets:
-        target = Target.parse(text)
-        found_s = _upper_s(plan, target)
+        target = parse_promise(text)
+        if isinstance(plan, DeadlinePlan):
+            if not isinstance(target, Deadline):
+                raise InputError(f"target '{target}': a batch job has a deadline only")
+            found_s = plan.run.planned_s
+        elif isinstance(target, Target):
+            found_s = _upper_s(plan, target)
+        else:
+            raise InputError(f"target '{target}': expected a latency, e.g. 'p99 <= 2s'")
         if found_s > target.limit_s:
             raise AssertionError(f"{target} is not kept: up to {found_s:.3g} s")
 

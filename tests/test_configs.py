@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from headway.api.specs import checked_spec, plan_file
-from headway.spec.kinds import StreamingJob
+from headway.api.capacity import capacity
+from headway.api.specs import checked_spec, load_spec, plan_file
+from headway.gate import check, load_lock
+from headway.spec.kinds import BatchJob, CapacityPlan, Cluster, StreamingJob
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = sorted((ROOT / "configs").glob("*.yaml"))
@@ -20,8 +23,26 @@ def test_a_sample_is_right_and_names_its_schema(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_a_sample_can_be_planned(path: Path) -> None:
+def test_a_sample_is_planned_as_its_kind_is(path: Path) -> None:
     file = checked_spec(path)
-    if not isinstance(file.spec, StreamingJob):
-        pytest.skip("planned as part of a fleet")
-    assert plan_file(file).plan.feasible
+    if isinstance(file.spec, StreamingJob | BatchJob):
+        assert plan_file(file).plan.feasible
+    elif isinstance(file.spec, CapacityPlan):
+        assert capacity(path).feasible
+    elif isinstance(file.spec, Cluster):
+        orders = load_spec(ROOT / "configs" / "orders.yaml")
+        assert plan_file(replace(orders, spec=replace(orders.spec, cluster=path))).plan.feasible
+    else:
+        # A catalogue is planned with through the fleet that names it.
+        assert "catalog: nodes.yaml" in (ROOT / "configs" / "fleet.yaml").read_text()
+
+
+def test_the_committed_lock_is_of_today() -> None:
+    jobs = [
+        path for path in SAMPLES if isinstance(checked_spec(path).spec, StreamingJob | BatchJob)
+    ]
+    locked = load_lock(ROOT / "configs" / "headway.lock")
+    assert {job.name for job in locked.all_jobs} <= {
+        checked_spec(path).metadata.name for path in jobs
+    }
+    assert check(jobs, baseline=locked).exit_code == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from headway.api.settings import node_types_from, one_of
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
+from headway.units import parse_size_bytes, spark_memory_text
 
 
 def plan_deadline(
@@ -22,6 +23,7 @@ def plan_deadline(
     catalog: str | Path | None = None,
     objective: Objective | str = Objective.NODES,
     confidence: float = 0.95,
+    executor_memory_bytes: int | None = None,
 ) -> DeadlinePlan:
     """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
 
@@ -33,6 +35,8 @@ def plan_deadline(
         The promise, e.g. ``"deadline <= 10m"``.
     max_nodes, node_cores, cores, node_types, catalog, objective, confidence
         As of :func:`headway.api.plan`.
+    executor_memory_bytes : int, optional
+        Heap of an executor. By default that of the profiled run, by the core. [bytes]
 
     Raises
     ------
@@ -58,20 +62,55 @@ def plan_deadline(
         asked = [(None, node_cores or cores or today, cores or today)]
     spaces = []
     for node_type, per_node, per_executor in asked:
-        if per_node < per_executor:
-            raise InputError(
-                f"a node of {per_node} cores has no room for an executor of {per_executor}; "
-                "give a larger --node-cores or fewer --cores"
-            )
+        heap_bytes = executor_memory_bytes or _profiled_heap_bytes(job, per_executor)
         spaces.append(
             DeadlineSpace(
                 max_nodes=max_nodes,
-                executors_per_node=per_node // per_executor,
+                executors_per_node=_executors_per_node(
+                    node_type, per_node, per_executor, heap_bytes
+                ),
                 cores_per_executor=per_executor,
                 node_type=node_type,
+                executor_memory_bytes=heap_bytes,
             )
         )
     return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
+
+
+def _profiled_heap_bytes(job: ApplicationProfile, cores: int) -> int | None:
+    """The heap of the profiled run by the core, in whole MiB; None where it is not on record."""
+    if job.application.executor_memory is None or job.cluster.cores_per_executor is None:
+        return None
+    mebibyte = parse_size_bytes("1m")
+    today_bytes = parse_size_bytes(job.application.executor_memory)
+    return math.ceil(today_bytes * cores / job.cluster.cores_per_executor / mebibyte) * mebibyte
+
+
+def _executors_per_node(
+    node_type: NodeType | None, node_cores: int, cores: int, heap_bytes: int | None
+) -> int:
+    """Executors that a node holds: by its cores, and by its memory where both are known."""
+    from headway.planner.memory import overhead_bytes
+
+    if node_cores < cores:
+        raise InputError(
+            f"a node of {node_cores} cores has no room for an executor of {cores}; "
+            "give a larger --node-cores or fewer --cores"
+        )
+    room = node_cores // cores
+    if node_type is None:
+        return room
+    if node_type.executors_per_node is not None:
+        return min(node_type.executors_per_node, room)
+    if node_type.memory_bytes is None or heap_bytes is None:
+        return room
+    container_bytes = heap_bytes + overhead_bytes(heap_bytes, 0)
+    if container_bytes > node_type.memory_bytes:
+        raise InputError(
+            f"a node {node_type.name} has no room for an executor of {cores} cores with a heap of "
+            f"{spark_memory_text(heap_bytes)} and its overhead; give a larger node or fewer --cores"
+        )
+    return min(room, node_type.memory_bytes // container_bytes)
 
 
 def _executor_cores(node_type: NodeType, today: int) -> int:

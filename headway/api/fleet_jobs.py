@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from headway.spec.parts import FleetMember
 
 _MOST_EXECUTORS = 256
+# Batch jobs are wider, and cheaper to plan.
+_MOST_BATCH_EXECUTORS = 1024
 _DEFAULT_CORES = 4
 
 
@@ -193,52 +195,44 @@ class BatchNeeds:
         deadline_s = self.job.deadline_s
         needed = self._needed(speed, scale, end)
         if needed is None:
-            self.why = self.why or f"no number of executors keeps {self.promise}"
             return None
         hours = min(math.ceil(deadline_s / 3600.0), HOURS_PER_DAY)
         busy = {(self.job.start_hour + hour) % HOURS_PER_DAY for hour in range(hours)}
         return tuple(needed if hour in busy else 0 for hour in range(HOURS_PER_DAY))
 
     def _needed(self, speed: float, scale: float, end: str) -> int | None:
-        from headway.fleet.steps import RUN_SPREAD_RATIO, declared_work, executors_for_deadline
-
-        declared = self.job.declared
-        if declared is None:
-            return self._profiled(speed / scale)
-        work = declared_work(
-            work_s=getattr(declared.work_s, end) * scale / speed,
-            driver_s=declared.driver_s.mid,
-            num_tasks=declared.num_tasks,
-            num_stages=declared.num_stages,
-            spread_ratio=RUN_SPREAD_RATIO,
-        )
-        return executors_for_deadline(work, self.cores, self.job.deadline_s, self.job.confidence)
-
-    def _profiled(self, speed: float) -> int | None:
         from headway.api.deadlines import plan_deadline
         from headway.domain import Deadline, NodeType
+        from headway.spec.declared_batch import declared_application
         from headway.spec.parts import application_profile_of
+        from headway.units import format_duration
 
-        profile = application_profile_of(self.job)
-        assert profile is not None
+        name, job = self.entry.name, self.job
+        if job.declared is None:
+            # More to do than was seen is as uncertain as slower cores.
+            profile, speed = application_profile_of(name, job), speed / scale
+        else:
+            profile = declared_application(
+                name, job.declared, job.deadline_s, end=end, work_ratio=scale
+            )
+        executor = NodeType(
+            name="executor", cores=self.cores, relative_core_speed=speed, executors_per_node=1
+        )
         found = plan_deadline(
             profile,
             target=Deadline(limit_s=self.job.deadline_s),
-            max_nodes=_MOST_EXECUTORS,
-            node_types=[
-                NodeType(
-                    name="executor",
-                    cores=self.cores,
-                    relative_core_speed=speed,
-                    executors_per_node=1,
-                )
-            ],
+            max_nodes=_MOST_BATCH_EXECUTORS,
+            node_types=[executor],
             cores=self.cores,
             confidence=self.job.confidence,
         )
-        if not found.feasible:
-            self.why = "; ".join(found.binding)
-        return found.nodes if found.feasible else None
+        if found.feasible:
+            return found.nodes
+        self.why = (
+            f"no number of executors keeps {self.promise}: the shortest run takes up to "
+            f"{format_duration(found.run.planned_s)}, with {found.nodes:,}"
+        )
+        return None
 
 
 def _streaming(
@@ -266,19 +260,13 @@ def _batch(
     from headway.spec.parts import application_profile_of
     from headway.units import parse_size_bytes
 
-    if job.declared is not None:
-        known_cores, known_bytes = (
-            job.declared.cores_per_executor, job.declared.executor_memory_bytes,
-        )  # fmt: skip
-    else:
-        profile = application_profile_of(job)
-        assert profile is not None
-        memory = profile.application.executor_memory
-        known_cores = profile.cluster.cores_per_executor or _DEFAULT_CORES
-        known_bytes = None if memory is None else parse_size_bytes(memory)
+    profile = application_profile_of(entry.name, job)
+    memory = profile.application.executor_memory
+    if memory_bytes is None and memory is not None:
+        memory_bytes = parse_size_bytes(memory)
     return BatchNeeds(
         entry=entry,
         job=job,
-        cores=cores or known_cores,
-        memory_bytes=known_bytes if memory_bytes is None else memory_bytes,
+        cores=cores or profile.cluster.cores_per_executor or _DEFAULT_CORES,
+        memory_bytes=memory_bytes,
     )

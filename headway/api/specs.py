@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ from headway.domain import Change, Plan
 from headway.errors import InputError, SpecError
 
 if TYPE_CHECKING:
-    from headway.domain import DeadlinePlan, JobProfile
-    from headway.spec.kinds import StreamingJob
+    from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile
+    from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.spec_file import SpecFile
 
 _MOST_NODES = 50
@@ -27,9 +28,76 @@ class PlannedJob:
     plan: Plan
 
     @property
+    def calibrated(self) -> bool:
+        """Whether the profile speaks for the plan."""
+        return self.plan.prediction.calibrated
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the plan; first what it is that the profile did not see."""
+        return (*self.plan.prediction.warnings, *self.plan.warnings)
+
+    @property
     def name(self) -> str:
         """The job's name."""
         return self.file.metadata.name
+
+    @property
+    def promise_key(self) -> str:
+        """Where its file says what is promised."""
+        return "target"
+
+    @property
+    def promised(self) -> str:
+        """What is promised, in a word."""
+        return self.plan.target.statistic
+
+    @property
+    def spark_version(self) -> str:
+        """The Spark of the last profiled run."""
+        return self.profile.applications[-1].spark_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBatch:
+    """A batch job's file, its profile and its plan."""
+
+    file: SpecFile
+    profile: ApplicationProfile
+    plan: DeadlinePlan
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the profile speaks for the plan."""
+        return self.plan.calibrated
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the plan."""
+        return self.plan.warnings
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.file.metadata.name
+
+    @property
+    def promise_key(self) -> str:
+        """Where its file says what is promised."""
+        return "deadline"
+
+    @property
+    def promised(self) -> str:
+        """What is promised, in words."""
+        return "run time"
+
+    @property
+    def spark_version(self) -> str:
+        """The Spark of the profiled run."""
+        return self.profile.application.spark_version
+
+
+Planned = PlannedJob | PlannedBatch
 
 
 def load_spec(path: str | Path) -> SpecFile:
@@ -81,44 +149,13 @@ def is_spec(path: str | Path) -> bool:
     return re.search(r"(?m)^(?:kind|apiVersion):", text) is not None
 
 
-def plan_batch_file(file: SpecFile) -> DeadlinePlan:
-    """Plan a batch job whose spec file has been read.
-
-    Raises
-    ------
-    InputError
-        If it has declared figures only, which a fleet's plan takes.
-    """
-    from headway.api.deadlines import plan_deadline
-    from headway.domain import Deadline
-    from headway.spec.kinds import BatchJob
-    from headway.spec.parts import cluster_of, node_type_of
-    from headway.spec.spec_file import spec_of
-
-    job = spec_of(file, BatchJob)
-    if job.profile is None:
-        raise InputError(
-            f"{file.place('declared')}: spec.declared: a batch job without a profile is planned "
-            "as part of a fleet: 'headway capacity FLEET.yaml'"
-        )
-    cluster = cluster_of(job)
-    return plan_deadline(
-        job.profile,
-        target=Deadline(limit_s=job.deadline_s),
-        max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
-        node_types=() if cluster is None else [node_type_of(cluster)],
-        cores=None if cluster is None else cluster.cores_per_executor,
-        confidence=job.confidence,
-    )
-
-
-def plan_spec(path: str | Path) -> PlannedJob:
-    """Plan a streaming job as its spec file says.
+def plan_spec(path: str | Path) -> Planned:
+    """Plan a job as its spec file says.
 
     Parameters
     ----------
     path : str or Path
-        A file of the kind StreamingJob.
+        A file of the kind StreamingJob or BatchJob.
 
     Raises
     ------
@@ -129,18 +166,49 @@ def plan_spec(path: str | Path) -> PlannedJob:
     return plan_file(load_spec(path))
 
 
-def plan_file(file: SpecFile) -> PlannedJob:
-    """Plan a streaming job whose spec file has been read."""
-    from headway.spec.kinds import StreamingJob
-    from headway.spec.parts import profile_of
+def plan_file(file: SpecFile) -> Planned:
+    """Plan a job whose spec file has been read."""
+    from headway.spec.kinds import BatchJob, StreamingJob
+    from headway.spec.parts import application_profile_of, profile_of
     from headway.spec.spec_file import spec_of
 
-    job = spec_of(file, StreamingJob)
-    profile = profile_of(file.metadata.name, job)
+    job = file.spec
+    name = file.metadata.name
     try:
+        if isinstance(job, BatchJob):
+            recorded = application_profile_of(name, job)
+            return PlannedBatch(file=file, profile=recorded, plan=plan_batch_job(recorded, job))
+        job = spec_of(file, StreamingJob, beside=BatchJob)
+        profile = profile_of(name, job)
         return PlannedJob(file=file, profile=profile, plan=plan_job(profile, job))
     except InputError as error:
         raise SpecError("\n".join(_placed(file, ("spec",), str(error)))) from None
+
+
+def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
+    """Plan a batch job for its deadline.
+
+    A plan from declared figures is never called calibrated.
+    """
+    from headway.api.deadlines import plan_deadline
+    from headway.domain import Deadline
+    from headway.spec.declared import NOTE, is_declared
+    from headway.spec.parts import cluster_of, node_type_of
+
+    cluster = cluster_of(job)
+    found = plan_deadline(
+        profile,
+        target=Deadline(limit_s=job.deadline_s),
+        max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
+        node_types=() if cluster is None else [node_type_of(cluster)],
+        cores=None if cluster is None else cluster.cores_per_executor,
+        confidence=job.confidence,
+        executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
+    )
+    if not is_declared(profile):
+        return found
+    # Nothing ran before: there is no setting that the plan would change.
+    return replace(found, warnings=(NOTE, *found.warnings), calibrated=False, changes=())
 
 
 def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None) -> Plan:
@@ -178,13 +246,11 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
     return found
 
 
-def submission_fields(planned: PlannedJob) -> dict[str, Any]:
+def submission_fields(planned: Planned) -> dict[str, Any]:
     """What a planned job's files say of its submission, by the fields of ``Submission``."""
-    from headway.spec.kinds import StreamingJob
     from headway.spec.parts import cluster_of, node_of
-    from headway.spec.spec_file import spec_of
 
-    job = spec_of(planned.file, StreamingJob)
+    job = planned.file.spec
     cluster = cluster_of(job)
     fields = {
         "name": planned.name,
@@ -195,8 +261,7 @@ def submission_fields(planned: PlannedJob) -> dict[str, Any]:
         "service_account": job.application.service_account,
         "runtime": job.application.runtime,
         "node_type": job.application.node_type or (cluster and node_of(cluster).name),
-        "spark_version": (cluster and cluster.spark_version)
-        or planned.profile.applications[-1].spark_version,
+        "spark_version": (cluster and cluster.spark_version) or planned.spark_version,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -231,7 +296,9 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
     spec = file.spec
     if isinstance(spec, StreamingJob | BatchJob):
         if isinstance(spec, BatchJob):
-            yield ("spec", "profile"), lambda: parts.application_profile_of(spec)
+            if spec.profile is not None:
+                read = partial(parts.application_profile_of, file.metadata.name, spec)
+                yield ("spec", "profile"), read
         elif spec.profile is not None:
             yield ("spec", "profile"), lambda: parts.profile_of(file.metadata.name, spec)
         yield ("spec", "cluster"), lambda: _check_cluster(parts.cluster_of(spec))

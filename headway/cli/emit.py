@@ -12,8 +12,8 @@ from headway.errors import HeadwayError, InputError
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from headway.domain import Plan
     from headway.planner.emit import Submission
+    from headway.planner.emit.plans import AnyPlan
 
 _INFEASIBLE = 3
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
@@ -67,7 +67,7 @@ def command(
     headway emit orders.yaml --patch deploy/orders.yaml --write
     headway plan orders.yaml --json | headway emit - --format emr
 
-    PLAN is what 'headway plan --json' printed, or a StreamingJob's spec, which is planned now.
+    PLAN is what 'headway plan --json' printed, or a job's spec, which is planned now.
     JSON has no comments: reasons are printed on stderr there. Exits with 3 when the plan misses
     its target; what is written then says so.
     """
@@ -89,20 +89,21 @@ def command(
     return 0
 
 
-def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[Plan, Submission]:
+def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan, Submission]:
     from headway.planner.emit import Submission
-    from headway.report.from_json import load_plan, parse_plan
+    from headway.report.from_json import load_any_plan, parse_any_plan
 
     known: dict[str, Any] = {}
+    found: AnyPlan
     if source == "-":
-        found = parse_plan(sys.stdin.read(), name="stdin")
+        found = parse_any_plan(sys.stdin.read(), name="stdin")
     elif source.endswith((".yaml", ".yml")):
         from headway.api.specs import plan_spec, submission_fields
 
         planned = plan_spec(source)
         found, known = planned.plan, submission_fields(planned)
     else:
-        found = load_plan(source)
+        found = load_any_plan(source)
     given = {key: value for key, value in names.items() if value is not None}
     submission = Submission(**{**known, **given})
     assert submission.release  # refused here, whatever the format
@@ -111,12 +112,12 @@ def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[Plan, Su
 
 def _current(path: str) -> dict[str, str]:
     """Spark configuration of today: a properties file, or the plan of yesterday."""
-    from headway.report.from_json import parse_plan
+    from headway.report.from_json import parse_any_plan
     from headway.sparkconf import parse_properties
 
     text = _text(path, "a spark-defaults.conf, or a plan's JSON")
     if text.lstrip().startswith("{"):
-        return dict(parse_plan(text, name=path).spark_conf)
+        return dict(parse_any_plan(text, name=path).spark_conf)
     try:
         return parse_properties(text)
     except InputError as error:
@@ -130,7 +131,7 @@ def _text(path: str, expected: str) -> str:
 
 
 def _print(
-    plan: Plan, submission: Submission, output_format: str, current: dict[str, str] | None
+    plan: AnyPlan, submission: Submission, output_format: str, current: dict[str, str] | None
 ) -> None:
     from headway.planner.emit import ALL_FORMATS
     from headway.planner.emit.difference import only_what_differs
@@ -146,7 +147,9 @@ def _print(
             click.echo(line, err=True)
 
 
-def _patch(plan: Plan, submission: Submission, file: str, *, write: bool, job: str | None) -> None:
+def _patch(
+    plan: AnyPlan, submission: Submission, file: str, *, write: bool, job: str | None
+) -> None:
     from headway.planner.emit.patch import patch
     from headway.spec.text_file import write_text
 
@@ -161,7 +164,7 @@ def _patch(plan: Plan, submission: Submission, file: str, *, write: bool, job: s
         click.echo(f"{file}: patched", err=True)
 
 
-def _write_files(plan: Plan, current: dict[str, str], folder: Path) -> None:
+def _write_files(plan: AnyPlan, current: dict[str, str], folder: Path) -> None:
     from headway.planner.emit import difference
     from headway.spec.text_file import write_text
 

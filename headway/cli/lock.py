@@ -20,9 +20,10 @@ def command(specs: tuple[str, ...], output: str) -> int:
     The lock is replaced in one step, or not at all when a target cannot be met. Commit it.
     """
     from headway.gate import lock, save_lock
+    from headway.units import counted
 
     found = lock(specs)
     save_lock(found, output)
-    for job in found.jobs:
-        click.echo(f"{job.name}: {job.nodes} nodes, {' and '.join(job.targets)}")
+    for job in found.all_jobs:
+        click.echo(f"{job.name}: {counted(job.nodes, 'node')}, {' and '.join(job.targets)}")
     return 0

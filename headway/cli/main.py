@@ -109,7 +109,7 @@ def run(arguments: Sequence[str]) -> int:
         if os.environ.get("HEADWAY_DEBUG"):
             raise
         kind = type(error).__name__
-        return _fail(f"internal error: {kind}: {error} (HEADWAY_DEBUG=1 shows where)", 1)
+        return _fail(f"internal error: {kind}: {_said(error)} (HEADWAY_DEBUG=1 shows where)", 1)
     return result if isinstance(result, int) else 0
 
 
@@ -125,6 +125,14 @@ def _drop_what_cannot_be_written() -> None:
         sys.stdout.flush()
     except OSError:
         _say_no_more()
+
+
+def _said(error: Exception) -> str:
+    """What an error says; those of PySpark cannot speak once Spark has stopped."""
+    try:
+        return str(error)
+    except Exception:
+        return "no message"
 
 
 def _fail(message: str, exit_code: int) -> int:

@@ -131,7 +131,7 @@ def command(
             raise click.UsageError(
                 f"'{deadlines[0]}' is for batch jobs and stands alone", click.get_current_context()
             )
-        return _plan_deadline(
+        return _shown_deadline(
             api.plan_deadline(
                 profile,
                 target=deadlines[0],
@@ -143,7 +143,8 @@ def command(
                 objective=objective,
                 confidence=confidence,
             ),
-            as_json=as_json or output_format == _JSON,
+            _JSON if as_json else output_format,
+            strict=strict,
         )
     if rate is None:
         raise click.UsageError("Missing option '--rate'.", click.get_current_context())
@@ -170,9 +171,7 @@ def command(
 
 def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
     """Plan as a spec file says; all that shapes the plan stands there."""
-    from headway.api.specs import is_spec, plan_batch_file, plan_file
-    from headway.spec.kinds import BatchJob
-    from headway.spec.spec_file import load_spec
+    from headway.api.specs import is_spec, plan_spec
 
     context = click.get_current_context()
     if not is_spec(file):
@@ -182,10 +181,10 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
         if name not in _OF_OUTPUT and source is not click.core.ParameterSource.DEFAULT:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option}: {file} is a spec; say it there", context)
-    spec = load_spec(file)
-    if isinstance(spec.spec, BatchJob):
-        return _plan_deadline(plan_batch_file(spec), as_json=output_format == _JSON)
-    return _shown(plan_file(spec).plan, output_format, strict=strict)
+    plan = plan_spec(file).plan
+    if isinstance(plan, DeadlinePlan):
+        return _shown_deadline(plan, output_format, strict=strict)
+    return _shown(plan, output_format, strict=strict)
 
 
 def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:
@@ -195,11 +194,19 @@ def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:
     return _OUTSIDE if strict and not plan.prediction.calibrated else 0
 
 
-def _plan_deadline(plan: DeadlinePlan, *, as_json: bool) -> int:
+def _shown_deadline(plan: DeadlinePlan, output_format: str, *, strict: bool) -> int:
     from headway.report.deadline import deadline_json, deadline_text
 
-    click.echo(json_text(deadline_json(plan)) if as_json else deadline_text(plan))
-    return 0 if plan.feasible else _INFEASIBLE
+    if output_format == _TEXT:
+        text = deadline_text(plan)
+    elif output_format == _JSON:
+        text = json_text(deadline_json(plan))
+    else:
+        text = _emitted(plan, output_format)
+    click.echo(text.rstrip("\n"))
+    if not plan.feasible:
+        return _INFEASIBLE
+    return _OUTSIDE if strict and not plan.calibrated else 0
 
 
 def _rendered(plan: Plan, output_format: str) -> str:
@@ -207,6 +214,10 @@ def _rendered(plan: Plan, output_format: str) -> str:
         return plan_text(plan)
     if output_format == _JSON:
         return json_text(plan_json(plan))
+    return _emitted(plan, output_format)
+
+
+def _emitted(plan: Plan | DeadlinePlan, output_format: str) -> str:
     from headway.planner.emit import FORMATS
 
     return FORMATS[output_format](plan, version=__version__)

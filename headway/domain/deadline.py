@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.domain.node_type import NodeType
+from headway.domain.plan import Change
 from headway.domain.target import Deadline
 
 
@@ -26,6 +27,8 @@ class DeadlinePlan:
     Not feasible, ``nodes`` are those of the shortest run. ``floor_s`` is what no number of nodes
     comes below: the longest chain of stages, and the driver. ``modelled_ratio`` is the observed
     run time over the modelled one at the profiled slots, by which the model is scaled.
+    ``calibrated`` is False where the job was profiled on far more or fewer slots, or not at all;
+    ``warnings`` then say so. ``changes`` are the settings that differ from the profiled ones.
     """
 
     deadline: Deadline
@@ -42,3 +45,5 @@ class DeadlinePlan:
     binding: tuple[str, ...]
     spark_conf: Mapping[str, str]
     warnings: tuple[str, ...]
+    calibrated: bool = True
+    changes: tuple[Change, ...] = ()

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.errors import InputError
-from headway.gate.nouns import LOCK_SCHEMA, Lock, Locked
+from headway.gate.nouns import LOCK_SCHEMA, AnyLocked, Lock, Locked, LockedBatch
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from headway.api.specs import PlannedJob
+    from headway.api.specs import Planned, PlannedBatch
 
 _EXPECTED = "a lock as 'headway lock' writes it"
 _HEADING = (
@@ -26,7 +26,7 @@ def lock(specs: Sequence[str | Path]) -> Lock:
     Parameters
     ----------
     specs : sequence of paths
-        Files of the kind StreamingJob.
+        Files of the kinds StreamingJob and BatchJob.
 
     Raises
     ------
@@ -36,22 +36,30 @@ def lock(specs: Sequence[str | Path]) -> Lock:
     """
     from headway.api.specs import plan_spec
 
-    jobs: list[Locked] = []
+    jobs: list[AnyLocked] = []
     for path in specs:
         planned = plan_spec(path)
         if not planned.plan.feasible:
             raise InputError(
-                f"{planned.file.place('target')}: {planned.name}: not feasible, "
+                f"{planned.file.place(planned.promise_key)}: {planned.name}: not feasible, "
                 f"{'; '.join(planned.plan.binding)}; a lock holds plans that keep their targets"
             )
         if any(job.name == planned.name for job in jobs):
             raise InputError(f"{path}: the job {planned.name!r} is there twice; expected one file")
         jobs.append(locked_of(planned))
-    return Lock(headway_version=__version__, jobs=tuple(jobs))
+    return Lock(
+        headway_version=__version__,
+        jobs=tuple(job for job in jobs if isinstance(job, Locked)),
+        batch_jobs=tuple(job for job in jobs if isinstance(job, LockedBatch)),
+    )
 
 
-def locked_of(planned: PlannedJob) -> Locked:
+def locked_of(planned: Planned) -> AnyLocked:
     """What a lock keeps of a plan."""
+    from headway.api.specs import PlannedBatch
+
+    if isinstance(planned, PlannedBatch):
+        return _locked_batch(planned)
     plan = planned.plan
     setting, duration = plan.configuration, plan.prediction.batch_duration
     return Locked(
@@ -68,6 +76,24 @@ def locked_of(planned: PlannedJob) -> Locked:
         shuffle_partitions=setting.shuffle_partitions,
         trigger_s=setting.trigger_s,
         max_offsets_per_trigger=setting.max_offsets_per_trigger,
+        spark_conf=dict(plan.spark_conf),
+    )
+
+
+def _locked_batch(planned: PlannedBatch) -> LockedBatch:
+    plan = planned.plan
+    node_type = plan.node_type
+    return LockedBatch(
+        name=planned.name,
+        file=Path(planned.file.path).as_posix(),
+        targets=(str(plan.deadline),),
+        nodes=plan.nodes,
+        cost_per_run=plan.run.cost_per_run,
+        planned_run_time_s=plan.run.planned_s if plan.feasible else None,
+        run_time_s=plan.run.mean_s,
+        core_speed_ratio=1.0 if node_type is None else node_type.relative_core_speed,
+        executors=plan.executors,
+        cores_per_executor=plan.cores_per_executor,
         spark_conf=dict(plan.spark_conf),
     )
 

@@ -35,7 +35,7 @@ class Rule(StrEnum):
 ABOUT: Mapping[Rule, str] = {
     Rule.TARGET: "A target can no longer be met with what may be bought.",
     Rule.COST: "The plan costs more than the locked one.",
-    Rule.LATENCY: "The planned latency is higher than the locked one.",
+    Rule.LATENCY: "The planned latency or run time is higher than the locked one.",
     Rule.DRIFT: "The job's profile predicts other durations at the locked setting than it did.",
     Rule.SETTINGS: "The planned settings differ from the locked ones.",
     Rule.CALIBRATION: "The answer lies outside the range that the profile can speak for.",
@@ -68,8 +68,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What is held against each other of jobs of any kind: cost, and the time that is promised."""
+
+    cost: float | None
+    cost_of: str
+    planned_s: float | None
+    planned_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
-    """What was planned for one job when the lock was written.
+    """What was planned for one streaming job when the lock was written.
 
     ``batch_duration_s`` is the mean that its profile predicted for ``settings`` at ``rate_per_s``.
     """
@@ -89,6 +99,50 @@ class Locked:
     max_offsets_per_trigger: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def figures(self) -> Figures:
+        """Its cost and its planned latency."""
+        return Figures(
+            cost=self.cost_per_hour,
+            cost_of="an hour",
+            planned_s=self.planned_latency_s,
+            planned_of="latency",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedBatch:
+    """What was planned for one batch job when the lock was written.
+
+    ``run_time_s`` is the mean that its profile predicted for the locked executors, on cores that
+    are ``core_speed_ratio`` times as fast as those profiled.
+    """
+
+    name: str
+    file: str
+    targets: tuple[str, ...]
+    nodes: int
+    cost_per_run: float | None = None
+    planned_run_time_s: float | None = None
+    run_time_s: float
+    core_speed_ratio: float = 1.0
+    executors: int
+    cores_per_executor: int
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> Figures:
+        """Its cost and its planned run time."""
+        return Figures(
+            cost=self.cost_per_run,
+            cost_of="a run",
+            planned_s=self.planned_run_time_s,
+            planned_of="run time",
+        )
+
+
+AnyLocked = Locked | LockedBatch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
@@ -96,11 +150,17 @@ class Lock:
 
     schema: str = LOCK_SCHEMA
     headway_version: str
-    jobs: tuple[Locked, ...]
+    jobs: tuple[Locked, ...] = ()
+    batch_jobs: tuple[LockedBatch, ...] = ()
 
-    def of(self, name: str) -> Locked | None:
+    @property
+    def all_jobs(self) -> tuple[AnyLocked, ...]:
+        """The jobs of both kinds."""
+        return (*self.jobs, *self.batch_jobs)
+
+    def of(self, name: str) -> AnyLocked | None:
         """What was locked of a job."""
-        return next((job for job in self.jobs if job.name == name), None)
+        return next((job for job in self.all_jobs if job.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +183,8 @@ class Held:
     name: str
     file: str
     line: int
-    now: Locked
-    then: Locked | None
+    now: AnyLocked
+    then: AnyLocked | None
     feasible: bool
     calibrated: bool
     findings: tuple[Finding, ...]

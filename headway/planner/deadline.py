@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.domain import (
     ApplicationKind,
     ApplicationProfile,
+    Change,
     Deadline,
     DeadlinePlan,
     DeadlinePoint,
@@ -20,7 +21,8 @@ from headway.errors import InputError
 from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
-from headway.units import counted, format_duration
+from headway.sparkconf import KNOBS
+from headway.units import counted, format_duration, parse_size_bytes, spark_memory_text
 
 _USUAL_SPREAD = 0.08
 _SPREAD_PER_DOUBLING = 0.1
@@ -28,6 +30,8 @@ _MOST_COUNTS = 64
 _SECONDS_PER_HOUR = 3600.0
 _SAME_MOMENT_S = 0.001
 _FAR_OFF_RATIO = 1.5
+# So many times more or fewer slots than profiled are still what the run can speak for.
+_CALIBRATED_RATIO = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,7 @@ class DeadlineSpace:
     executors_per_node: int
     cores_per_executor: int
     node_type: NodeType | None = None
+    executor_memory_bytes: int | None = None
 
     @property
     def slots_per_node(self) -> int:
@@ -82,12 +87,7 @@ def plan_for_deadline(
             f"target '{deadline}': a {profile.kind.value} application has no end to meet; "
             "a deadline is for batch jobs"
         )
-    if profile.cluster.num_slots is None:
-        raise InputError(
-            f"target '{deadline}': the cores of the executors are not on record; "
-            "profile a log that holds its SparkListenerExecutorAdded events"
-        )
-    job = _Job.of(profile, profile.cluster.num_slots)
+    job = _Job.of(profile, _seen_slots(profile))
     every = [_plan(job, deadline, space, confidence, objective) for space in spaces]
     feasible = [one for one in every if one.feasible]
     if not feasible:
@@ -133,6 +133,28 @@ class _Job:
         return self.mean_s(slots, core_speed) * math.exp(float(ndtri(confidence)) * spread)
 
 
+def expected_run_time_s(
+    profile: ApplicationProfile, slots: int, core_speed_ratio: float = 1.0
+) -> float:
+    """The mean run time of a batch job on so many slots, by its profile [s].
+
+    Raises
+    ------
+    InputError
+        If its cores are not on record.
+    """
+    return _Job.of(profile, _seen_slots(profile)).mean_s(slots, core_speed_ratio)
+
+
+def _seen_slots(profile: ApplicationProfile) -> int:
+    if profile.cluster.num_slots is None:
+        raise InputError(
+            "the cores of the executors are not on record; "
+            "profile a log that holds its SparkListenerExecutorAdded events"
+        )
+    return profile.cluster.num_slots
+
+
 def _job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
     """The stages with their parents; one that none is on record of waits for what ended last."""
     completed_s = [stage.wall_clock.completed_s for stage in stages]
@@ -175,10 +197,13 @@ def _plan(
     fewer = None if run.nodes == 1 else _point(job, space, run.nodes - 1, confidence)
     executors = run.nodes * space.executors_per_node
     conf = {
-        "spark.executor.instances": str(executors),
-        "spark.executor.cores": str(space.cores_per_executor),
+        KNOBS["executors"].key: str(executors),
+        KNOBS["cores_per_executor"].key: str(space.cores_per_executor),
+        **_memory_conf(space),
         "spark.dynamicAllocation.enabled": "false",
     }
+    slots = executors * space.cores_per_executor
+    calibrated = 1.0 / _CALIBRATED_RATIO <= slots / job.seen_slots <= _CALIBRATED_RATIO
     return DeadlinePlan(
         deadline=deadline,
         feasible=bool(in_time),
@@ -193,8 +218,31 @@ def _plan(
         node_type=space.node_type,
         binding=tuple(_binding(deadline, run, fewer, floor_s, feasible=bool(in_time))),
         spark_conf=conf,
-        warnings=tuple(_warnings(job)),
+        warnings=tuple(_warnings(job, None if calibrated else slots)),
+        calibrated=calibrated,
+        changes=tuple(_changes(job.profile, conf)),
     )
+
+
+def _memory_conf(space: DeadlineSpace) -> dict[str, str]:
+    if space.executor_memory_bytes is None:
+        return {}
+    return {KNOBS["executor_memory"].key: spark_memory_text(space.executor_memory_bytes)}
+
+
+def _changes(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[Change]:
+    """What the next run is submitted with instead of what the run on record had."""
+    memory = profile.application.executor_memory
+    before = {
+        "executors": profile.cluster.executors,
+        "cores_per_executor": profile.cluster.cores_per_executor,
+        "executor_memory": memory and spark_memory_text(parse_size_bytes(memory)),
+    }
+    for setting, value in before.items():
+        knob, then = KNOBS[setting], "none" if value is None else str(value)
+        after = conf.get(knob.key, then)
+        if then != after:
+            yield Change(setting=knob.label, before=then, after=after, applies=knob.applies)
 
 
 def _point(job: _Job, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
@@ -259,7 +307,13 @@ def _binding(
         )
 
 
-def _warnings(job: _Job) -> Iterator[str]:
+def _warnings(job: _Job, slots_far_off: int | None) -> Iterator[str]:
+    """What speaks against the plan; ``slots_far_off`` are its slots where few like it were seen."""
+    if slots_far_off is not None:
+        yield (
+            f"{counted(slots_far_off, 'slot')}, profiled on {job.seen_slots}: what so many more or "
+            "fewer do to its stages was not seen"
+        )
     ratio = job.modelled_ratio
     if not 1.0 / _FAR_OFF_RATIO <= ratio <= _FAR_OFF_RATIO:
         yield (

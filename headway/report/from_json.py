@@ -17,6 +17,7 @@ from headway.domain import (
     Change,
     Configuration,
     Deadline,
+    DeadlinePlan,
     FrontierPoint,
     Interval,
     LatencyDistribution,
@@ -30,13 +31,15 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.report.as_json import PLAIN_PARTS, PLAN_SCHEMA
+from headway.report.deadline import DEADLINE_SCHEMA
 
+_EXPECTED = "expected a plan as 'headway plan --json' prints it"
 _MOST_BYTES = 64 * 2**20
 Noun = TypeVar("Noun")
 
 
 def load_plan(path: str | Path) -> Plan:
-    """A plan as it was printed by ``headway plan --json``.
+    """A plan of a streaming query as it was printed by ``headway plan --json``.
 
     Raises
     ------
@@ -50,39 +53,60 @@ def load_plan(path: str | Path) -> Plan:
     ...
     headway.errors.InputError: no/such/plan.json: no such file; expected a plan as 'headway plan...
     """
-    expected = "expected a plan as 'headway plan --json' prints it"
+    return _of_a_query(load_any_plan(path), str(path))
+
+
+def load_any_plan(path: str | Path) -> Plan | DeadlinePlan:
+    """As `load_plan`, or the plan of a batch job."""
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path}: too large; {expected}")
+            raise InputError(f"{path}: too large; {_EXPECTED}")
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; {expected}") from None
+        raise InputError(f"{path}: no such file; {_EXPECTED}") from None
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; {expected}") from None
+        raise InputError(f"{path}: {error.strerror}; {_EXPECTED}") from None
     except ValueError as error:
-        raise InputError(f"{path}: no text ({error}); {expected}") from None
-    return parse_plan(text, name=str(path))
+        raise InputError(f"{path}: no text ({error}); {_EXPECTED}") from None
+    return parse_any_plan(text, name=str(path))
 
 
 def parse_plan(text: str, *, name: str) -> Plan:
-    """A plan from the text of its JSON; messages call it ``name``.
+    """A plan of a streaming query from the text of its JSON; messages call it ``name``.
 
     Raises
     ------
     InputError
         As `load_plan`.
     """
-    expected = "expected a plan as 'headway plan --json' prints it"
+    return _of_a_query(parse_any_plan(text, name=name), name)
+
+
+def parse_any_plan(text: str, *, name: str) -> Plan | DeadlinePlan:
+    """As `parse_plan`, or the plan of a batch job."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: no JSON ({error}); {expected}") from None
-    if not isinstance(data, dict) or data.get("schema") != PLAN_SCHEMA:
-        raise InputError(f"{name}: no {PLAN_SCHEMA}; {expected}")
+        raise InputError(f"{name}: no JSON ({error}); {_EXPECTED}") from None
+    schema = data.get("schema") if isinstance(data, dict) else None
     try:
-        return plan_from_json(data)
+        if schema == DEADLINE_SCHEMA:
+            found = _noun(DeadlinePlan, _At(data, ""))
+            assert isinstance(found, DeadlinePlan)
+            return found
+        if schema == PLAN_SCHEMA:
+            return plan_from_json(data)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+    raise InputError(f"{name}: no {PLAN_SCHEMA}; {_EXPECTED}")
+
+
+def _of_a_query(plan: Plan | DeadlinePlan, name: str) -> Plan:
+    if isinstance(plan, DeadlinePlan):
+        raise InputError(
+            f"{name}: the plan of a batch job ({plan.deadline}); expected that of a streaming query"
+        )
+    return plan
 
 
 def plan_from_json(data: Mapping[str, object]) -> Plan:

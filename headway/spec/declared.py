@@ -10,6 +10,7 @@ import math
 
 from headway.domain import (
     Application,
+    ApplicationProfile,
     Arrivals,
     Configuration,
     Drift,
@@ -123,7 +124,7 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
     )
 
 
-def is_declared(profile: JobProfile) -> bool:
+def is_declared(profile: JobProfile | ApplicationProfile) -> bool:
     """Whether a profile was declared, not measured."""
     return NOTE in profile.notes
 

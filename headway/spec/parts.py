@@ -11,6 +11,7 @@ from pathlib import Path
 from headway.domain import ApplicationProfile, JobProfile, NodeType
 from headway.errors import InputError
 from headway.spec.declared import declared_profile
+from headway.spec.declared_batch import declared_application
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.kinds.cluster import Cluster
@@ -44,9 +45,18 @@ def profile_of(name: str, job: StreamingJob) -> JobProfile:
     return declared_profile(name, job.declared, job.rate)
 
 
-def application_profile_of(job: BatchJob) -> ApplicationProfile | None:
-    """The profile of a batch job; None where it is declared."""
-    return None if job.profile is None else load_application_profile(job.profile)
+def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
+    """The profile of a batch job: its file's, or what is declared, at the upper end of its range.
+
+    Raises
+    ------
+    ProfileError
+        If the file is no profile of a batch job.
+    """
+    if job.profile is not None:
+        return load_application_profile(job.profile)
+    assert job.declared is not None
+    return declared_application(name, job.declared, job.deadline_s)
 
 
 def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:

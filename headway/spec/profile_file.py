@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headway.domain import (
-    APPLICATION_PROFILE_SCHEMA,
-    PROFILE_SCHEMA,
-    ApplicationKind,
-    ApplicationProfile,
-    JobProfile,
-)
+from headway.domain import PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError, ProfileError
 from headway.spec.validation import validate
 from headway.spec.yaml_document import Document, Fault, Plain, parse_document, read_text, shown
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile
 
 _JOB = "a job profile as 'headway profile' writes it"
 _APPLICATION = "the profile of a batch or DStreams application as 'headway profile' writes it"
@@ -43,16 +41,8 @@ def load_profile(path: str | Path) -> JobProfile:
     try:
         document = _read(Path(path), expected=_JOB)
         found = _schema_of(document, PROFILE_SCHEMA, _JOB)
-        if found == APPLICATION_PROFILE_SCHEMA:
-            kind = document.root.get("kind") if isinstance(document.root, dict) else None
-            name = "DStreams" if kind == ApplicationKind.DSTREAMS else "batch"
-            raise InputError(
-                _fault(
-                    document,
-                    f"the profile of a {name} application; 'predict' and 'plan' need the profile "
-                    f"of a streaming job, {PROFILE_SCHEMA}",
-                )
-            )
+        if found != PROFILE_SCHEMA:
+            _require_no_application(document, found)
         _require_schema(document, found, PROFILE_SCHEMA)
         return validate(document, JobProfile)
     except InputError as error:
@@ -72,6 +62,8 @@ def load_application_profile(path: str | Path) -> ApplicationProfile:
     ProfileError
         As `load_profile` does, and if it is the profile of a streaming job.
     """
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
+
     try:
         document = _read(Path(path), expected=_APPLICATION)
         found = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
@@ -131,7 +123,9 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
 def _heading(profile: JobProfile | ApplicationProfile) -> str:
     version = "".join(filter(str.isprintable, profile.headway_version))
     made = f"made by headway {version} from what Spark recorded of"
-    if isinstance(profile, ApplicationProfile):
+    if not isinstance(profile, JobProfile):
+        from headway.domain import ApplicationKind
+
         kind = "DStreams" if profile.kind is ApplicationKind.DSTREAMS else "batch"
         return (
             f"# The profile of a {kind} application, {made} it.\n"
@@ -166,6 +160,24 @@ def _schema_of(document: Document, wanted: str, expected: str) -> Plain:
             _fault(document, f"missing; expected {wanted}, the first line of {expected}")
         )
     return found
+
+
+def _require_no_application(document: Document, found: Plain) -> None:
+    """The profile of another kind of job is told by its name."""
+    # Imported here: plans of streams do without.
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
+
+    if found != APPLICATION_PROFILE_SCHEMA:
+        return
+    kind = document.root.get("kind") if isinstance(document.root, dict) else None
+    name = "DStreams" if kind == ApplicationKind.DSTREAMS else "batch"
+    raise InputError(
+        _fault(
+            document,
+            f"the profile of a {name} application; 'predict' and 'plan' need the profile "
+            f"of a streaming job, {PROFILE_SCHEMA}",
+        )
+    )
 
 
 def _require_schema(document: Document, found: Plain, wanted: str) -> None:

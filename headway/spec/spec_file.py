@@ -110,8 +110,8 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecFile:
     )
 
 
-def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
-    """The noun of a file that must be of one kind.
+def spec_of(file: SpecFile, noun: type[Noun], *, beside: type[Any] | None = None) -> Noun:
+    """The noun of a file that must be of one kind; a message names the kind ``beside`` it too.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
     if isinstance(file.spec, noun):
         return file.spec
     place = file.sources.value_place(("kind",))
-    wanted = next(name for name, each in KINDS.items() if each is noun)
+    wanted = " or ".join(name for name, each in KINDS.items() if each in (noun, beside))
     raise InputError(f"{place}: kind: got {file.kind!r}; expected {wanted}")
 
 

@@ -31,8 +31,7 @@ def test_declared_figures_are_never_called_calibrated(capsys: pytest.CaptureFixt
     [
         ([ORDERS, "--max-nodes", "3"], "--max-nodes: "),
         ([str(ROOT / "examples" / "word-count.profile.yaml")], "Missing option '--target'"),
-        ([str(ROOT / "configs" / "nightly-report.yaml")], "'headway capacity FLEET.yaml'"),
-        ([str(ROOT / "configs" / "nodes.yaml")], "kind: got 'NodeCatalog'; expected StreamingJob"),
+        ([str(ROOT / "configs" / "nodes.yaml")], "got 'NodeCatalog'; expected StreamingJob or"),
         (["none.yaml"], "none.yaml: no such file"),
     ],
 )

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headway.gate.nouns import Held, Locked
+from headway.gate.nouns import AnyLocked, Held
 from headway.units import format_duration
 
 
-def rows(held: Held) -> list[tuple[str, str, str]]:
-    """Name, locked and now, of each figure that a reader looks for first."""
+def rows(held: Held) -> list[tuple[str, str, str, str]]:
+    """Name, of what, locked and now, of each figure that a reader looks for first."""
     then, now = held.then, held.now
-    found = [("nodes", _of(then, lambda one: str(one.nodes)), str(now.nodes))]
-    if now.cost_per_hour is not None or (then is not None and then.cost_per_hour is not None):
-        found.append(("cost an hour", _of(then, _cost), _cost(now)))
-    found.append(("planned latency", _of(then, _latency), _latency(now)))
+    figures = now.figures
+    found = [("nodes", "", _of(then, lambda one: str(one.nodes)), str(now.nodes))]
+    if figures.cost is not None or (then is not None and then.figures.cost is not None):
+        found.append(("cost", figures.cost_of, _of(then, _cost), _cost(now)))
+    found.append(("planned", figures.planned_of, _of(then, _planned), _planned(now)))
     return found
+
+
+def _cost(locked: AnyLocked) -> str:
+    return "-" if locked.figures.cost is None else f"{locked.figures.cost:.4g}"
+
+
+def _planned(locked: AnyLocked) -> str:
+    planned_s = locked.figures.planned_s
+    return "-" if planned_s is None else format_duration(planned_s)
 
 
 def changed(then: str, now: str) -> str:
@@ -29,13 +39,5 @@ def changed(then: str, now: str) -> str:
     return now if then in (now, "-") else f"{then} -> {now}"
 
 
-def _of(locked: Locked | None, show: Callable[[Locked], str]) -> str:
+def _of(locked: AnyLocked | None, show: Callable[[AnyLocked], str]) -> str:
     return "-" if locked is None else show(locked)
-
-
-def _cost(locked: Locked) -> str:
-    return "-" if locked.cost_per_hour is None else f"{locked.cost_per_hour:.4g}"
-
-
-def _latency(locked: Locked) -> str:
-    return "-" if locked.planned_latency_s is None else format_duration(locked.planned_latency_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from headway.gate.nouns import ABOUT, Held, Level, Locked, Report, Rule
+from headway.gate.nouns import ABOUT, AnyLocked, Held, Level, Report, Rule
 from headway.version import __version__
 
 CHECK_SCHEMA = "headway.check/v1"
@@ -89,7 +89,7 @@ def _worst(held: Held) -> str | None:
     return next((str(level) for level in Level if level in levels), None)
 
 
-def _figures(locked: Locked) -> dict[str, object]:
+def _figures(locked: AnyLocked) -> dict[str, object]:
     return {
         key: float(f"{value:.6g}") if isinstance(value, float) else value
         for key, value in asdict(locked).items()

@@ -19,7 +19,7 @@ def markdown_text(report: Report) -> str:
     lines = [MARKER, f"**Headway: {_escaped(report.headline)}**", ""]
     if report.jobs:
         lines += [
-            "| job | promise | nodes | cost an hour | planned latency | |",
+            "| job | promise | nodes | cost | planned | |",
             "|---|---|---|---|---|---|",
             *map(_row, report.jobs),
             "",
@@ -38,13 +38,12 @@ def markdown_text(report: Report) -> str:
 
 
 def _row(held: Held) -> str:
-    figures = {name: changed(then, now) for name, then, now in rows(held)}
+    # Jobs of all kinds share the table: each cell says of what its figure is.
+    figures = {name: f"{changed(then, now)} {unit}".strip() for name, unit, then, now in rows(held)}
     cells = [
         held.name,
         " and ".join(held.now.targets),
-        figures["nodes"],
-        figures.get("cost an hour", "-"),
-        figures["planned latency"],
+        *(figures.get(name, "-") for name in ("nodes", "cost", "planned")),
     ]
     return f"| {' | '.join(map(_escaped, cells))} | {'❌' if held.failed else '✅'} |"
 

@@ -20,7 +20,10 @@ def report_text(report: Report) -> str:
 
 def _job_lines(held: Held) -> list[str]:
     state = "FAILED" if held.failed else "ok"
-    figures = ", ".join(f"{name} {changed(then, now)}" for name, then, now in rows(held))
+    figures = ", ".join(
+        " ".join(filter(None, (name, unit, changed(then, now))))
+        for name, unit, then, now in rows(held)
+    )
     lines = [f"{held.name}: {state}; {' and '.join(held.now.targets)}", f"  {figures}"]
     for finding in held.findings:
         where = f"{finding.file}:{finding.line}:{finding.column}"

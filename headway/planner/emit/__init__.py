@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from headway.domain import Plan
 from headway.planner.emit import (
     airflow,
     databricks,
@@ -20,19 +19,20 @@ from headway.planner.emit import (
     spark_submit,
     tfvars,
 )
+from headway.planner.emit.plans import AnyPlan
 from headway.planner.emit.submission import Submission
 
 
 class Render(Protocol):
     """What a format of the plan alone offers: the plan in, the text of a file out."""
 
-    def __call__(self, plan: Plan, *, version: str) -> str: ...
+    def __call__(self, plan: AnyPlan, *, version: str) -> str: ...
 
 
 class RenderFor(Protocol):
     """What a platform's format offers: it knows what is submitted, too."""
 
-    def __call__(self, plan: Plan, *, version: str, submission: Submission) -> str: ...
+    def __call__(self, plan: AnyPlan, *, version: str, submission: Submission) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Format:
 
 
 def _of_plan_alone(render: Render) -> RenderFor:
-    def render_for(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+    def render_for(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
         return render(plan, version=version)
 
     return render_for

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from headway.domain import Plan
+from headway.planner.emit.plans import AnyPlan
 from headway.planner.emit.submission import Submission
 from headway.planner.emit.wording import header_lines, python_literal, query_option_lines, reasons
 
 
-def render(plan: Plan, *, version: str, submission: Submission) -> str:
+def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
     """Python with one dictionary: ``SparkSubmitOperator(**SPARK_SUBMIT)``.
 
     All sizes stand in ``conf``, so that one dictionary holds the plan.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headway.domain import Plan
 from headway.errors import InputError
+from headway.planner.emit.plans import AnyPlan, executor_cores_of, executors_of, is_batch
 from headway.planner.emit.submission import Submission, is_executor_size
 from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 from headway.planner.emit.yaml_lines import Tree, yaml_document
@@ -17,7 +17,7 @@ _RUNTIMES = {
 }
 
 
-def cluster_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:
+def cluster_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:
     """The fields of ``new_cluster`` that a plan decides.
 
     Databricks runs one executor per worker and sizes it itself: workers and their type stand for
@@ -36,8 +36,8 @@ def cluster_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:
     return decided
 
 
-def render(plan: Plan, *, version: str, submission: Submission) -> str:
-    """The text of a bundle with one continuous job.
+def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+    """The text of a bundle with one job, which goes on where the query does.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def render(plan: Plan, *, version: str, submission: Submission) -> str:
         python_task["parameters"] = list(submission.arguments)
     job: dict[str, Tree] = {
         "name": submission.name,
-        "continuous": {"pause_status": "UNPAUSED"},
+        **({} if is_batch(plan) else {"continuous": {"pause_status": "UNPAUSED"}}),
         "job_clusters": [{"job_cluster_key": "main", "new_cluster": cluster}],
         "tasks": [
             {
@@ -80,10 +80,10 @@ def render(plan: Plan, *, version: str, submission: Submission) -> str:
     }
     why = reasons(plan)
     comments = {key: why[key] for key in decided["spark_conf"] if key in why}  # type: ignore[union-attr]
-    executors = plan.configuration.executors
+    executors = executors_of(plan)
     comments["num_workers"] = (
         f"one executor per worker; the plan has {counted(executors, 'executor')} of "
-        f"{counted(plan.configuration.cores_per_executor, 'core')} on {counted(plan.nodes, 'node')}"
+        f"{counted(executor_cores_of(plan), 'core')} on {counted(plan.nodes, 'node')}"
     )
     header = [*header_lines(plan, version=version), *query_option_lines(plan)]
     return yaml_document(tree, header=header, comments=comments)

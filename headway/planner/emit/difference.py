@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from headway.domain import Plan
 from headway.errors import InputError
+from headway.planner.emit.plans import AnyPlan, query_options_of
 from headway.planner.emit.wording import header_lines, one_line, reasons
 from headway.sparkconf import render_properties
 from headway.units import parse_size_bytes
 
+SomePlan = TypeVar("SomePlan", bound=AnyPlan)
 _SIZES = (".memory", ".memoryOverhead")
 
 
@@ -43,7 +45,7 @@ def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Differ
     return Difference(added=added, changed=changed, same=same)
 
 
-def only_what_differs(plan: Plan, current: Mapping[str, str]) -> Plan:
+def only_what_differs(plan: SomePlan, current: Mapping[str, str]) -> SomePlan:
     """The plan without the Spark configuration that already is as planned.
 
     Query options stay in: configuration does not tell them.
@@ -54,7 +56,7 @@ def only_what_differs(plan: Plan, current: Mapping[str, str]) -> Plan:
     )
 
 
-def must_set_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
+def must_set_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:
     """The properties file of what must be set beside the current file, nothing else."""
     changed = only_what_differs(plan, current)
     return render_properties(
@@ -64,7 +66,7 @@ def must_set_text(plan: Plan, current: Mapping[str, str], *, version: str) -> st
     )
 
 
-def merged_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
+def merged_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:
     """The properties file of the current settings with the plan's over them."""
     merged = {**current, **plan.spark_conf}
     return render_properties(
@@ -74,7 +76,7 @@ def merged_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
     )
 
 
-def reasons_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str:
+def reasons_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:
     """For people: each setting, what happens to it, and why."""
     found = difference(current, plan.spark_conf)
     why = reasons(plan)
@@ -87,12 +89,12 @@ def reasons_text(plan: Plan, current: Mapping[str, str], *, version: str) -> str
         else:
             what = f"stays {current[key]}"
         lines.append(f"{key}: {what}" + (f" ({why[key]})" if key in why else ""))
-    for key, value in plan.query_options.items():
+    for key, value in query_options_of(plan).items():
         lines.append(f"{key}: {value}, in the query" + (f" ({why[key]})" if key in why else ""))
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
-def _comments(plan: Plan, current: Mapping[str, str]) -> dict[str, str]:
+def _comments(plan: AnyPlan, current: Mapping[str, str]) -> dict[str, str]:
     why = reasons(plan)
     comments = {}
     for key in difference(current, plan.spark_conf).changed:

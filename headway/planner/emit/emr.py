@@ -7,8 +7,8 @@ import math
 import shlex
 from typing import Any
 
-from headway.domain import Plan
 from headway.errors import InputError
+from headway.planner.emit.plans import AnyPlan, executor_cores_of, is_batch
 from headway.planner.emit.submission import (
     Submission,
     conf_arguments,
@@ -30,12 +30,12 @@ _WORKERS_GB = {
 _LEAST_OVERHEAD_MB = 384
 
 
-def render_ec2(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_ec2(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The configuration of a cluster, ``aws emr create-cluster --configurations``."""
     return _json([{"Classification": "spark-defaults", "Properties": dict(plan.spark_conf)}])
 
 
-def render_eks(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_eks(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The part of ``aws emr-containers start-job-run`` that a plan decides."""
     driver: dict[str, Any] = {
         "entryPoint": submission.main or _MAIN,
@@ -53,7 +53,7 @@ def render_eks(plan: Plan, *, version: str, submission: Submission) -> str:  # n
     )
 
 
-def render_serverless(plan: Plan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The part of ``aws emr-serverless start-job-run`` that a plan decides.
 
     Raises
@@ -71,7 +71,7 @@ def render_serverless(plan: Plan, *, version: str, submission: Submission) -> st
     return _json(
         {
             "name": submission.slug,
-            "mode": "STREAMING",
+            "mode": "BATCH" if is_batch(plan) else "STREAMING",
             "jobDriver": {"sparkSubmit": driver},
             "configurationOverrides": _overrides(plan),
         }
@@ -117,10 +117,10 @@ def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
     )
 
 
-def _worker_conf(plan: Plan) -> dict[str, str]:
+def _worker_conf(plan: AnyPlan) -> dict[str, str]:
     sizes = executor_conf(plan)
     memory = sizes.get("spark.executor.memory")
-    cores = int(sizes.get("spark.executor.cores", plan.configuration.cores_per_executor))
+    cores = int(sizes.get("spark.executor.cores", executor_cores_of(plan)))
     if memory is None:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
@@ -128,7 +128,7 @@ def _worker_conf(plan: Plan) -> dict[str, str]:
     return {**sizes, "spark.executor.memory": spark_memory_text(heap)}
 
 
-def _overrides(plan: Plan) -> dict[str, Any]:
+def _overrides(plan: AnyPlan) -> dict[str, Any]:
     return {
         "applicationConfiguration": [
             {"classification": "spark-defaults", "properties": other_conf(plan)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.domain import Plan
+from headway.planner.emit.plans import AnyPlan, is_batch
 from headway.planner.emit.submission import Submission, is_executor_size
 from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 from headway.planner.emit.yaml_lines import Tree, yaml_document
@@ -10,7 +10,7 @@ from headway.planner.emit.yaml_lines import Tree, yaml_document
 _MAIN = "local:///opt/app/app.py"
 
 
-def kubeflow_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
+def kubeflow_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
     """The fields of ``sparkoperator.k8s.io/v1beta2`` that a plan decides, by their place."""
     conf = plan.spark_conf
     executor: dict[str, Tree] = {}
@@ -28,12 +28,12 @@ def kubeflow_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:  # noq
     return {"spec": {"sparkConf": others, "executor": executor}}
 
 
-def apache_tree(plan: Plan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
+def apache_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
     """The fields of ``spark.apache.org/v1`` that a plan decides: all are configuration."""
     return {"spec": {"sparkConf": dict(plan.spark_conf)}}
 
 
-def render_kubeflow(plan: Plan, *, version: str, submission: Submission) -> str:
+def render_kubeflow(plan: AnyPlan, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
     decided = kubeflow_tree(plan, submission)["spec"]
     assert isinstance(decided, dict)
@@ -48,7 +48,7 @@ def render_kubeflow(plan: Plan, *, version: str, submission: Submission) -> str:
         "sparkVersion": submission.full_version,
         "mainApplicationFile": submission.main or _MAIN,
         **({"arguments": list(submission.arguments)} if submission.arguments else {}),
-        "restartPolicy": {"type": "Always"},
+        "restartPolicy": {"type": "Never" if is_batch(plan) else "Always"},
         "sparkConf": decided["sparkConf"],
         "driver": driver,
         "executor": decided["executor"],
@@ -56,7 +56,7 @@ def render_kubeflow(plan: Plan, *, version: str, submission: Submission) -> str:
     return _manifest(plan, "sparkoperator.k8s.io/v1beta2", spec, version, submission)
 
 
-def render_apache(plan: Plan, *, version: str, submission: Submission) -> str:
+def render_apache(plan: AnyPlan, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of the Apache Spark project, ``v1``."""
     conf: dict[str, Tree] = dict(plan.spark_conf)
     conf["spark.kubernetes.container.image"] = (
@@ -74,7 +74,7 @@ def render_apache(plan: Plan, *, version: str, submission: Submission) -> str:
 
 
 def _manifest(
-    plan: Plan, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
+    plan: AnyPlan, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
 ) -> str:
     metadata: dict[str, Tree] = {"name": submission.slug}
     if submission.namespace is not None:

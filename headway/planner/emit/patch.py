@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.domain import Plan
 from headway.errors import InputError
 from headway.planner.emit.databricks import cluster_tree
 from headway.planner.emit.kubernetes import apache_tree, kubeflow_tree
+from headway.planner.emit.plans import AnyPlan
 from headway.planner.emit.submission import Submission, is_executor_size
 from headway.planner.emit.yaml_lines import Tree
 from headway.planner.emit.yaml_patch import Step, documents_of, patched, value_at
@@ -15,7 +15,7 @@ from headway.planner.emit.yaml_patch import Step, documents_of, patched, value_a
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"
 
 
-def patch(text: str, plan: Plan, *, name: str, submission: Submission, job: str | None) -> str:
+def patch(text: str, plan: AnyPlan, *, name: str, submission: Submission, job: str | None) -> str:
     """The text of a file with the plan in it, and all else as it was.
 
     Parameters
@@ -55,7 +55,7 @@ def patch(text: str, plan: Plan, *, name: str, submission: Submission, job: str 
 
 
 def _places(
-    node: Any, plan: Plan, submission: Submission
+    node: Any, plan: AnyPlan, submission: Submission
 ) -> list[tuple[str, Any, dict[str, Tree]]]:
     """What in a document can hold a plan: its name, its node, and what to change below it."""
     api = _text_at(node, ("apiVersion",)) or ""
@@ -71,7 +71,7 @@ def _places(
     ]
 
 
-def _kubeflow_changes(node: Any, plan: Plan, submission: Submission) -> dict[str, Tree]:
+def _kubeflow_changes(node: Any, plan: AnyPlan, submission: Submission) -> dict[str, Tree]:
     """Sizes go where the file has them: the operator puts its own fields over ``sparkConf``."""
     changes = kubeflow_tree(plan, submission)
     conf = value_at(node, ("spec", "sparkConf"))

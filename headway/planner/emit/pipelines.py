@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from headway.domain import Plan
 from headway.errors import InputError
+from headway.planner.emit.plans import AnyPlan
 from headway.planner.emit.submission import Submission, conf_arguments, executor_conf
 from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 from headway.planner.emit.yaml_lines import Tree, yaml_document
@@ -13,7 +13,7 @@ from headway.planner.emit.yaml_lines import Tree, yaml_document
 _SINCE = (4, 1)
 
 
-def render(plan: Plan, *, version: str, submission: Submission) -> str:
+def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
     """The text of ``spark-pipeline.yml``; sizes of executors stand in a comment, as flags.
 
     Raises

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from headway.domain import Plan
+from headway.domain import DeadlinePlan, Plan
+from headway.planner.emit.plans import AnyPlan
 from headway.planner.emit.wording import header_lines, one_line, python_literal, reasons
 
 # In client mode the driver's JVM is up before the application's first line: these come too late.
 _DRIVER_SIDE = ("spark.driver.", "spark.master", "spark.submit.")
 
-_BODY = '''
+_CONFIGURE = '''
 
 def configure(builder):
     """Give `SparkSession.builder` the planned size; call before the session exists."""
     for key, value in SPARK_CONF.items():
         builder = builder.config(key, value)
     return builder
-
+'''
+_READ_AND_WRITE = '''
 
 def read(reader):
     """Give `spark.readStream` the planned rate limit; call before `.load()`."""
@@ -41,10 +43,18 @@ def write(writer):
 #     query = write(sink.option("checkpointLocation", "/path/to/checkpoint")).start()
 #     query.awaitTermination()
 '''
+_BATCH_USE = """
+
+# In the job:
+#
+#     from pyspark.sql import SparkSession
+#
+#     spark = configure(SparkSession.builder.appName("nightly")).getOrCreate()
+"""
 
 
-def render(plan: Plan, *, version: str) -> str:
-    """Python with three functions that put the plan on a builder, a reader and a writer.
+def render(plan: AnyPlan, *, version: str) -> str:
+    """Python with functions that put the plan on a builder and, of a query, a reader and a writer.
 
     Settings of the driver's own process are named in a comment and left out of the code, where
     they would come too late.
@@ -59,19 +69,26 @@ def render(plan: Plan, *, version: str) -> str:
     why = reasons(plan)
     too_late = {key: value for key, value in plan.spark_conf.items() if _is_driver_side(key)}
     in_time = {key: value for key, value in plan.spark_conf.items() if key not in too_late}
-    limits = {key: value for key, value in plan.query_options.items() if key != "trigger"}
     lines = [f"# {line}" for line in header_lines(plan, version=version)]
     lines += [
         one_line(f"# too late for the builder, give to spark-submit: --conf {key}={value}")
         for key, value in too_late.items()
     ]
     lines += ["", *_dictionary("SPARK_CONF", in_time, why)]
-    lines += ["", *_dictionary("READ_OPTIONS", limits, why)]
+    if isinstance(plan, DeadlinePlan):
+        return "\n".join(lines) + "\n" + _CONFIGURE + _BATCH_USE
+    lines += _query_lines(plan, why)
+    return "\n".join(lines) + "\n" + _CONFIGURE + _READ_AND_WRITE
+
+
+def _query_lines(plan: Plan, why: dict[str, str]) -> list[str]:
+    """Rate limit and trigger."""
+    limits = {key: value for key, value in plan.query_options.items() if key != "trigger"}
+    lines = ["", *_dictionary("READ_OPTIONS", limits, why)]
     if not limits:
         lines.append("# No rate limit is planned: remove one that the reader has.")
     trigger = plan.query_options["trigger"]
-    lines += ["", *_comment(why.get("trigger")), f"TRIGGER = {python_literal(trigger)}"]
-    return "\n".join(lines) + "\n" + _BODY
+    return [*lines, "", *_comment(why.get("trigger")), f"TRIGGER = {python_literal(trigger)}"]
 
 
 def _is_driver_side(key: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from headway.domain import Plan
+from headway.planner.emit.plans import AnyPlan
 from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 from headway.sparkconf import render_properties
 
 
-def render(plan: Plan, *, version: str) -> str:
+def render(plan: AnyPlan, *, version: str) -> str:
     """The text of a properties file for ``spark-submit --properties-file``.
 
     Trigger and rate limit stand in a comment: Spark configuration cannot carry them.

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headway.domain import Plan
 from headway.errors import InputError
+from headway.planner.emit.plans import AnyPlan
 
 OLDEST_RELEASE = (3, 5)
 _NEWEST_MAJOR = 4
@@ -86,12 +86,12 @@ class Submission:
         return match[0] if match else "{}.{}.0".format(*self.release)
 
 
-def executor_conf(plan: Plan) -> dict[str, str]:
+def executor_conf(plan: AnyPlan) -> dict[str, str]:
     """The settings that size executors."""
     return {key: value for key, value in plan.spark_conf.items() if is_executor_size(key)}
 
 
-def other_conf(plan: Plan) -> dict[str, str]:
+def other_conf(plan: AnyPlan) -> dict[str, str]:
     """The settings that do not size executors."""
     return {key: value for key, value in plan.spark_conf.items() if not is_executor_size(key)}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from headway.domain import Applies, LatencyDistribution, Metric, Plan
+from headway.domain import Applies, DeadlinePlan, LatencyDistribution, Metric
+from headway.planner.emit.plans import AnyPlan, is_batch, promise_of, query_options_of
 from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
 
@@ -15,7 +16,7 @@ _APPLIES = {
 }
 
 
-def header_lines(plan: Plan, *, version: str) -> list[str]:
+def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
     """The comment above the settings, one line each, without a comment sign.
 
     A plan that does not keep its target says so before anything else.
@@ -27,8 +28,7 @@ def header_lines(plan: Plan, *, version: str) -> list[str]:
     version : str
         The Headway that made it.
     """
-    asked = f"{plan.target} at {format_rate(plan.arrivals.rate_per_s)}"
-    prediction = plan.prediction
+    asked = _asked(plan)
     lines = []
     if not plan.feasible:
         lines += [
@@ -41,19 +41,24 @@ def header_lines(plan: Plan, *, version: str) -> list[str]:
         f"nodes: {plan.nodes}",
         f"predicted: {_predicted(plan)}",
     ]
-    if prediction.stable:
-        lines.append(
-            f"stable: up to {format_rate(prediction.sustainable_rate_per_s)} with these settings"
-        )
-    if not prediction.calibrated:
+    warnings = list(plan.warnings)
+    if isinstance(plan, DeadlinePlan):
+        calibrated = plan.calibrated
+    else:
+        calibrated = plan.prediction.calibrated
+        warnings += plan.prediction.warnings
+        if plan.prediction.stable:
+            highest = format_rate(plan.prediction.sustainable_rate_per_s)
+            lines.append(f"stable: up to {highest} with these settings")
+    if not calibrated:
         lines.append("caution: these settings lie outside the range that the profile speaks for")
     lines += [f"bound by: {text}" for text in plan.binding]
-    lines += [f"warning: {text}" for text in dict.fromkeys((*plan.warnings, *prediction.warnings))]
+    lines += [f"warning: {text}" for text in dict.fromkeys(warnings)]
     # A message must not be able to end the comment that it stands in.
     return [one_line(line) for line in lines]
 
 
-def reasons(plan: Plan) -> dict[str, str]:
+def reasons(plan: AnyPlan) -> dict[str, str]:
     """For the keys of ``spark_conf`` and ``query_options`` that have one, a short reason.
 
     A change that names no known setting has no key to stand at and is left to the report.
@@ -63,7 +68,9 @@ def reasons(plan: Plan) -> dict[str, str]:
         found["spark.dynamicAllocation.enabled"] = "the plan counts on a fixed number of executors"
     for planned in KNOBS.values():
         if planned.key in plan.spark_conf:
-            found[planned.key] = "as profiled"
+            found[planned.key] = "unchanged" if is_batch(plan) else "as profiled"
+    if is_batch(plan):
+        found[KNOBS["executors"].key] = f"what it takes for {promise_of(plan)}"
     for change in plan.changes:
         knob = knob_named(change.setting)
         if knob is not None:
@@ -71,11 +78,13 @@ def reasons(plan: Plan) -> dict[str, str]:
     return found
 
 
-def query_option_lines(plan: Plan) -> list[str]:
+def query_option_lines(plan: AnyPlan) -> list[str]:
     """What the query must be given beside the configuration, for formats that cannot carry it."""
+    if is_batch(plan):
+        return []
     why = reasons(plan)
     lines = ["Not Spark configuration; set in the query itself:"]
-    for key, value in plan.query_options.items():
+    for key, value in query_options_of(plan).items():
         where = (
             f'.writeStream.trigger(processingTime="{value}")'
             if key == "trigger"
@@ -108,7 +117,16 @@ def python_literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _predicted(plan: Plan) -> str:
+def _asked(plan: AnyPlan) -> str:
+    if isinstance(plan, DeadlinePlan):
+        return str(plan.deadline)
+    return f"{plan.target} at {format_rate(plan.arrivals.rate_per_s)}"
+
+
+def _predicted(plan: AnyPlan) -> str:
+    if isinstance(plan, DeadlinePlan):
+        mean, most = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
+        return f"run time {mean}, up to {most} with {plan.confidence:.0%} confidence"
     prediction = plan.prediction
     if not prediction.stable:
         return (

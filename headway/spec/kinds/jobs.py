@@ -85,7 +85,7 @@ class DeclaredBatch:
         key="tasks",
     )  # fmt: skip
     num_stages: int = entry(
-        Whole(low=1, high=1000), "Stages that follow each other. Default 1.",
+        Whole(low=1, high=100), "Stages that follow each other. Default 1.",
         key="stages", default=1,
     )  # fmt: skip
     cores_per_executor: int = entry(

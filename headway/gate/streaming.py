@@ -1,0 +1,75 @@
+"""A streaming job against its lock: settings that change, and a profile that drifted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headway.gate.finding import drift, finding
+from headway.gate.nouns import Finding, Level, Limits, Locked, Rule
+from headway.units import format_rate, spark_trigger_text
+
+if TYPE_CHECKING:
+    from headway.api.specs import PlannedJob
+
+
+def changes(planned: PlannedJob, now: Locked, then: Locked, limits: Limits) -> Iterator[Finding]:
+    """What is not as it was locked, cost and latency aside."""
+    if planned.plan.feasible:
+        yield from _other_settings(planned, now, then)
+    yield from _drifted(planned, then, limits)
+
+
+def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[Finding]:
+    """Each setting that changes, and what it takes for the change to reach the query."""
+    from headway.sparkconf import KNOBS, applies_when
+
+    # A version that is not known pins as the oldest does.
+    version = planned.spark_version if planned.spark_version[:1].isdigit() else "2.0"
+    for name, knob in KNOBS.items():
+        before, after = getattr(then, name, None), getattr(now, name, None)
+        if name == "executor_memory":
+            before, after = then.spark_conf.get(knob.key), now.spark_conf.get(knob.key)
+        if before == after:
+            continue
+        applies = applies_when(
+            knob, stateful=bool(planned.profile.shape.stateful_operators), spark_version=version
+        )
+        text = f"{knob.label} {_shown(name, before)} -> {_shown(name, after)}: {applies}"
+        yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
+
+
+def _drifted(planned: PlannedJob, then: Locked, limits: Limits) -> Iterator[Finding]:
+    """Whether the profile of today says something else of the setting that was locked."""
+    from headway.api.settings import predict
+
+    if not then.batch_duration_s:
+        return
+    prediction = predict(
+        planned.profile,
+        rate=then.rate_per_s,
+        trigger=then.trigger_s,
+        executors=then.executors,
+        cores=then.cores_per_executor,
+        partitions=then.shuffle_partitions,
+        max_offsets=then.max_offsets_per_trigger,
+    )
+    if prediction.batch_duration is None:
+        text = (
+            f"the locked setting is over capacity at {format_rate(then.rate_per_s)} "
+            "by the profile of today"
+        )
+        yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
+        return
+    found = drift(
+        planned, then.batch_duration_s, prediction.batch_duration.mean_s, limits.drift_ratio,
+        "batches of the locked setting take",
+    )  # fmt: skip
+    if found is not None:
+        yield found
+
+
+def _shown(name: str, value: object) -> str:
+    if value is None:
+        return "none"
+    return spark_trigger_text(float(str(value))) if name == "trigger_s" else str(value)

@@ -1,0 +1,133 @@
+"""Declared figures of a batch job -> its profile, as if a run on record had been just like that.
+
+The run that stands for them has as many cores as its work fills until the deadline: about the
+size that will be planned, so that a plan is not called far from what nobody has seen.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headway.domain import (
+    Application,
+    ApplicationKind,
+    ApplicationProfile,
+    Cluster,
+    Coverage,
+    MemoryProfile,
+    RecordedStage,
+    RunShares,
+    Share,
+    StageMemory,
+    StageRows,
+    StageVolume,
+    TaskCounts,
+    TaskTimes,
+    WallClock,
+)
+from headway.spec.declared import NOTE
+from headway.spec.kinds.jobs import DeclaredBatch
+from headway.units import spark_memory_text
+from headway.version import __version__
+
+_TASK_CV = 0.5
+_EPOCH = "1970-01-01T00:00:00Z"
+
+
+def declared_application(
+    name: str, declared: DeclaredBatch, deadline_s: float, *, end: str = "high", work_ratio: float = 1.0
+) -> ApplicationProfile:
+    """The profile that declared figures amount to: equal stages that follow each other.
+
+    Parameters
+    ----------
+    name : str
+        The job's name.
+    declared : DeclaredBatch
+        What is known of its cost.
+    deadline_s : float, > 0
+        By when it is to be done. [s]
+    end : str
+        The end of its range that is taken: ``mid`` or ``high``.
+    work_ratio : float, > 0
+        Its work over what is declared. [-]
+
+    Examples
+    --------
+    >>> from headway.spec.forms.quantities import Quantity
+    >>> declared = DeclaredBatch(work_s=Quantity.exactly(36_000.0), num_tasks=400, num_stages=2)
+    >>> profile = declared_application("nightly", declared, 1800.0)
+    >>> profile.cluster.executors, len(profile.stages)
+    (5, 2)
+    """
+    from headway.models.stages.dag import StageDag, run_time
+    from headway.models.stages.pooling import JobStage
+
+    work_s = float(getattr(declared.work_s, end)) * work_ratio
+    driver_s = float(getattr(declared.driver_s, end))
+    cores = declared.cores_per_executor
+    most = math.ceil(declared.num_tasks / cores)
+    executors = min(max(math.ceil(work_s / deadline_s / cores), 1), most)
+    task_s = work_s / (declared.num_tasks * declared.num_stages)
+    dag = StageDag(
+        stages=tuple(
+            JobStage(
+                num_tasks=declared.num_tasks,
+                mean_s=task_s,
+                cv=_TASK_CV,
+                parents=(at - 1,) if at else (),
+            )
+            for at in range(declared.num_stages)
+        )
+    )
+    stages_s = run_time(dag, executors * cores).mean_s
+    everything = Share(seen=1, expected=1)
+    memory_bytes = declared.executor_memory_bytes
+    return ApplicationProfile(
+        headway_version=__version__,
+        kind=ApplicationKind.BATCH,
+        application=Application(
+            id="declared",
+            name=name,
+            spark_version=declared.spark_version,
+            executor_memory=None if memory_bytes is None else spark_memory_text(memory_bytes),
+        ),
+        cluster=Cluster(
+            executors=executors, executors_mean=float(executors), cores_per_executor=cores
+        ),
+        started=_EPOCH,
+        duration_s=driver_s + stages_s,
+        driver_only_s=driver_s,
+        num_jobs=1,
+        num_jobs_failed=0,
+        stages=tuple(
+            _stage(at, declared.num_tasks, task_s, stages_s / declared.num_stages)
+            for at in range(declared.num_stages)
+        ),
+        memory=MemoryProfile(peak_task_bytes=0),
+        coverage=Coverage(
+            tasks=everything,
+            stages=everything,
+            jobs=everything,
+            batches=everything,
+            executors=everything,
+            has_start=True,
+            has_end=True,
+        ),
+        notes=(NOTE,),
+    )
+
+
+def _stage(at: int, num_tasks: int, task_s: float, lasts_s: float) -> RecordedStage:
+    return RecordedStage(
+        id=at,
+        job=0,
+        parents=(at - 1,) if at else (),
+        tasks=TaskCounts(num_tasks=num_tasks, num_finished=num_tasks, num_failed=0, num_attempts=1),
+        task_time=TaskTimes(mean_s=task_s, sd_s=_TASK_CV * task_s, max_s=2.0 * task_s, fixed_s=0.0),
+        wall_clock=WallClock(submitted_s=at * lasts_s, completed_s=(at + 1) * lasts_s),
+        rows=StageRows(read=0, written=0),
+        volume=StageVolume(input_bytes=0, shuffle_read_bytes=0, shuffle_write_bytes=0),
+        memory=StageMemory(peak_task_bytes=0, spilled_bytes=0),
+        run_time=RunShares(gc_ratio=0.0),
+    )

@@ -1,0 +1,82 @@
+"""Declared figures of a batch job stand for a run that was just like that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.api import plan_deadline
+from headway.domain import Deadline
+from headway.planner.deadline import expected_run_time_s
+from headway.spec.declared import is_declared
+from headway.spec.declared_batch import declared_application
+from headway.spec.forms.quantities import Quantity
+from headway.spec.kinds.jobs import DeclaredBatch
+
+REPORT = DeclaredBatch(
+    work_s=Quantity(low=30_000.0, mid=36_000.0, high=60_000.0),
+    driver_s=Quantity.exactly(60.0),
+    num_tasks=400,
+    num_stages=3,
+    executor_memory_bytes=8 * 2**30,
+)
+
+
+def nodes(declared: DeclaredBatch, deadline_s: float, end: str = "high") -> int:
+    profile = declared_application("report", declared, deadline_s, end=end)
+    plan = plan_deadline(profile, target=Deadline(limit_s=deadline_s), max_nodes=500)
+    assert plan.feasible
+    return plan.nodes
+
+
+def test_all_work_is_in_its_stages() -> None:
+    profile = declared_application("report", REPORT, 1500.0)
+    assert is_declared(profile)
+    assert sum(stage.task_time_s for stage in profile.stages) == pytest.approx(60_000.0)
+    assert profile.driver_only_s == 60.0
+    assert [stage.parents for stage in profile.stages] == [(), (0,), (1,)]
+
+
+def test_the_run_that_stands_for_it_is_modelled_as_it_is() -> None:
+    profile = declared_application("report", REPORT, 1500.0)
+    slots = profile.cluster.num_slots
+    assert slots is not None
+    assert expected_run_time_s(profile, slots) == pytest.approx(profile.duration_s)
+
+
+@pytest.mark.parametrize("deadline_s", [700.0, 1500.0, 4000.0])
+def test_enough_and_not_far_more_than_the_work_fills(deadline_s: float) -> None:
+    found = nodes(REPORT, deadline_s, "mid")
+    least = 36_000.0 / (deadline_s - 60.0) / REPORT.cores_per_executor
+    # Beyond the bulk of its work each stage waits for the last of its tasks.
+    assert least < found < 2.5 * least
+
+
+def test_a_wider_range_and_an_earlier_deadline_need_more() -> None:
+    sure = replace(REPORT, work_s=Quantity.exactly(36_000.0))
+    assert nodes(sure, 1500.0) < nodes(REPORT, 1500.0)
+    assert nodes(REPORT, 3000.0) < nodes(REPORT, 1500.0)
+
+
+@given(
+    work_s=st.floats(1.0, 1e7),
+    num_tasks=st.integers(1, 100_000),
+    num_stages=st.integers(1, 100),
+    cores=st.integers(1, 64),
+    deadline_s=st.floats(1.0, 1e6),
+)
+def test_any_figures_make_a_profile(
+    work_s: float, num_tasks: int, num_stages: int, cores: int, deadline_s: float
+) -> None:
+    declared = DeclaredBatch(
+        work_s=Quantity.exactly(work_s),
+        num_tasks=num_tasks,
+        num_stages=num_stages,
+        cores_per_executor=cores,
+    )
+    profile = declared_application("any", declared, deadline_s)
+    assert profile.duration_s >= profile.driver_only_s
+    assert len(profile.stages) == num_stages
