@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# The same examples every time, however slow the machine: what fails, fails for everyone. To search
+# among others: pytest --hypothesis-profile=default
+settings.register_profile("same-examples", derandomize=True, deadline=None)
+settings.load_profile("same-examples")
 
 # Sessions that tests start save no classes in the user's cache: that takes longer than the test.
 os.environ["HEADWAY_CACHE_DIR"] = os.devnull
