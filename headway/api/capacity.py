@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from headway.fleet.answer import Capacity, GrowthPoint, TargetPrice
     from headway.fleet.nouns import Fleet, FleetPlan, Infeasible
     from headway.spec.fleet_of import JobNeeds
+    from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import CapacityPlan, NodeCatalog, NodeEntry
-    from headway.spec.parts import FleetMember
 
 _LOOSER = 1.25
 _TARGETS_PRICED = 8
@@ -49,8 +49,8 @@ def capacity(
         If the solver ends without an answer.
     """
     from headway.fleet.answer import Capacity
+    from headway.spec.fleet_parts import catalog_of, fleet_members
     from headway.spec.kinds import CapacityPlan
-    from headway.spec.parts import catalog_of, fleet_members
     from headway.spec.spec_file import load_spec, spec_of
 
     file = load_spec(path)

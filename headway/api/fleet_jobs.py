@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 from headway.errors import InputError
 
 if TYPE_CHECKING:
-    from headway.domain import JobProfile
+    from headway.domain import JobProfile, Promise
     from headway.fleet.steps import Steps
+    from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import BatchJob, CapacityPlan, StreamingJob
     from headway.spec.kinds.capacity import FleetEntry
-    from headway.spec.parts import FleetMember
 
 _MOST_EXECUTORS = 256
 # Batch jobs are wider, and cheaper to plan.
@@ -105,9 +105,7 @@ class StreamingNeeds:
 
     def looser(self, ratio: float) -> StreamingNeeds:
         """The job with targets that are looser by a ratio."""
-        targets = tuple(
-            replace(target, limit_s=target.limit_s * ratio) for target in self.job.targets
-        )
+        targets = tuple(_looser(target, ratio) for target in self.job.targets)
         return replace(self, job=replace(self.job, targets=targets), known={})
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
@@ -233,6 +231,15 @@ class BatchNeeds:
             f"{format_duration(found.run.planned_s)}, with {found.nodes:,}"
         )
         return None
+
+
+def _looser(promise: Promise, ratio: float) -> Promise:
+    from headway.domain import DuringBurst
+
+    if isinstance(promise, DuringBurst):
+        target = promise.target
+        return replace(promise, target=replace(target, limit_s=target.limit_s * ratio))
+    return replace(promise, limit_s=promise.limit_s * ratio)
 
 
 def _streaming(

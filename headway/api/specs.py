@@ -291,21 +291,20 @@ def _with_memory(plan: Plan, profile: JobProfile, memory_bytes: int) -> Plan:
 def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:
     """What a file names, each with its place and what reads it."""
     from headway.spec import parts
-    from headway.spec.kinds import BatchJob, CapacityPlan, Cluster, StreamingJob
 
-    spec = file.spec
-    if isinstance(spec, StreamingJob | BatchJob):
-        if isinstance(spec, BatchJob):
-            if spec.profile is not None:
-                read = partial(parts.application_profile_of, file.metadata.name, spec)
-                yield ("spec", "profile"), read
-        elif spec.profile is not None:
-            yield ("spec", "profile"), lambda: parts.profile_of(file.metadata.name, spec)
+    # By the name of the kind: kinds that are not met are not loaded.
+    spec, name = file.spec, file.metadata.name
+    if file.kind in ("StreamingJob", "BatchJob"):
+        read = parts.profile_of if file.kind == "StreamingJob" else parts.application_profile_of
+        if spec.profile is not None:
+            yield ("spec", "profile"), partial(read, name, spec)
         yield ("spec", "cluster"), lambda: _check_cluster(parts.cluster_of(spec))
-    elif isinstance(spec, Cluster):
+    elif file.kind == "Cluster":
         yield ("spec", "node"), lambda: _check_cluster(spec)
-    elif isinstance(spec, CapacityPlan):
-        yield ("spec", "catalog"), lambda: parts.catalog_of(spec)
+    elif file.kind == "CapacityPlan":
+        from headway.spec.fleet_parts import catalog_of
+
+        yield ("spec", "catalog"), lambda: catalog_of(spec)
         for at, entry in enumerate(spec.jobs):
             if entry.file is not None:
                 yield ("spec", "jobs", at, "file"), _checking(entry.file)

@@ -35,7 +35,12 @@ _EPOCH = "1970-01-01T00:00:00Z"
 
 
 def declared_application(
-    name: str, declared: DeclaredBatch, deadline_s: float, *, end: str = "high", work_ratio: float = 1.0
+    name: str,
+    declared: DeclaredBatch,
+    deadline_s: float,
+    *,
+    end: str = "high",
+    work_ratio: float = 1.0,
 ) -> ApplicationProfile:
     """The profile that declared figures amount to: equal stages that follow each other.
 

@@ -1,34 +1,22 @@
-"""The files and entries that a spec names: its profile, its cluster, its catalogue, its jobs."""
+"""The files and entries that a job's spec names: its profile, its cluster, its nodes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headway.domain import ApplicationProfile, JobProfile, NodeType
+from headway.domain import NodeType
 from headway.errors import InputError
-from headway.spec.declared import declared_profile
-from headway.spec.declared_batch import declared_application
-from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
-from headway.spec.profile_file import load_application_profile, load_profile
-from headway.spec.spec_file import SpecFile, load_spec, load_spec_of, parse_spec, spec_of
+from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile, JobProfile
 
 _CATALOG = "nodes.yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetMember:
-    """A job of a fleet with its own file, if it has one."""
-
-    entry: FleetEntry
-    job: StreamingJob | BatchJob
-    file: SpecFile | None
 
 
 def profile_of(name: str, job: StreamingJob) -> JobProfile:
@@ -40,7 +28,11 @@ def profile_of(name: str, job: StreamingJob) -> JobProfile:
         If the file is no profile.
     """
     if job.profile is not None:
+        from headway.spec.profile_file import load_profile
+
         return load_profile(job.profile)
+    from headway.spec.declared import declared_profile
+
     assert job.declared is not None
     return declared_profile(name, job.declared, job.rate)
 
@@ -54,7 +46,11 @@ def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
         If the file is no profile of a batch job.
     """
     if job.profile is not None:
+        from headway.spec.profile_file import load_application_profile
+
         return load_application_profile(job.profile)
+    from headway.spec.declared_batch import declared_application
+
     assert job.declared is not None
     return declared_application(name, job.declared, job.deadline_s)
 
@@ -130,35 +126,13 @@ def node_type_of(cluster: Cluster) -> NodeType:
     )
 
 
-def catalog_of(plan: CapacityPlan) -> NodeCatalog:
-    """The catalogue of a capacity plan."""
-    if isinstance(plan.catalog, Path):
-        return load_spec_of(plan.catalog, NodeCatalog)
-    return plan.catalog or built_in_catalog()
-
-
 def built_in_catalog() -> NodeCatalog:
     """The catalogue that comes with Headway: a dated sample of three clouds and on-premises."""
+    from importlib.resources import files
+
     resource = files("headway.spec.catalogs").joinpath(_CATALOG)
     text = resource.read_text(encoding="utf-8")
     return spec_of(parse_spec(text, name=_CATALOG, folder=Path()), NodeCatalog)
-
-
-def fleet_members(plan: CapacityPlan) -> Iterator[FleetMember]:
-    """The jobs of a fleet, read from their files where they have some."""
-    for entry in plan.jobs:
-        if entry.file is None:
-            job = entry.streaming or entry.batch
-            assert job is not None
-            yield FleetMember(entry=entry, job=job, file=None)
-            continue
-        file = load_spec(entry.file)
-        if not isinstance(file.spec, StreamingJob | BatchJob):
-            raise InputError(
-                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; "
-                f"the fleet's job {entry.name!r} needs a StreamingJob or a BatchJob"
-            )
-        yield FleetMember(entry=entry, job=file.spec, file=file)
 
 
 def executor_memory_of(profile: JobProfile, cluster: Cluster | None) -> str | None:

@@ -121,7 +121,8 @@ def spec_of(file: SpecFile, noun: type[Noun], *, beside: type[Any] | None = None
     if isinstance(file.spec, noun):
         return file.spec
     place = file.sources.value_place(("kind",))
-    wanted = " or ".join(name for name, each in KINDS.items() if each in (noun, beside))
+    # A kind is called as its noun is.
+    wanted = " or ".join(each.__name__ for each in (noun, beside) if each is not None)
     raise InputError(f"{place}: kind: got {file.kind!r}; expected {wanted}")
 
 

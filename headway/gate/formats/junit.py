@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from xml.sax.saxutils import escape, quoteattr
 
 from headway.gate.nouns import Held, Level, Report
 
@@ -36,12 +35,17 @@ def _case(held: Held) -> str:
     if errors:
         message = "; ".join(each.message for each in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
-    return f"{head}>\n{failure}<system-out>{escape(_plain(told))}</system-out>\n</testcase>\n"
+    return f"{head}>\n{failure}<system-out>{_escaped(told)}</system-out>\n</testcase>\n"
 
 
 def _quoted(text: str) -> str:
-    return quoteattr(_plain(text))
+    """An attribute's value; line ends in it would be read as blanks if they were not escaped."""
+    escaped = _escaped(text).replace('"', "&quot;")
+    for end, reference in (("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;")):
+        escaped = escaped.replace(end, reference)
+    return f'"{escaped}"'
 
 
-def _plain(text: str) -> str:
-    return _NOT_XML.sub("?", text)
+def _escaped(text: str) -> str:
+    plain = _NOT_XML.sub("?", text)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
