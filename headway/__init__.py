@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from headway.lazy_names import loads_when_used
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -74,12 +75,5 @@ __all__ = [
     "survey",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Public names are loaded when first used: a command pays only for what it needs."""
-    import importlib
-
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(home), name)
-    raise AttributeError(f"module 'headway' has no attribute {name!r}")
+# A command pays only for what it needs.
+__getattr__ = loads_when_used(__name__, _HOMES)

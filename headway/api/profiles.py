@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headway.domain import AdvisedRun, ApplicationProfile, JobProfile
+if TYPE_CHECKING:
+    from headway.domain import AdvisedRun, ApplicationProfile, JobProfile
 
 
 def load_profile(path: str | Path) -> JobProfile:

@@ -12,19 +12,21 @@ from typing import TypeVar
 from headway.api.profiles import load_profile
 from headway.domain import (
     Arrivals,
-    CatchUp,
+    Burst,
     Configuration,
     Deadline,
+    DuringBurst,
     JobProfile,
     NodeType,
     Objective,
     Plan,
     Prediction,
+    Promise,
     Target,
     parse_promise,
 )
 from headway.errors import InputError
-from headway.units import parse_duration_s, parse_rate_per_s
+from headway.units import counted, parse_duration_s, parse_rate_per_s
 
 
 def predict(
@@ -80,7 +82,7 @@ def plan(
     profile: JobProfile | str | Path,
     *,
     rate: float | str,
-    target: Target | str | Sequence[Target | CatchUp | str],
+    target: Target | str | Sequence[Promise | str],
     max_nodes: int = 50,
     node_cores: int | None = None,
     cores: int | None = None,
@@ -93,6 +95,8 @@ def plan(
     budget: float | None = None,
     checkpoint: str | None = None,
     source_partitions: int | None = None,
+    task_cpus: int | None = None,
+    bursts: Sequence[Burst | str] = (),
     relaxation: bool = False,
 ) -> Plan:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
@@ -130,6 +134,11 @@ def plan(
         partitions are preferred, and a change of them says that it needs a new checkpoint.
     source_partitions : int
         Partitions of the source, or input splits, to plan for; as profiled by default.
+    task_cpus : int
+        Cores that a task takes (``spark.task.cpus``); as profiled by default.
+    bursts : sequence of Burst or str
+        Bursts through which every latency promise must hold, e.g. ``"150k/s:2m"`` or, once an
+        hour, ``"150k/s:2m:1h"``; ``rate`` is what arrives otherwise.
     relaxation : bool
         State the bound by the convex relaxation too, which loads cvxpy.
 
@@ -156,6 +165,14 @@ def plan(
             f"a node of {per_node} cores has no room for an executor of {per_executor}; "
             "give a larger --node-cores or fewer --cores"
         )
+    per_task = _at_least_one(
+        job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus"
+    )
+    if per_task > per_executor:
+        raise InputError(
+            f"an executor of {counted(per_executor, 'core')} has no room for a task of {per_task} "
+            "(spark.task.cpus); give more --cores or fewer --task-cpus"
+        )
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     types = node_types_from(node_types, catalog)
@@ -164,6 +181,7 @@ def plan(
     if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
         raise InputError(f"budget is {budget!r}; expected a positive price per hour")
     first, others = _promises(target)
+    others += _during(bursts, [first, *others])
     if source_partitions is not None:
         job = with_source_partitions(job, _at_least_one(source_partitions, "source_partitions"))
     return search(
@@ -174,6 +192,7 @@ def plan(
             max_nodes=_at_least_one(max_nodes, "max_nodes"),
             executors_per_node=per_node // per_executor,
             cores_per_executor=per_executor,
+            task_cpus=per_task,
             shuffle_partitions=None
             if partitions is None
             else _at_least_one(partitions, "partitions"),
@@ -228,8 +247,8 @@ def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
 
 
 def _promises(
-    target: Target | str | Sequence[Target | CatchUp | str],
-) -> tuple[Target, list[Target | CatchUp]]:
+    target: Target | str | Sequence[Promise | str],
+) -> tuple[Target, list[Promise]]:
     """The latency that is planned by, and the other promises."""
     given = [target] if isinstance(target, Target | str) else target
     if not isinstance(given, Sequence) or not given:
@@ -242,8 +261,17 @@ def _promises(
     return first, [*every[:place], *every[place + 1 :]]
 
 
-def _promise(given: Target | CatchUp | str) -> Target | CatchUp:
-    if isinstance(given, Target | CatchUp):
+def _during(bursts: Sequence[Burst | str], asked: Sequence[Promise]) -> list[Promise]:
+    """The latencies that are promised at all times, promised for each burst."""
+    if isinstance(bursts, str):
+        raise InputError(f"bursts is {bursts!r}; expected a list of such texts")
+    read = [one if isinstance(one, Burst) else Burst.parse_short(one) for one in bursts]
+    targets = [one for one in asked if isinstance(one, Target)]
+    return [DuringBurst(target=target, burst=burst) for burst in read for target in targets]
+
+
+def _promise(given: Promise | str) -> Promise:
+    if isinstance(given, Promise):
         return given
     if not isinstance(given, str):
         raise InputError(f"target is {given!r}; expected a text such as 'p99 <= 3s'")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headway.domain import parse_promise
+from headway.domain import Burst, parse_promise
 from headway.errors import InputError
 from headway.units import parse_duration_s, parse_rate_per_s
 
@@ -50,6 +50,7 @@ PERCENT = Parsed("share", _ratio)
 RATE = Parsed("rate", parse_rate_per_s)
 DURATION = Parsed("duration", _duration_s)
 TARGET = Parsed("target", parse_promise)
+BURST = Parsed("burst", Burst.parse_short)
 # Spark counts in 32 bits, and offsets in 64.
 COUNT = click.IntRange(1, 2**31 - 1)
 ROWS = click.IntRange(1, 2**63 - 1)

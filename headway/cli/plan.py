@@ -8,6 +8,7 @@ import click
 
 from headway import api
 from headway.cli.options import (
+    BURST,
     COUNT,
     RATE,
     TARGET,
@@ -15,7 +16,7 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
-from headway.domain import CatchUp, Deadline, DeadlinePlan, Objective, Plan, Target
+from headway.domain import Burst, Deadline, DeadlinePlan, Objective, Plan, Promise
 from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
@@ -66,6 +67,14 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 @click.option(
     "--source-partitions", type=COUNT, help="Source partitions or input splits to plan for."
 )
+@click.option("--task-cpus", type=COUNT, help="Cores that a task takes; as profiled by default.")
+@click.option(
+    "--burst",
+    "bursts",
+    type=BURST,
+    multiple=True,
+    help="A burst to hold the promise through: RATE:DURATION[:EVERY]; repeatable.",
+)
 @click.option(
     "--relaxation", is_flag=True, help="State the bound by a convex relaxation too; slower."
 )
@@ -89,7 +98,7 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 def command(
     profile: str,
     rate: float | None,
-    targets: Sequence[Target | CatchUp | Deadline],
+    targets: Sequence[Promise | Deadline],
     max_nodes: int,
     node_cores: int | None,
     cores: int | None,
@@ -101,6 +110,8 @@ def command(
     budget: float | None,
     checkpoint: str | None,
     source_partitions: int | None,
+    task_cpus: int | None,
+    bursts: Sequence[Burst],
     relaxation: bool,
     confidence: float,
     output_format: str,
@@ -114,12 +125,14 @@ def command(
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
     headway plan orders.yaml                      as a spec file says ('headway init' writes one)
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
+    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --burst 150k/s:2m:1h
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --objective cost \\
         --node-type m6i.xlarge:cores=4,memory=14g,price=0.192 \\
         --node-type m7g.xlarge:cores=4,memory=14g,price=0.163,speed=1.1
 
     Targets: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s', and beside one of
-    those 'catch_up <= 15m after 30m'; of a batch job 'deadline <= 10m'. --partitions and --trigger
+    those 'p99 <= 9s during 150k/s for 2m', 'catch_up <= 1m after 150k/s for 2m', and of an outage
+    'catch_up <= 15m after 30m'; of a batch job 'deadline <= 10m'. --partitions and --trigger
     fix what a consumer pins. Exits with 3, and prints the nearest feasible plan, when the target
     cannot be met.
     """
@@ -164,6 +177,8 @@ def command(
         budget=budget,
         checkpoint=checkpoint,
         source_partitions=source_partitions,
+        task_cpus=task_cpus,
+        bursts=bursts,
         relaxation=relaxation,
     )
     return _shown(plan, _JSON if as_json else output_format, strict=strict)

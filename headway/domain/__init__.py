@@ -1,27 +1,12 @@
 """The nouns every room speaks with; frozen, and checked when made."""
 
-from headway.domain.advice import AdvisedRun
-from headway.domain.application_profile import (
-    APPLICATION_PROFILE_SCHEMA,
-    ApplicationKind,
-    ApplicationProfile,
-    Cluster,
-    DStreamsProfile,
-    OtherStages,
-    RecordedStage,
-    RunShares,
-    Spread,
-    StageMemory,
-    StageRows,
-    StageVolume,
-    TaskCounts,
-    TaskTimes,
-    WallClock,
-)
-from headway.domain.backtest import Backtest, HeldOut
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.domain.burst import Burst
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
-from headway.domain.deadline import DeadlinePlan, DeadlinePoint
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
 from headway.domain.plan_parts import (
@@ -37,7 +22,6 @@ from headway.domain.plan_parts import (
     Sensitivity,
     StageTerm,
 )
-from headway.domain.playback import Outage, Playback, PlayedStretch, RateTrace, Recovery
 from headway.domain.prediction import Interval, LatencyDistribution, Prediction
 from headway.domain.profile import (
     PROFILE_SCHEMA,
@@ -54,7 +38,39 @@ from headway.domain.profile import (
 )
 from headway.domain.query import EventTimeWindow, QueryShape, WindowKind
 from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
-from headway.domain.target import CatchUp, Deadline, Metric, Target, parse_promise
+from headway.domain.target import (
+    CatchUp,
+    Deadline,
+    DuringBurst,
+    Metric,
+    Promise,
+    Target,
+    parse_promise,
+)
+from headway.lazy_names import loads_when_used
+
+if TYPE_CHECKING:
+    from headway.domain.advice import AdvisedRun
+    from headway.domain.application_profile import (
+        APPLICATION_PROFILE_SCHEMA,
+        ApplicationKind,
+        ApplicationProfile,
+        Cluster,
+        DStreamsProfile,
+        OtherStages,
+        RecordedStage,
+        RunShares,
+        Spread,
+        StageMemory,
+        StageRows,
+        StageVolume,
+        TaskCounts,
+        TaskTimes,
+        WallClock,
+    )
+    from headway.domain.backtest import Backtest, HeldOut
+    from headway.domain.deadline import DeadlinePlan, DeadlinePoint
+    from headway.domain.playback import Outage, Playback, PlayedStretch, RateTrace, Recovery
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA",
@@ -67,6 +83,7 @@ __all__ = [
     "Applies",
     "Arrivals",
     "Backtest",
+    "Burst",
     "CatchUp",
     "Change",
     "Cluster",
@@ -79,6 +96,7 @@ __all__ = [
     "Drift",
     "DriverPhase",
     "DurationNoise",
+    "DuringBurst",
     "EventTimeWindow",
     "FrontierPoint",
     "HeldOut",
@@ -104,6 +122,7 @@ __all__ = [
     "Playback",
     "PlayedStretch",
     "Prediction",
+    "Promise",
     "QueryShape",
     "RateTrace",
     "RecordedStage",
@@ -131,3 +150,38 @@ __all__ = [
     "WindowKind",
     "parse_promise",
 ]
+
+# What a plan of a stream does not speak of is loaded by what does.
+if not TYPE_CHECKING:
+    __getattr__ = loads_when_used(
+        __name__,
+        {
+            "headway.domain.advice": ("AdvisedRun",),
+            "headway.domain.application_profile": (
+                "APPLICATION_PROFILE_SCHEMA",
+                "ApplicationKind",
+                "ApplicationProfile",
+                "Cluster",
+                "DStreamsProfile",
+                "OtherStages",
+                "RecordedStage",
+                "RunShares",
+                "Spread",
+                "StageMemory",
+                "StageRows",
+                "StageVolume",
+                "TaskCounts",
+                "TaskTimes",
+                "WallClock",
+            ),
+            "headway.domain.backtest": ("Backtest", "HeldOut"),
+            "headway.domain.deadline": ("DeadlinePlan", "DeadlinePoint"),
+            "headway.domain.playback": (
+                "Outage",
+                "Playback",
+                "PlayedStretch",
+                "RateTrace",
+                "Recovery",
+            ),
+        },
+    )

@@ -14,14 +14,16 @@ class Configuration:
     ----------
     executors : int, >= 1
         Executors; local mode counts as one.
-    cores_per_executor : int, >= 1
-        Task slots of an executor (``spark.task.cpus`` is 1).
+    cores_per_executor : int, >= task_cpus
+        Cores of an executor.
     shuffle_partitions : int, >= 1
         Tasks after each exchange, and so partitions of the state.
     trigger_s : float, >= 0
         Trigger interval [s]; 0 is as fast as possible.
     max_offsets_per_trigger : int or None, >= 1
         Most records a batch may take; None is unlimited.
+    task_cpus : int, >= 1
+        Cores that a task takes (``spark.task.cpus``); what is left of an executor's cores idles.
 
     Examples
     --------
@@ -37,11 +39,17 @@ class Configuration:
     shuffle_partitions: int
     trigger_s: float
     max_offsets_per_trigger: int | None = None
+    task_cpus: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("executors", "cores_per_executor", "shuffle_partitions"):
+        for name in ("executors", "cores_per_executor", "shuffle_partitions", "task_cpus"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if self.task_cpus > self.cores_per_executor:
+            raise ValueError(
+                f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
+                "of an executor"
+            )
         if not 0 <= self.trigger_s < math.inf:
             raise ValueError(
                 f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
@@ -54,7 +62,7 @@ class Configuration:
     @property
     def num_slots(self) -> int:
         """Tasks that can run at the same time."""
-        return self.executors * self.cores_per_executor
+        return self.executors * (self.cores_per_executor // self.task_cpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from headway.domain.plan_parts import (
     Sensitivity,
 )
 from headway.domain.prediction import Prediction
-from headway.domain.target import CatchUp, Target
+from headway.domain.target import Promise, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Plan:
     floor_s: float | None
     warnings: tuple[str, ...]
     confidence: float = 0.95
-    also: tuple[Target | CatchUp, ...] = ()
+    also: tuple[Promise, ...] = ()
     objective: Objective = Objective.NODES
     node_type: NodeType | None = None
     cost_per_hour: float | None = None

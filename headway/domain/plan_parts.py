@@ -100,6 +100,8 @@ class MemoryPlan:
     """Memory of one executor [bytes].
 
     ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` lies outside the heap (RocksDB).
+    ``python_bytes`` is what Python workers may take (``spark.executor.pyspark.memory``); 0 where
+    they live off the overhead.
     """
 
     heap_bytes: int
@@ -107,11 +109,12 @@ class MemoryPlan:
     needed_heap_bytes: int
     native_bytes: int
     parts: Mapping[str, int]
+    python_bytes: int = 0
 
     @property
     def container_bytes(self) -> int:
         """What the cluster manager sets aside for the executor."""
-        return self.heap_bytes + self.overhead_bytes
+        return self.heap_bytes + self.overhead_bytes + self.python_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
+from headway.domain.burst import Burst
 from headway.errors import InputError
 from headway.units import format_duration, parse_duration_s
 
@@ -89,31 +91,61 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DuringBurst:
+    """A latency promise about the rows that arrive while a burst lasts.
+
+    Examples
+    --------
+    >>> str(DuringBurst.parse("p99 <= 5s during 150k/s for 2m"))
+    'p99 <= 5.00 s during 150k/s for 2 min'
+    """
+
+    target: Target
+    burst: Burst
+
+    @classmethod
+    def parse(cls, text: str) -> DuringBurst:
+        """Read the promise as it is written on the command line and in files.
+
+        Raises
+        ------
+        InputError
+            If the text is no such promise.
+        """
+        target, _, burst = text.partition(" during ")
+        return cls(target=Target.parse(target), burst=_burst_in(text, burst))
+
+    def __str__(self) -> str:
+        return f"{self.target} during {self.burst}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """A promise about recovery: the backlog of an outage is worked off in time.
+    """A promise about recovery: the backlog of an outage or a burst is worked off in time.
 
     Parameters
     ----------
     limit_s : float, > 0
-        From the end of the outage until batches are back to their usual size [s].
-    outage_s : float, > 0
-        How long nothing was read [s].
+        From the end of it until batches are back to their usual size [s].
+    after : float, > 0, or Burst
+        How long nothing was read [s], or what came.
 
     Examples
     --------
     >>> CatchUp.parse("catch_up <= 15m after 30m")
-    CatchUp(limit_s=900.0, outage_s=1800.0)
+    CatchUp(limit_s=900.0, after=1800.0)
+    >>> str(CatchUp.parse("catch_up <= 1m after 150k/s for 2m"))
+    'catch_up <= 60.0 s after 150k/s for 2 min'
     """
 
     limit_s: float
-    outage_s: float
+    after: float | Burst
 
     def __post_init__(self) -> None:
-        for name in ("limit_s", "outage_s"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)}; expected a positive number of seconds"
-                )
+        for name in ("limit_s", "after"):
+            value = getattr(self, name)
+            if not isinstance(value, Burst) and not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value}; expected a positive number of seconds")
 
     @classmethod
     def parse(cls, text: str) -> CatchUp:
@@ -125,18 +157,26 @@ class CatchUp:
             If the text is no such promise.
         """
         match = re.fullmatch(
-            r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<outage>.+?)\s*", text
+            r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<after>.+?)\s*", text
         )
         if match is None:
-            raise InputError(f"{text!r} is not a target; expected e.g. 'catch_up <= 15m after 30m'")
-        limit_s, outage_s = (_duration_in(text, match[name]) for name in ("limit", "outage"))
-        if not (limit_s > 0 and outage_s > 0):
+            raise InputError(
+                f"{text!r} is not a target; expected e.g. 'catch_up <= 15m after 30m' (an outage) "
+                "or 'catch_up <= 1m after 150k/s for 2m' (a burst)"
+            )
+        limit_s = _duration_in(text, match["limit"])
+        after = (
+            _burst_in(text, match["after"])
+            if " for " in match["after"]
+            else _duration_in(text, match["after"])
+        )
+        if not limit_s > 0 or after == 0.0:
             raise InputError(f"target {text!r}: both times must be above zero")
-        return cls(limit_s=limit_s, outage_s=outage_s)
+        return cls(limit_s=limit_s, after=after)
 
     def __str__(self) -> str:
-        limit, outage = format_duration(self.limit_s), format_duration(self.outage_s)
-        return f"catch_up <= {limit} after {outage}"
+        after = self.after if isinstance(self.after, Burst) else format_duration(self.after)
+        return f"catch_up <= {format_duration(self.limit_s)} after {after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +224,20 @@ def _duration_in(text: str, part: str) -> float:
         raise InputError(f"target {text!r}: {error}") from None
 
 
-def parse_promise(text: str) -> Target | CatchUp | Deadline:
-    """A latency target, the promise to catch up after an outage, or a batch job's deadline.
+def _burst_in(text: str, part: str) -> Burst:
+    """The burst that a promise names; where it is none, the promise is named too."""
+    try:
+        return Burst.parse(part)
+    except InputError as error:
+        raise InputError(f"target {text!r}: {error}") from None
+
+
+#: What may be promised of a stream.
+Promise: TypeAlias = Target | DuringBurst | CatchUp
+
+
+def parse_promise(text: str) -> Promise | Deadline:
+    """A latency target, at all times or during a burst, the promise to catch up, or a deadline.
 
     Raises
     ------
@@ -201,4 +253,6 @@ def parse_promise(text: str) -> Target | CatchUp | Deadline:
         return CatchUp.parse(text)
     if text.lstrip().startswith("deadline"):
         return Deadline.parse(text)
+    if " during " in text:
+        return DuringBurst.parse(text)
     return Target.parse(text)

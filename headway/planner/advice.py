@@ -17,7 +17,6 @@ _WORTHWHILE_RATIO = 0.97
 _MUCH_RATIO = 0.1
 _SKEWED_RATIO = 1.5
 _SLOW_COMMIT_S = 0.01
-_MANY_LAUNCHES_PER_S = 1000.0
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 _LEAST_STEP_S = ms_to_s(1)
 
@@ -37,7 +36,6 @@ def advice_of(
         *_salted_keys(question, chosen, nodes, latency_s),
         *_faster_checkpoint(question, chosen, nodes),
         *_state_commits(question.profile, chosen),
-        *_launches(question, chosen),
         *_skew(question.profile),
         *_overlapping_windows(question.profile),
         *_spill_and_collections(question.profile),
@@ -153,23 +151,6 @@ def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advic
             "with RocksDB take less"
         )
     )
-
-
-def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
-    """A rule, not a measurement: beyond it the driver, which launches every task, is the limit."""
-    profile, partitions = question.profile, chosen.shuffle_partitions
-    model = duration_model(profile, chosen.num_slots, partitions)
-    rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
-    interval_s = max(chosen.trigger_s, float(model.mean_s(rows)))
-    launched_per_s = sum(stage.num_tasks(partitions) for stage in profile.stages) / interval_s
-    if launched_per_s > _MANY_LAUNCHES_PER_S:
-        yield Advice(
-            text=(
-                f"the driver launches {launched_per_s:,.0f} tasks a second: past about a thousand "
-                "it may be the limit itself, which the profile does not tell; fewer partitions or "
-                "a longer trigger launch fewer"
-            )
-        )
 
 
 def _skew(profile: JobProfile) -> Iterator[Advice]:

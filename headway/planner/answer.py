@@ -23,11 +23,11 @@ from headway.domain import (
 )
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model
-from headway.planner.memory import memory_plan
+from headway.planner.memory import PYTHON_MEMORY_KEY, memory_plan, overhead_bytes
 from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
 from headway.planner.purchase import Offer
 from headway.sparkconf import query_options, spark_conf
-from headway.units import spark_memory_text
+from headway.units import counted, spark_memory_text
 
 _OVERHEAD_KEY = "spark.executor.memoryOverhead"
 
@@ -89,7 +89,7 @@ def as_plan(
         spark_conf=conf,
         query_options=options,
         floor_s=answer.floor_s,
-        warnings=(*answer.warnings, *_notes(offer, memory), *prediction.warnings),
+        warnings=(*answer.warnings, *_notes(offer, memory, configuration), *prediction.warnings),
         confidence=question.confidence,
         also=question.also,
         objective=objective,
@@ -114,13 +114,17 @@ def _conf(
     if memory is None:
         return spark_conf(configuration, executor_memory=profile.applications[-1].executor_memory)
     conf = spark_conf(configuration, executor_memory=spark_memory_text(memory.heap_bytes))
-    if memory.native_bytes:
-        # Spark's own reckoning does not know of state outside the heap.
+    if memory.python_bytes:
+        conf[PYTHON_MEMORY_KEY] = spark_memory_text(memory.python_bytes)
+    if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
+        # Spark's own reckoning knows of no state outside the heap, nor of Python everywhere.
         conf[_OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
     return conf
 
 
-def _notes(offer: Offer, memory: MemoryPlan | None) -> tuple[str, ...]:
+def _notes(
+    offer: Offer, memory: MemoryPlan | None, configuration: Configuration
+) -> tuple[str, ...]:
     found = []
     node_type, profile = offer.node_type, offer.question.profile
     if node_type is not None and node_type.relative_core_speed != 1.0:
@@ -128,10 +132,21 @@ def _notes(offer: Offer, memory: MemoryPlan | None) -> tuple[str, ...]:
             f"cores of {node_type.name} are taken as {node_type.relative_core_speed:g} times as "
             "fast as those profiled; profile a run on them to be sure"
         )
+    per_task, cores = configuration.task_cpus, configuration.cores_per_executor
+    if cores % per_task:
+        found.append(
+            f"{counted(cores % per_task, 'core')} of the {cores} of an executor always idle: tasks "
+            f"take {per_task} (spark.task.cpus)"
+        )
     if memory is not None and profile.memory is None:
         found.append("no memory peaks on record: the heap is what the node has, not what is needed")
-    if memory is not None and profile.shape.python_operators:
-        found.append("Python workers need memory beside the heap that no record tells")
+    if memory is not None and profile.shape.python_operators and not memory.python_bytes:
+        found.append(
+            "what Python workers need beside the heap is on no record: "
+            f"{spark_memory_text(memory.overhead_bytes)} of overhead is Spark's own rule for "
+            f"Python on Kubernetes; {PYTHON_MEMORY_KEY} in the profiled run would say what they "
+            "may take"
+        )
     return tuple(found)
 
 

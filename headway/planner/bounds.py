@@ -14,6 +14,7 @@ from headway.models.job.duration import DurationStack
 from headway.models.job.setting import duration_model
 from headway.models.stages.makespan import makespan_lower_bound
 from headway.planner.candidates import Candidates
+from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 
 # The approximate makespan may lie a little below its bound, and the gain by noise is taken at the
@@ -52,7 +53,7 @@ def most_rates_per_s(
         trigger_s=np.full(len(sizes), space.trigger_s or 0.0),
         durations=_least_durations(profile, nodes * space.num_slots(1), partitions),
     )
-    return sizes, bounded.noise_free_rate_per_s() * _MARGIN
+    return sizes, noise_free_rate_per_s(bounded) * _MARGIN
 
 
 def _least_durations(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.domain import Configuration, Target
+from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows, spread_ratio
-from headway.models.job.duration import DurationModel, DurationStack, stacked
+from headway.models.job.duration import DurationStack, stacked
 from headway.models.job.predict import HIGHEST_QUOTED_INFLATION
 from headway.models.job.setting import (
     SettingLaw,
@@ -23,15 +24,15 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 from headway.models.laws.normal import ndtri
+from headway.planner.bursts import Passage, passage
+from headway.planner.driver import launches_per_s, most_launches_per_s
 from headway.planner.promised import PromisedLatency, log_excess
-from headway.planner.question import Question
+from headway.planner.question import Question, burst_of
 from headway.planner.recovery import recovery_s
 
 BoolArray = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
-_FIRST_LOOKS = 8
-_BOUND_MARGIN = 1.01
 _LEAST_TAIL = 1e-16
 _LEAST_EXCESS = 1e-9
 # Batch sizes below the profiled range that a plan is also held against, largest first.
@@ -70,6 +71,7 @@ class Candidates:
             shuffle_partitions=int(self.partitions[place]),
             trigger_s=float(self.trigger_s[place]),
             max_offsets_per_trigger=max_offsets,
+            task_cpus=space.task_cpus,
         )
 
     def meets(self, rate_per_s: Numeric) -> BoolArray:
@@ -88,7 +90,9 @@ class Candidates:
         The logarithm of a latency (or what lies beyond its limit) over what is allowed, or of the
         load over the highest load that is quoted.
         """
-        rate, factor = self._planned_rate_and_factor(rate_per_s)
+        return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
+
+    def _excess_at(self, rate: Array, factor: Array) -> Array:
         load = load_ratio(
             self.question.profile,
             self.durations.model(num_axes=2),
@@ -97,139 +101,133 @@ class Candidates:
             factor=factor,
             highest_inflation=HIGHEST_QUOTED_INFLATION,
         )
-        excess = np.log(np.maximum(load, _LEAST_TAIL))
+        excess = _log(load)
         loaded = np.flatnonzero(excess < 0.0)
         if len(loaded):
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
             over = np.maximum(excess[loaded], settings._latency_excess(law))
-            if self.question.catch_ups:
-                over = np.maximum(over, settings._recovery_excess(rate[loaded], factor[loaded]))
-            excess[loaded] = np.where(_is_quotable(law), over, np.maximum(over, _LEAST_EXCESS))
+            excess[loaded] = np.where(is_quotable(law), over, np.maximum(over, _LEAST_EXCESS))
+        launches = self.launch_ratio()
+        if np.any(launches > 1.0):
+            excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
+        for promise in self.question.of_change:
+            kept = np.flatnonzero(excess <= 0.0)
+            if len(kept):
+                excess[kept] = self.take(kept)._excess_of_change(promise, rate[kept], factor[kept])
         return excess
+
+    def most_burst_rows(self, rate_per_s: Numeric) -> Array:
+        """The largest batch that any promised burst brings; 0 without one. [rows]"""
+        planned = self.planned_rate_and_factor(rate_per_s)
+        most = [
+            self._passage(burst, *planned)[0].most_rows
+            for burst in filter(None, map(burst_of, self.question.of_change))
+        ]
+        return np.asarray(np.maximum.reduce([np.zeros(len(self)), *most]))
+
+    def told_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
+        """What each setting makes of a promise, at the planned confidence [s]; ``inf`` if unstable.
+
+        A latency, or the time until an outage or a burst is worked off.
+        """
+        if isinstance(promise, Target):
+            return self._asked_only(promise).latency_s(rate_per_s)
+        planned = self.planned_rate_and_factor(rate_per_s)
+        if isinstance(promise, CatchUp):
+            return self._catch_up_s(promise, *planned)
+        worst = self._worst_of_burst(promise.burst, *planned)
+        return self._asked_only(promise.target)._latency_at(*worst)
 
     def latency_s(self, rate_per_s: Numeric) -> Array:
         """The latency the target is about, at the planned confidence; ``inf`` beyond capacity."""
-        law = self._planned_law(rate_per_s)
-        return np.where(_is_quotable(law), self._promised().statistic_s(law), np.inf)
+        return self._latency_at(*self.planned_rate_and_factor(rate_per_s))
 
-    def lowest_latency(self, rate_per_s: float) -> tuple[int, float]:
-        """The setting with the lowest such latency, and its latency [s].
+    def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
+        law = self._law(rate_per_s, factor)
+        quotable = is_quotable(law) & (self.launch_ratio() <= 1.0)
+        return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
-        Notes
-        -----
-        theory.md (P5): a setting whose bound is above the best seen is not looked at.
-        """
-        bound_s = self.noise_free_latency_s(rate_per_s)
-        first = np.argsort(bound_s, kind="stable")[:_FIRST_LOOKS]
-        latency_s = np.full(len(self), np.inf)
-        latency_s[first] = self.take(first).latency_s(rate_per_s)
-        best_s = float(latency_s.min())
-        others = np.setdiff1d(np.flatnonzero(bound_s < best_s), first)
-        if len(others):
-            law = self.take(others)._planned_law(rate_per_s)
-            quantile, promised = self.question.target.quantile, self._promised()
-            lower = _is_quotable(law)
-            if quantile is not None and np.isfinite(best_s):
-                lower &= promised.cdf(law, best_s) > quantile
-            if np.any(lower):
-                latency_s[others[lower]] = promised.statistic_s(law.take(lower))
-        place = int(np.argmin(latency_s))
-        return place, float(latency_s[place])
+    def launch_ratio(self) -> Array:
+        """Tasks that the driver has to launch over those it is known to manage. [-]"""
+        profile, model = self.question.profile, self.durations.model(num_axes=1)
+        needed_per_s = launches_per_s(profile, self.partitions, self.trigger_s, model)
+        return needed_per_s / most_launches_per_s(profile)
 
     def overrun_probability(self, rate_per_s: Numeric) -> Array:
         """Probability that a batch outlasts its trigger interval, at the planned confidence."""
-        return self._planned_law(rate_per_s).overrun_probability
+        return self.planned_law(rate_per_s).overrun_probability
 
     def planned_ratio(self, rate_per_s: Numeric) -> Array:
         """What durations are multiplied by for the confidence. [-]"""
-        return self._planned_rate_and_factor(rate_per_s)[1]
+        return self.planned_rate_and_factor(rate_per_s)[1]
 
-    def noise_free_rate_per_s(self) -> Array:
-        """A rate that no setting exceeds under its latency targets, for noise only costs.
-
-        Notes
-        -----
-        theory.md (P5). The longest batch that a target allows, and the rows it has time for.
-        """
-        bounds = [self._rate_bound_per_s(target) for target in self.question.latency_targets]
-        return np.asarray(np.minimum.reduce(bounds))
-
-    def _rate_bound_per_s(self, target: Target) -> Array:
-        promised = self._promised(target)
-        factor, weight = self._least_factor(), promised.wait_weight
-        for _ in range(2):
-            allowed_s = target.limit_s - promised.shift_s + factor * self._after_commit_s(promised)
-            on_grid_s = allowed_s - weight * self.trigger_s
-            free_running_s = allowed_s / (1.0 + weight)
-            longest_s = np.where(
-                on_grid_s <= self.trigger_s,
-                on_grid_s,
-                np.maximum(free_running_s, self.trigger_s),
-            )
-            model = self.durations.model(num_axes=1)
-            rows = _rows_of_duration(model, longest_s / factor)
-            # Now that the rows are known, so is the noise that their number makes.
-            factor = self._least_factor() / self._noise_gain(target, model, rows)
-        interval_s = np.maximum(self.trigger_s, longest_s)
-        return np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * _BOUND_MARGIN
-
-    def noise_free_latency_s(self, rate_per_s: float) -> Array:
-        """A latency that no setting comes below at a rate, for noise only costs.
-
-        Notes
-        -----
-        theory.md (P5).
-        """
-        model, factor = self.durations.model(num_axes=1), self._least_factor()
-        promised = self._promised()
-        rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
-        factor = factor / self._noise_gain(self.question.target, model, rows)
-        rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
-        duration_s = factor * model.mean_s(rows)
-        waited_s = promised.wait_weight * np.maximum(self.trigger_s, duration_s)
-        latency_s = waited_s + duration_s - factor * self._after_commit_s(promised)
-        return promised.shift_s + latency_s / _BOUND_MARGIN
-
-    def _promised(self, target: Target | None = None) -> PromisedLatency:
+    def promised(self, target: Target | None = None) -> PromisedLatency:
+        """A latency target on the job; without one, the one that is planned by."""
         return PromisedLatency(profile=self.question.profile, target=target or self.question.target)
 
-    def _after_commit_s(self, promised: PromisedLatency) -> float:
+    def after_commit_s(self, promised: PromisedLatency) -> float:
+        """Time of a batch that a promise does not see [s]."""
         return after_commit_s(self.question.profile) if promised.ends_at_commit else 0.0
 
     def _latency_excess(self, law: SettingLaw) -> Array:
         every = [
-            log_excess(self._promised(target), law, _LEAST_TAIL)
+            log_excess(self.promised(target), law, _LEAST_TAIL)
             for target in self.question.latency_targets
         ]
         return np.asarray(np.maximum.reduce(every))
 
-    def _recovery_excess(self, rate_per_s: Array, factor: Array) -> Array:
-        model = self.durations.model(num_axes=1)
-        usual = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
-        every = [
-            np.log(
-                recovery_s(model, rate_per_s, self.trigger_s, factor, one.outage_s, usual)
-                / one.limit_s
-            )
-            for one in self.question.catch_ups
-        ]
+    def _excess_of_change(
+        self, promise: DuringBurst | CatchUp, rate_per_s: Array, factor: Array
+    ) -> Array:
+        """How far each setting is from what is promised of an outage or a burst."""
+        burst, every = burst_of(promise), [np.full(len(self), -math.inf)]
+        if isinstance(promise, CatchUp):
+            every.append(_log(self._catch_up_s(promise, rate_per_s, factor) / promise.limit_s))
+        if burst is not None and burst.every_s is not None:
+            between_s = burst.every_s - burst.length_s
+            passed, _ = self._passage(burst, rate_per_s, factor)
+            every.append(_log(passed.recovery_s / between_s))
+        if isinstance(promise, DuringBurst):
+            worst = self._worst_of_burst(promise.burst, rate_per_s, factor)
+            every.append(self._asked_only(promise.target)._excess_at(*worst))
         return np.asarray(np.maximum.reduce(every))
 
-    def _noise_gain(self, target: Target, model: DurationModel, rows: Array) -> Array:
-        """By how much noise can lower a quantile: means are kept, and medians lie below them."""
-        if target.quantile is None:
-            return np.ones_like(rows)
-        profile = self.question.profile
-        from_counts = model.slope_s(rows) / model.mean_s(rows)
-        from_counts = from_counts**2 * profile.arrivals.dispersion_ratio * rows
-        log_variance = np.log1p(profile.noise.batch_ratio**2 + from_counts)
-        below = max(-float(ndtri(target.quantile)), 0.0)
-        return np.exp(0.5 * log_variance + below * np.sqrt(log_variance))
+    def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
+        if isinstance(promise.after, Burst):
+            return self._passage(promise.after, rate_per_s, factor)[0].recovery_s
+        model = self.durations.model(num_axes=1)
+        usual = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
+        return recovery_s(model, rate_per_s, self.trigger_s, factor, promise.after, usual)
 
-    def _planned_law(self, rate_per_s: Numeric) -> SettingLaw:
+    def _worst_of_burst(
+        self, burst: Burst, rate_per_s: Array, factor: Array
+    ) -> tuple[Array, Array]:
+        """The lasting rate that is as hard as the worst moment of a burst: theory.md (P17)."""
+        passed, slower = self._passage(burst, rate_per_s, factor)
+        model = self.durations.model(num_axes=1)
+        interval_s = np.maximum(self.trigger_s, slower * model.mean_s(passed.most_rows))
+        return np.maximum(passed.most_rows / interval_s, rate_per_s), slower
+
+    def _asked_only(self, target: Target) -> Candidates:
+        return replace(self, question=replace(self.question, target=target, also=()))
+
+    def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Passage, Array]:
+        """What a burst does to each setting, at the upper end of durations, which is told too."""
+        usual_model, model = self.durations.model(num_axes=1), self.durations.model(num_axes=2)
+
+        def passed(slower: Array) -> Passage:
+            usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
+            return passage(model, rate_per_s, self.trigger_s, slower, burst, usual)
+
+        # Of larger batches the profile may know less; which are met is told as it is in (P4).
+        expected = passed(np.ones_like(factor)).most_rows
+        slower = np.maximum(factor, self._factor(expected[:, np.newaxis])[:, 0])
+        return passed(slower), slower
+
+    def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end that the confidence asks for."""
-        return self._law(*self._planned_rate_and_factor(rate_per_s))
+        return self._law(*self.planned_rate_and_factor(rate_per_s))
 
     def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(
@@ -240,7 +238,7 @@ class Candidates:
             factor=factor,
         )
 
-    def _planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
+    def planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
         """The rate asked, or a higher one that the profile knows more of, and the upper end there.
 
         Notes
@@ -283,7 +281,7 @@ class Candidates:
         spread = spread_ratio(self.question.profile, slots, partitions, rows)
         return np.exp(ndtri(self.question.confidence) * spread)
 
-    def _least_factor(self) -> Array:
+    def least_factor(self) -> Array:
         """The same where the number of rows is well known."""
         return self._factor(np.full((len(self), 1), fewest_rows(self.question.profile)))[:, 0]
 
@@ -326,25 +324,10 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
     )
 
 
-def _is_quotable(law: SettingLaw) -> BoolArray:
+def is_quotable(law: SettingLaw) -> BoolArray:
+    """Which settings are not so close to saturation that small errors move latencies a lot."""
     return np.asarray(law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION))
 
 
-def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
-    """Rows of a batch that takes a given time on average: 0 where even an empty one takes longer,
-    1 where a full row does."""
-    rows = np.ones_like(duration_s)
-    for _ in range(60):
-        gap_s = duration_s - model.mean_s(rows)
-        slope_s = np.maximum(model.slope_s(rows), 1e-15)
-        # The duration is concave in the rows: a step from below never overshoots.
-        new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
-        settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * rows))
-        rows = new_rows
-        if settled:
-            break
-    return np.where(
-        model.mean_s(np.ones_like(rows)) < duration_s,
-        rows,
-        np.where(model.mean_s(np.zeros_like(rows)) < duration_s, 1.0, 0.0),
-    )
+def _log(ratio: Array) -> Array:
+    return np.asarray(np.log(np.maximum(ratio, _LEAST_TAIL)))

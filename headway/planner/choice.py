@@ -11,6 +11,7 @@ from headway.models.job.predict import LEAST_CATCH_UP_RATIO, Z90
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s
@@ -29,7 +30,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     """
     question = at_nodes.question
     rate_per_s, today = question.rate_per_s, question.profile.baseline.shuffle_partitions
-    possible = at_nodes.take(at_nodes.noise_free_rate_per_s() >= rate_per_s)
+    possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
     met = possible.take(possible.meets(rate_per_s))
     roomy = met.take(met.meets(_HEADROOM_RATIO * rate_per_s))
     if not len(roomy):
@@ -72,15 +73,17 @@ def rate_limit(question: Question, setting: Candidates) -> int | None:
     limit = rounded if rounded >= _LEAST_LIMIT_RATIO * settled else int(low)
     interval_s = max(configuration.trigger_s, float(model.mean_s(float(limit))))
     leaves_room = limit >= max(
-        _LEAST_LIMIT_RATIO * settled, LEAST_CATCH_UP_RATIO * rate_per_s * interval_s
+        float(setting.most_burst_rows(rate_per_s)[0]),
+        _LEAST_LIMIT_RATIO * settled,
+        LEAST_CATCH_UP_RATIO * rate_per_s * interval_s,
     )
     factor = float(setting.planned_ratio(rate_per_s)[0])
     in_time = all(
         limited_recovery_s(
-            model, rate_per_s, configuration.trigger_s, factor, one.outage_s, float(limit)
+            model, rate_per_s, configuration.trigger_s, factor, outage_s, float(limit)
         )
-        <= one.limit_s
-        for one in question.catch_ups
+        <= limit_s
+        for limit_s, outage_s in question.outages
     )
     return limit if leaves_room and in_time else None
 

@@ -10,6 +10,7 @@ import numpy as np
 from headway.domain import Optimality
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import candidates_at
+from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 
 # Node counts that are tried one by one; of more, those between are told from their neighbours.
@@ -87,5 +88,5 @@ def _will_do(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
         question,
         [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
     )
-    possible = candidates.noise_free_rate_per_s() >= question.rate_per_s
+    possible = noise_free_rate_per_s(candidates) >= question.rate_per_s
     return bool(np.any(possible) and np.any(candidates.take(possible).meets(question.rate_per_s)))

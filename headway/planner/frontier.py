@@ -11,6 +11,7 @@ from headway.models.arrays import Array
 from headway.models.job.calibration import reasons_outside
 from headway.models.job.setting import duration_model, increasing_root, settled_batch_rows
 from headway.planner.candidates import Candidates
+from headway.planner.noise_free import noise_free_rate_per_s
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
@@ -34,7 +35,7 @@ def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[i
         return tuple(range(min_nodes, last + 1))
     near = range(max(around - 3, min_nodes), last + 1)
     num_far = _MOST_FRONTIER_ROWS - len(near)
-    far = np.unique(np.geomspace(min_nodes, max(near[0] - 1, min_nodes), num_far).astype(int))
+    far = np.geomspace(min_nodes, max(near[0] - 1, min_nodes), num_far).astype(int)
     return tuple(sorted({*far.tolist(), *near}))
 
 
@@ -66,8 +67,11 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
     theory.md (P5). The settings with the highest bounds are solved to a part in ten thousand;
     another takes their place if it sustains a thousandth more than the best of them.
     """
-    bound_per_s = candidates.noise_free_rate_per_s()
-    groups = [np.flatnonzero(candidates.nodes == nodes) for nodes in np.unique(candidates.nodes)]
+    bound_per_s = noise_free_rate_per_s(candidates)
+    groups = [
+        np.flatnonzero(candidates.nodes == nodes)
+        for nodes in dict.fromkeys(candidates.nodes.tolist())
+    ]
     first = np.concatenate(
         [group[np.argsort(-bound_per_s[group], kind="stable")[:_FIRST_LOOKS]] for group in groups]
     )
@@ -76,9 +80,9 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
     goal_per_s = np.zeros(len(candidates))
     for group in groups:
         goal_per_s[group] = rate_per_s[group].max() * _WORTHWHILE_RATIO
-    others = np.setdiff1d(
-        np.flatnonzero(bound_per_s > np.maximum(goal_per_s, _LEAST_RATE_PER_S)), first
-    )
+    promising = bound_per_s > np.maximum(goal_per_s, _LEAST_RATE_PER_S)
+    promising[first] = False
+    others = np.flatnonzero(promising)
     if len(others):
         goals_per_s = np.maximum(goal_per_s[others], bound_per_s[others] * _LOWEST_SHARE)
         others = others[candidates.take(others).meets(goals_per_s)]
@@ -92,7 +96,7 @@ def sustainable_rates_per_s(
     candidates: Candidates, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
 ) -> Array:
     """Highest rate of each setting under the promises; 0 where they are kept at no rate."""
-    return _solved_rates_per_s(candidates, candidates.noise_free_rate_per_s(), tolerance_ratio)
+    return _solved_rates_per_s(candidates, noise_free_rate_per_s(candidates), tolerance_ratio)
 
 
 def _solved_rates_per_s(

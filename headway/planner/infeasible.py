@@ -13,6 +13,7 @@ from headway.domain import FrontierPoint, NearestTarget
 from headway.models.job.setting import after_commit_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.fewest import fewest_nodes
+from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
 from headway.planner.sources import short_of_tasks, with_source_partitions
@@ -35,22 +36,22 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     """
     counts = _counts_to_look_at(question)
     candidates = all_candidates(question, counts)
-    place, lowest_s = candidates.lowest_latency(question.rate_per_s)
+    place, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if lowest_s > question.target.limit_s:
         # A longer trigger than the limit allows may still come closest to it.
         nearer = replace(question, target=replace(question.target, limit_s=_finite(lowest_s)))
         candidates = replace(all_candidates(nearer, counts), question=question)
-        place, lowest_s = candidates.lowest_latency(question.rate_per_s)
+        place, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if math.isinf(lowest_s):
         return lowest_s, candidates.take(np.array([place]))
     close_s = lowest_s / _CLOSE_RATIO if lowest_s > 0 else lowest_s
-    possible = candidates.noise_free_latency_s(question.rate_per_s) <= close_s
+    possible = noise_free_latency_s(candidates, question.rate_per_s) <= close_s
     fewest = int(candidates.nodes[place])
-    for nodes in np.unique(candidates.nodes[possible]).tolist():
+    for nodes in sorted(set(candidates.nodes[possible].tolist())):
         if nodes == fewest:
             break
         beside = candidates.take(possible & (candidates.nodes == nodes))
-        at, latency_s = beside.lowest_latency(question.rate_per_s)
+        at, latency_s = lowest_latency(beside, question.rate_per_s)
         if latency_s <= close_s:
             return lowest_s, beside.take(np.array([at]))
     return lowest_s, candidates.take(np.array([place]))
@@ -79,14 +80,18 @@ def why_infeasible(question: Question, floor_s: float, best: FrontierPoint) -> t
     rate = format_rate(question.rate_per_s)
     physical_s = physical_floor_s(question)
     if math.isinf(floor_s):
-        found = [f"{nodes} nodes are over capacity at {rate}"]
+        found = [
+            f"{counted(nodes, 'node')} {'is' if nodes == 1 else 'are'} over capacity at {rate}"
+        ]
     elif floor_s <= target.limit_s:
         others = " and ".join(str(one) for one in question.also)
-        found = [f"no setting of up to {nodes} nodes that keeps {target} also keeps {others}"]
+        found = [
+            f"no setting of up to {counted(nodes, 'node')} that keeps {target} also keeps {others}"
+        ]
     else:
         floor = format_duration(floor_s)
         lowest = f"a {target.statistic} of {floor} at {rate}"
-        found = [f"no setting of up to {nodes} nodes comes below {lowest}"]
+        found = [f"no setting of up to {counted(nodes, 'node')} comes below {lowest}"]
     if physical_s > target.limit_s:
         fixed_s = question.space.trigger_s
         parts = "the driver and one task of each stage" + (
@@ -97,9 +102,10 @@ def why_infeasible(question: Question, floor_s: float, best: FrontierPoint) -> t
         )
     found.append(
         f"{target} holds up to {format_rate(best.sustainable_rate_per_s)} "
-        f"with up to {best.nodes} nodes"
+        f"with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
-        else f"no rate keeps {target} with up to {nodes} nodes"
+        else f"no rate keeps {' and '.join(map(str, (target, *question.also)))} "
+        f"with up to {counted(nodes, 'node')}"
     )
     return tuple(found)
 
@@ -183,4 +189,4 @@ def _counts_to_look_at(question: Question) -> tuple[int, ...]:
     if most - least < _MOST_COUNTS_LOOKED_AT:
         return tuple(range(least, most + 1))
     spread = np.geomspace(least, most, _MOST_COUNTS_LOOKED_AT)
-    return tuple(np.unique(np.round(spread).astype(int)).tolist())
+    return tuple(sorted(set(np.round(spread).astype(int).tolist())))

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.domain import JobProfile, MemoryPlan, NodeType
+from headway.errors import InputError
 from headway.units import parse_size_bytes
 
+PYTHON_MEMORY_KEY = "spark.executor.pyspark.memory"
 _MIB = parse_size_bytes("1m")
 _RESERVED_BYTES = parse_size_bytes("300m")  # Spark keeps so much of every heap for itself
 _UNIFIED_RATIO = 0.6  # spark.memory.fraction: execution and storage together
 _HEADROOM_RATIO = 1.2  # a heap that is nearly full is collected all the time
 _OVERHEAD_RATIO = 0.1  # spark.executor.memoryOverheadFactor
+_PYTHON_OVERHEAD_RATIO = 0.4  # what Spark itself sets aside for Python on Kubernetes
 _LEAST_OVERHEAD_BYTES = parse_size_bytes("384m")
 _LEAST_HEAP_BYTES = parse_size_bytes("450m")  # Spark refuses less
 # Beyond, the JVM's pointers take twice the room.
@@ -25,6 +28,64 @@ class MemoryNeed:
     heap_bytes: int
     native_bytes: int
     parts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideHeap:
+    """What an executor holds beside its heap: bytes of a known size, and a share of the heap."""
+
+    native_bytes: int
+    python_bytes: int
+    overhead_ratio: float
+
+    def overhead_bytes(self, heap_bytes: int) -> int:
+        """Overhead of a container, native state included [bytes]."""
+        return overhead_bytes(heap_bytes, self.native_bytes, self.overhead_ratio)
+
+    def container_bytes(self, heap_bytes: int) -> int:
+        """The container of an executor with so large a heap [bytes]."""
+        return heap_bytes + self.overhead_bytes(heap_bytes) + self.python_bytes
+
+    def largest_heap_bytes(self, room: int) -> int:
+        """The largest heap, in whole MiB, whose container has room [bytes]."""
+        left = room - self.native_bytes - self.python_bytes
+        by_ratio = left / (1.0 + self.overhead_ratio)
+        return int(min(by_ratio, left - _LEAST_OVERHEAD_BYTES)) // _MIB * _MIB
+
+
+def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int) -> BesideHeap:
+    """What an executor of a job holds beside its heap.
+
+    Notes
+    -----
+    theory.md (P10). Python workers take what the profiled run allowed them, by cores; where it
+    set no limit, no record tells, and Spark's own rule for Python on Kubernetes is taken.
+    """
+    if not profile.shape.python_operators:
+        return BesideHeap(native_bytes=native_bytes, python_bytes=0, overhead_ratio=_OVERHEAD_RATIO)
+    allowed = _profiled_python_bytes(profile)
+    if allowed is None:
+        return BesideHeap(
+            native_bytes=native_bytes, python_bytes=0, overhead_ratio=_PYTHON_OVERHEAD_RATIO
+        )
+    python_bytes = -(-allowed * cores_per_executor // profile.baseline.cores_per_executor)
+    return BesideHeap(
+        native_bytes=native_bytes,
+        python_bytes=_whole_mib(python_bytes),
+        overhead_ratio=_OVERHEAD_RATIO,
+    )
+
+
+def _profiled_python_bytes(profile: JobProfile) -> int | None:
+    """``spark.executor.pyspark.memory`` of the profiled run; a bare number counts MiB, as Spark's.
+
+    None where it is not set, or is no size.
+    """
+    text = profile.applications[-1].properties.get(PYTHON_MEMORY_KEY, "").strip()
+    try:
+        return int(text) * _MIB if text.isdecimal() else parse_size_bytes(text)
+    except InputError:
+        return None
 
 
 def memory_need(profile: JobProfile, executors: int, cores_per_executor: int) -> MemoryNeed | None:
@@ -67,7 +128,9 @@ def memory_need(profile: JobProfile, executors: int, cores_per_executor: int) ->
     return MemoryNeed(heap_bytes=sum(parts.values()), native_bytes=native, parts=parts)
 
 
-def overhead_bytes(heap_bytes: int, native_bytes: int) -> int:
+def overhead_bytes(
+    heap_bytes: int, native_bytes: int, overhead_ratio: float = _OVERHEAD_RATIO
+) -> int:
     """What a container holds beside the heap, as Spark reckons it, and the native state.
 
     Examples
@@ -75,7 +138,7 @@ def overhead_bytes(heap_bytes: int, native_bytes: int) -> int:
     >>> overhead_bytes(8 * 2**30, 0) == round(0.8 * 2**30)
     True
     """
-    return max(round(_OVERHEAD_RATIO * heap_bytes), _LEAST_OVERHEAD_BYTES) + native_bytes
+    return max(round(overhead_ratio * heap_bytes), _LEAST_OVERHEAD_BYTES) + native_bytes
 
 
 def memory_plan(
@@ -91,12 +154,12 @@ def memory_plan(
     a node type an executor gets what it had, or what it needs if that is more.
     """
     need = memory_need(profile, executors, cores_per_executor)
-    native = 0 if need is None else need.native_bytes
+    beside = beside_heap(profile, 0 if need is None else need.native_bytes, cores_per_executor)
     least = _LEAST_HEAP_BYTES if need is None else max(need.heap_bytes, _LEAST_HEAP_BYTES)
     if node_type is not None and node_type.memory_bytes is not None:
         room = node_type.memory_bytes // executors_per_node
         useful = max(_LARGEST_USEFUL_HEAP_BYTES, _whole_mib(least))
-        heap = min(_largest_heap_bytes(room, native), useful)
+        heap = min(beside.largest_heap_bytes(room), useful)
     else:
         today = profile.applications[-1].executor_memory
         if need is None:
@@ -104,10 +167,11 @@ def memory_plan(
         heap = max(_whole_mib(least), 0 if today is None else parse_size_bytes(today))
     return MemoryPlan(
         heap_bytes=heap,
-        overhead_bytes=overhead_bytes(heap, native),
+        overhead_bytes=beside.overhead_bytes(heap),
         needed_heap_bytes=least,
-        native_bytes=native,
+        native_bytes=beside.native_bytes,
         parts={} if need is None else need.parts,
+        python_bytes=beside.python_bytes,
     )
 
 
@@ -143,16 +207,9 @@ def fewest_nodes_by_memory(
 def needed_container_bytes(profile: JobProfile, executors: int, cores_per_executor: int) -> int:
     """The least container that an executor runs in [bytes]."""
     need = memory_need(profile, executors, cores_per_executor)
-    if need is None:
-        return _LEAST_HEAP_BYTES + overhead_bytes(_LEAST_HEAP_BYTES, 0)
-    heap = max(need.heap_bytes, _LEAST_HEAP_BYTES)
-    return heap + overhead_bytes(heap, need.native_bytes)
-
-
-def _largest_heap_bytes(room: int, native: int) -> int:
-    by_ratio = (room - native) / (1.0 + _OVERHEAD_RATIO)
-    by_least = room - native - _LEAST_OVERHEAD_BYTES
-    return int(min(by_ratio, by_least)) // _MIB * _MIB
+    heap, native = (0, 0) if need is None else (need.heap_bytes, need.native_bytes)
+    beside = beside_heap(profile, native, cores_per_executor)
+    return beside.container_bytes(max(heap, _LEAST_HEAP_BYTES))
 
 
 def _whole_mib(size_bytes: int) -> int:

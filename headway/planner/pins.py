@@ -17,6 +17,7 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
+from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
 from headway.sparkconf import KNOBS, Knob, applies_when
 from headway.units import counted, format_duration, spark_trigger_text
@@ -81,7 +82,7 @@ def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> A
     most = replace(free, space=replace(free.space, max_nodes=nodes))
     fewest = fewest_nodes(most).nodes
     at_nodes = all_candidates(free, (fewest or nodes,))
-    place, best_s = at_nodes.lowest_latency(question.rate_per_s)
+    place, best_s = lowest_latency(at_nodes, question.rate_per_s)
     partitions = counted(int(at_nodes.partitions[place]), "shuffle partition")
     if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
         win = f"would do with {counted(fewest, 'node')}"

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.domain import JobProfile, Metric, Target, WindowKind
+from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target, WindowKind
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric
 from headway.models.job.setting import SettingLaw
 from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
+from headway.planner.question import burst_of
+from headway.units import format_rate
 
 _WINDOW_MODES_WITHOUT_WAIT = ("update", "complete")
 
@@ -93,15 +95,24 @@ def window_shift_s(profile: JobProfile) -> float:
     return max((shape.watermark_delay_s or 0.0) + lag_s, 0.0)
 
 
-def require_promise_can_be_told(profile: JobProfile, target: Target) -> None:
+def require_promise_can_be_told(profile: JobProfile, promise: Promise) -> None:
     """Refuse a target on windows where the profile has none, or does not tell enough of them.
+
+    Also a burst that is none at the planned rate.
 
     Raises
     ------
     InputError
         Names the target and what is missing.
     """
-    if target.metric is not Metric.WINDOW:
+    burst, rate_per_s = burst_of(promise), profile.arrivals.rate_per_s
+    if burst is not None and burst.rate_per_s <= rate_per_s:
+        raise InputError(
+            f"target '{promise}': the burst brings no more than the {format_rate(rate_per_s)} that "
+            "arrive at all times; give a higher rate, all that arrives while it lasts"
+        )
+    target = promise.target if isinstance(promise, DuringBurst) else promise
+    if not isinstance(target, Target) or target.metric is not Metric.WINDOW:
         return
     if not profile.shape.windows:
         raise InputError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from headway.domain import JobProfile, NodeType
 from headway.planner.memory import fewest_nodes_by_memory, needed_container_bytes
 from headway.planner.question import Question
-from headway.units import spark_memory_text
+from headway.units import counted, spark_memory_text
 
 # Spread added for every doubling of the core speed, as for every doubling beyond the profile.
 _SPREAD_PER_DOUBLING = 0.1
@@ -79,9 +79,15 @@ def _offer(
                 f"one node costs {node_type.price_per_hour:g} per hour, "
                 f"more than the budget of {budget_per_hour:g}"
             )
-    shapes = _shapes(question.profile, node_type, cores_per_executor)
+    task_cpus = question.space.task_cpus
+    shapes = [
+        (per_node, cores)
+        for per_node, cores in _shapes(question.profile, node_type, cores_per_executor, task_cpus)
+        if cores >= task_cpus
+    ]
     if not shapes:
-        return f"{node_type.cores} cores have no room for an executor of {cores_per_executor}"
+        least = max(cores_per_executor or 1, task_cpus)
+        return f"{counted(node_type.cores, 'core')} have no room for an executor of {least}"
     for per_node, cores in shapes:
         fewest = fewest_nodes_by_memory(question.profile, node_type, per_node, cores, max_nodes)
         if fewest is not None:
@@ -107,12 +113,12 @@ def _offer(
 
 
 def _shapes(
-    profile: JobProfile, node_type: NodeType, cores_per_executor: int | None
+    profile: JobProfile, node_type: NodeType, cores_per_executor: int | None, task_cpus: int
 ) -> list[tuple[int, int]]:
     """Executors per node and cores of each, best first: full nodes, executors like today's.
 
     Fewer and larger executors follow, since what every executor needs for itself is then needed
-    less often.
+    less often. Executors whose cores make whole tasks come before those that leave some idle.
     """
     if cores_per_executor is not None:
         per_node = node_type.cores // cores_per_executor
@@ -123,6 +129,7 @@ def _shapes(
         return [(node_type.executors_per_node, node_type.cores // node_type.executors_per_node)]
     today = profile.baseline.cores_per_executor
     full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
+    full = [cores for cores in full if cores % task_cpus == 0] or full
     nearest = min(full, key=lambda cores: (abs(math.log(cores / today)), cores))
     return [(node_type.cores // cores, cores) for cores in full if cores >= nearest]
 

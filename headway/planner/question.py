@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headway.domain import CatchUp, JobProfile, Target
+from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Promise, Target
 from headway.planner.space import SearchSpace
 
 
@@ -19,7 +19,7 @@ class Question:
     target: Target
     space: SearchSpace
     confidence: float
-    also: tuple[Target | CatchUp, ...] = ()
+    also: tuple[Promise, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -36,11 +36,28 @@ class Question:
         return (self.target, *(one for one in self.also if isinstance(one, Target)))
 
     @property
-    def catch_ups(self) -> tuple[CatchUp, ...]:
-        """What is promised of recoveries."""
-        return tuple(one for one in self.also if isinstance(one, CatchUp))
+    def outages(self) -> tuple[tuple[float, float], ...]:
+        """What is promised of recoveries: the limit, and how long nothing was read [s]."""
+        return tuple(
+            (one.limit_s, one.after)
+            for one in self.also
+            if isinstance(one, CatchUp) and not isinstance(one.after, Burst)
+        )
+
+    @property
+    def of_change(self) -> tuple[DuringBurst | CatchUp, ...]:
+        """What is promised of outages and bursts."""
+        return tuple(one for one in self.also if not isinstance(one, Target))
 
     def at_rate(self, rate_per_s: float) -> Question:
         """The same question for another stream of the same kind."""
         arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)
         return replace(self, profile=replace(self.profile, arrivals=arrivals))
+
+
+def burst_of(promise: Promise) -> Burst | None:
+    """The burst that a promise is about, if it is about one."""
+    if isinstance(promise, DuringBurst):
+        return promise.burst
+    after = promise.after if isinstance(promise, CatchUp) else None
+    return after if isinstance(after, Burst) else None

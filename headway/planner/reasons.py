@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from headway.domain import Configuration, Rejection, Target
-from headway.planner.candidates import all_candidates, candidates_at
+import numpy as np
+
+from headway.domain import CatchUp, Configuration, DuringBurst, Promise, Rejection, Target
+from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.driver import most_launches_per_s
+from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
@@ -18,7 +23,7 @@ class Neighbour(NamedTuple):
     """A setting beside the plan, and what it would do."""
 
     name: str
-    configuration: Configuration
+    setting: Candidates
     latency_s: float
     keeps_promises: bool
     is_resize: bool
@@ -36,7 +41,7 @@ def neighbours(question: Question, chosen: Configuration, nodes: int) -> tuple[N
     return tuple(
         Neighbour(
             name=name,
-            configuration=settings.configuration(place),
+            setting=settings.take(np.array([place])),
             latency_s=float(latencies_s[place]),
             keeps_promises=bool(kept[place]),
             is_resize=setting[0] != nodes,
@@ -73,12 +78,12 @@ def rejected_neighbours(
     found: list[Rejection] = []
     if nodes > question.space.min_nodes:
         fewer = all_candidates(question, (nodes - 1,))
-        place, best_s = fewer.lowest_latency(question.rate_per_s)
-        found.append(_rejection(question, _FEWER, fewer.configuration(place), best_s))
+        place, best_s = lowest_latency(fewer, question.rate_per_s)
+        found.append(_rejection(question, _FEWER, fewer.take(np.array([place])), best_s))
     return (
         *found,
         *(
-            _rejection(question, one.name, one.configuration, one.latency_s)
+            _rejection(question, one.name, one.setting, one.latency_s)
             for one in beside
             if not one.keeps_promises and not one.is_resize
         ),
@@ -86,15 +91,13 @@ def rejected_neighbours(
 
 
 def binding_constraints(
-    question: Question, latency_s: float, rejected: tuple[Rejection, ...]
+    question: Question, setting: Candidates, rejected: tuple[Rejection, ...]
 ) -> tuple[str, ...]:
-    """What a plan rests on, in words: the promise, and what is wrong with one node fewer."""
-    target = question.target
+    """What a plan rests on, in words: its promises, and what is wrong with one node fewer."""
     found = [
-        (
-            f"{target}: {target.statistic} is up to {format_duration(latency_s)} "
-            f"with {question.confidence:.0%} confidence"
-        )
+        f"{promise}: {_told_text(promise, setting, question.rate_per_s)} "
+        f"with {question.confidence:.0%} confidence"
+        for promise in (question.target, *question.also)
     ]
     fewer = next((one for one in rejected if one.change == _FEWER), None)
     if fewer is not None:
@@ -122,15 +125,41 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
     return f"{target.statistic} up to {format_duration(latency_s)}"
 
 
-def _rejection(
-    question: Question, change: str, configuration: Configuration, latency_s: float
-) -> Rejection:
-    reason = latency_text(question.target, latency_s, question.rate_per_s)
-    if latency_s <= question.target.limit_s:
-        reason += ", but not " + " and ".join(str(one) for one in question.also)
+def _told_text(promise: Promise, setting: Candidates, rate_per_s: float) -> str:
+    """What a setting makes of a promise, for people."""
+    told_s = float(setting.told_s(promise, rate_per_s)[0])
+    if isinstance(promise, CatchUp):
+        return (
+            f"caught up after {format_duration(told_s)}" if told_s < math.inf else "never caught up"
+        )
+    target = promise.target if isinstance(promise, DuringBurst) else promise
+    text = latency_text(target, told_s, rate_per_s)
+    return text.replace(" up to ", " is up to ", 1)
+
+
+def _broken(question: Question, setting: Candidates) -> Iterator[Promise]:
+    """What else was promised and is not kept."""
+    for promise in question.also:
+        alone = replace(setting, question=replace(question, also=(promise,)))
+        if not alone.meets(question.rate_per_s)[0]:
+            yield promise
+
+
+def _rejection(question: Question, change: str, setting: Candidates, latency_s: float) -> Rejection:
+    launches = float(setting.launch_ratio()[0])
+    if launches > 1.0:
+        most = most_launches_per_s(question.profile)
+        reason = f"{launches * most:,.0f} task launches a second, drivers manage {most:,.0f}"
+    else:
+        reason = latency_text(question.target, latency_s, question.rate_per_s)
+    broken = list(_broken(question, setting)) if latency_s <= question.target.limit_s else []
+    if broken:
+        reason += ", but " + " and ".join(
+            f"{_told_text(one, setting, question.rate_per_s)} against {one}" for one in broken
+        )
     return Rejection(
         change=change,
-        configuration=configuration,
+        configuration=setting.configuration(0),
         reason=reason,
         latency_s=None if math.isinf(latency_s) else latency_s,
     )

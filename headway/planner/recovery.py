@@ -47,13 +47,35 @@ def recovery_s(
     >>> float(recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0))
     5.0
     """
-    rate, trigger, factors, usual = np.broadcast_arrays(
+    rows = np.asarray(rate_per_s, dtype=np.float64) * outage_s
+    return worked_off_s(model, rate_per_s, trigger_s, factor, rows, usual_rows)
+
+
+def worked_off_s(
+    model: DurationModel,
+    rate_per_s: Numeric,
+    trigger_s: Numeric,
+    factor: Numeric,
+    backlog_rows: Numeric,
+    usual_rows: Numeric,
+) -> Array:
+    """Time from the start of a batch of a backlog until batches are back to their usual size [s].
+
+    Notes
+    -----
+    theory.md (P8).
+
+    Examples
+    --------
+    >>> float(worked_off_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 6000.0, 500.0))
+    5.0
+    """
+    rate, trigger, factors, rows, usual = np.broadcast_arrays(
         *(
             np.asarray(value, dtype=np.float64)
-            for value in (rate_per_s, trigger_s, factor, usual_rows)
+            for value in (rate_per_s, trigger_s, factor, backlog_rows, usual_rows)
         )
     )
-    rows = rate * outage_s
     total_s = np.zeros_like(rows)
     for _ in range(_MOST_BATCHES):
         behind = rows > _USUAL_RATIO * usual

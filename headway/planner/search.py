@@ -10,13 +10,13 @@ from typing import NamedTuple
 from headway.domain import (
     Advice,
     Arrivals,
-    CatchUp,
     Configuration,
     FrontierPoint,
     JobProfile,
     NodeType,
     Objective,
     Plan,
+    Promise,
     Target,
 )
 from headway.errors import InputError
@@ -50,7 +50,7 @@ def plan(
     space: SearchSpace,
     *,
     confidence: float = 0.95,
-    also: Sequence[Target | CatchUp] = (),
+    also: Sequence[Promise] = (),
     objective: Objective = Objective.NODES,
     node_types: Sequence[NodeType] = (),
     cores_per_executor: int | None = None,
@@ -72,7 +72,7 @@ def plan(
         What may be bought and set.
     confidence : float in [0.5, 1)
         Plan on durations that are exceeded with at most the remaining probability.
-    also : sequence of Target or CatchUp
+    also : sequence of Promise
         Promises that must hold beside the target.
     objective : Objective
         What to make small. Cost needs prices; latency takes what the space and budget allow.
@@ -110,8 +110,8 @@ def plan(
         space=space,
         confidence=confidence,
     )
-    for promise in question.latency_targets:
-        require_promise_can_be_told(profile, promise)
+    for promise in (question.target, *question.also):
+        require_promise_can_be_told(question.profile, promise)
     question = held_by(question, checkpoint)
     _require_prices(objective, node_types, budget_per_hour)
     offers, refused = offers_of(
@@ -203,7 +203,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         planned_latency_s=latency_s,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=_frontier(offer, nodes),
-        binding=binding_constraints(question, latency_s, rejected),
+        binding=binding_constraints(question, setting, rejected),
         rejected=rejected,
         optimality=fewest.optimality,
         sensitivities=sensitivities(question, configuration, nodes, beside),

@@ -25,6 +25,8 @@ class SearchSpace:
         Fewest nodes, for instance for the memory they hold.
     executors_per_node, cores_per_executor : int, >= 1
         How executors fill a node.
+    task_cpus : int, >= 1
+        Cores that a task takes.
     shuffle_partitions : int or None, >= 1
         Fixed, for instance by an existing checkpoint; None is free.
     trigger_s : float or None, >= 0
@@ -41,13 +43,24 @@ class SearchSpace:
     min_nodes: int = 1
     executors_per_node: int = 1
     cores_per_executor: int = 1
+    task_cpus: int = 1
     shuffle_partitions: int | None = None
     trigger_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor"):
+        for name in (
+            "max_nodes",
+            "min_nodes",
+            "executors_per_node",
+            "cores_per_executor",
+            "task_cpus",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if self.task_cpus > self.cores_per_executor:
+            raise ValueError(
+                f"task_cpus is {self.task_cpus}, cores_per_executor {self.cores_per_executor}"
+            )
         if self.min_nodes > self.max_nodes:
             raise ValueError(f"min_nodes is {self.min_nodes}, max_nodes {self.max_nodes}")
         if self.shuffle_partitions is not None and self.shuffle_partitions < 1:
@@ -61,7 +74,7 @@ class SearchSpace:
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
-        return nodes * self.executors_per_node * self.cores_per_executor
+        return nodes * self.executors_per_node * (self.cores_per_executor // self.task_cpus)
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
         """Shuffle partitions worth trying: powers of two, multiples of the slots, today's."""

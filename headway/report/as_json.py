@@ -193,6 +193,7 @@ def _configuration(configuration: Configuration) -> dict[str, object]:
         "shuffle_partitions": configuration.shuffle_partitions,
         "trigger_s": _number(configuration.trigger_s),
         "max_offsets_per_trigger": configuration.max_offsets_per_trigger,
+        "task_cpus": configuration.task_cpus,
     }
 
 

@@ -233,7 +233,9 @@ def _memory(plan: Plan) -> list[str]:
     rows.append(("heap given", spark_memory_text(memory.heap_bytes)))
     if memory.native_bytes:
         rows.append(("state outside the heap (RocksDB)", spark_memory_text(memory.native_bytes)))
-    rows.append(("beside the heap in all", spark_memory_text(memory.overhead_bytes)))
+    if memory.python_bytes:
+        rows.append(("Python workers", spark_memory_text(memory.python_bytes)))
+    rows.append(("overhead of the container", spark_memory_text(memory.overhead_bytes)))
     rows.append(("container", spark_memory_text(memory.container_bytes)))
     return [*aligned(rows, right=(1,)), *_item("From measured peaks; theory.md (P10).")]
 

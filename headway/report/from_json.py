@@ -13,7 +13,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.domain import (
     Arrivals,
-    CatchUp,
     Change,
     Configuration,
     Deadline,
@@ -25,6 +24,7 @@ from headway.domain import (
     Objective,
     Plan,
     Prediction,
+    Promise,
     Rejection,
     Target,
     parse_promise,
@@ -186,7 +186,7 @@ def _target(found: _At) -> Target:
     )
 
 
-def _beside(text: str) -> Target | CatchUp:
+def _beside(text: str) -> Promise:
     promise = parse_promise(text)
     if isinstance(promise, Deadline):
         raise InputError(f"also: {text!r} is not a promise of a streaming job")

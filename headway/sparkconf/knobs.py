@@ -100,6 +100,18 @@ _TABLE = (
         applies_with_state=Applies.NEW_APPLICATION,
     ),
     Knob(
+        setting="task_cpus",
+        label="cores per task",
+        key="spark.task.cpus",
+        carrier=Carrier.SPARK_CONF,
+        unit="cores",
+        lowest=1,
+        highest=_LARGEST_INT,
+        since_version="0.5.0",
+        applies=Applies.NEW_APPLICATION,
+        applies_with_state=Applies.NEW_APPLICATION,
+    ),
+    Knob(
         setting="executor_memory",
         label="executor memory",
         key="spark.executor.memory",
@@ -242,12 +254,26 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
         KNOBS["executors"].key: str(configuration.executors),
         KNOBS["cores_per_executor"].key: str(configuration.cores_per_executor),
     }
+    if configuration.task_cpus > 1:
+        conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     if executor_memory is not None:
         conf[KNOBS["executor_memory"].key] = _memory_text(executor_memory)
     # Dynamic allocation would treat the planned number as a mere start.
     conf["spark.dynamicAllocation.enabled"] = "false"
     conf[KNOBS["shuffle_partitions"].key] = str(configuration.shuffle_partitions)
     return conf
+
+
+def cpus_per_task(properties: Mapping[str, str]) -> int:
+    """Cores that a task takes as an application set it; Spark's default is 1.
+
+    Examples
+    --------
+    >>> cpus_per_task({"spark.task.cpus": "2"}), cpus_per_task({})
+    (2, 1)
+    """
+    stated = properties.get(KNOBS["task_cpus"].key, "1")
+    return max(int(stated), 1) if stated.isdecimal() else 1
 
 
 def query_options(configuration: Configuration) -> dict[str, str]:

@@ -19,7 +19,7 @@ from headway.domain import (
     RowsLaw,
     Target,
 )
-from headway.models.arrays import Array
+from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.duration import DurationModel
 from headway.models.job.predict import HIGHEST_QUOTED_INFLATION
@@ -117,18 +117,19 @@ def random_case(seed: int) -> Case:
 
 
 def holds_alone(
-    case: Case, num_slots: int, partitions: int, trigger_s: float, rates_per_s: Array
+    case: Case, num_slots: int, partitions: int, trigger_s: Numeric, rates_per_s: Array
 ) -> NDArray[np.bool_]:
-    """Whether one setting keeps the target at each of some rates, read off the latency law."""
+    """Whether a setting keeps the target at each of some rates, read off the latency law."""
     model = duration_model(case.profile, num_slots, partitions)
-    rows = settled_batch_rows(model, rates_per_s, trigger_s)
+    rates, triggers = np.broadcast_arrays(rates_per_s, trigger_s)
+    rows = settled_batch_rows(model, rates, triggers)
     factor = np.exp(
         ndtri(case.confidence) * spread_ratio(case.profile, num_slots, partitions, rows)
     )
-    slower = settled_batch_rows(model, rates_per_s, trigger_s, factor)
-    holds = rates_per_s * factor * model.slope_s(slower) <= HIGHEST_QUOTED_INFLATION
+    slower = settled_batch_rows(model, rates, triggers, factor)
+    holds = rates * factor * model.slope_s(slower) <= HIGHEST_QUOTED_INFLATION
     if holds.any():
-        holds[holds] = law_holds(case, model, trigger_s, rates_per_s[holds], factor[holds])
+        holds[holds] = law_holds(case, model, triggers[holds], rates[holds], factor[holds])
     return np.asarray(holds)
 
 
@@ -145,7 +146,7 @@ def holds_at(case: Case, configuration: Configuration, rate_per_s: float) -> boo
 
 
 def law_holds(
-    case: Case, model: DurationModel, trigger_s: float, rates_per_s: Array, factor: Array
+    case: Case, model: DurationModel, trigger_s: Array, rates_per_s: Array, factor: Array
 ) -> NDArray[np.bool_]:
     law = setting_law(
         case.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
@@ -165,27 +166,34 @@ def law_holds(
     return np.asarray(quotable & kept)
 
 
-def highest_rate(case: Case, num_slots: int, partitions: int, trigger_s: float) -> float:
-    """The last rate of a scan at which a setting keeps the target, refined twice.
+def highest_rate(
+    case: Case, num_slots: int, partitions: int, triggers_s: tuple[float, ...]
+) -> float:
+    """The last rate of a scan at which a setting keeps the target, the best of some triggers.
 
     What is known of a setting changes where its batches leave the profiled range at the lower
-    end: the scan starts from there, both ways.
+    end: the scan starts from there, both ways. It is refined twice, each trigger by itself.
     """
     model = duration_model(case.profile, num_slots, partitions)
     rows = case.profile.rows_per_batch_range[0] / 1.5
-    edge = rows / max(trigger_s, float(model.mean_s(rows)))
+    trigger_s = np.array(triggers_s)[:, np.newaxis]
+    edge = rows / np.maximum(trigger_s, float(model.mean_s(rows)))
     # Close below the edge the uncertainty changes faster than the load: a closer look.
     steps = np.concatenate([np.arange(-12.0, -1.0), np.arange(-1.0, 0.0, 0.05)])
     rates = edge * np.concatenate([2.0**steps, 1.5 ** np.arange(27.0)])
-    best = 0.0
+    best = np.zeros(len(trigger_s))
     for _ in range(3):
         holds = holds_alone(case, num_slots, partitions, trigger_s, rates)
-        if not holds.any():
-            return best
-        last = int(np.flatnonzero(holds)[-1])
-        best = float(rates[last])
-        rates = np.geomspace(best, rates[min(last + 1, len(rates) - 1)], 10)
-    return best
+        found = holds.any(axis=1)
+        trigger_s, rates, holds = trigger_s[found], rates[found], holds[found]
+        if not len(rates):
+            break
+        each = np.arange(len(rates))
+        last = rates.shape[1] - 1 - np.argmax(holds[:, ::-1], axis=1)
+        best = rates[each, last]
+        beyond = rates[each, np.minimum(last + 1, rates.shape[1] - 1)]
+        rates = np.geomspace(best, beyond, 10, axis=1)
+    return float(best.max())
 
 
 @lru_cache(maxsize=256)
@@ -194,9 +202,13 @@ def highest_rates(seed: int) -> dict[int, float]:
     case = random_case(seed)
     return {
         nodes: max(
-            highest_rate(case, case.space.num_slots(nodes), partitions, trigger_s)
+            highest_rate(
+                case,
+                case.space.num_slots(nodes),
+                partitions,
+                case.space.trigger_choices_s(case.profile, case.target.limit_s),
+            )
             for partitions in case.space.partition_choices(case.profile, nodes)
-            for trigger_s in case.space.trigger_choices_s(case.profile, case.target.limit_s)
         )
         for nodes in range(1, case.space.max_nodes + 1)
     }

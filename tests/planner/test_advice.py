@@ -123,10 +123,3 @@ def test_a_hot_key_is_told_with_what_salting_would_win() -> None:
 def test_spill_is_told() -> None:
     memory = MemoryProfile(peak_task_bytes=1, spilled_bytes=10)
     assert len(told(replace(a_profile(), memory=memory), "spilled to disk")) == 1
-
-
-def test_many_launches_are_told() -> None:
-    space = replace(SPACE, shuffle_partitions=2000, trigger_s=0.5, cores_per_executor=1000)
-    found = plan(a_profile(), Arrivals(rate_per_s=5000.0), TARGET, space)
-    assert any("tasks a second" in one.text for one in found.advice)
-    assert told(a_profile(), "tasks a second") == []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Arrivals, NodeType, Target
+from headway.domain import Arrivals, JobProfile, NodeType, Plan, Target
+from headway.errors import InputError
 from headway.planner.memory import (
+    PYTHON_MEMORY_KEY,
     fewest_nodes_by_memory,
     memory_need,
     memory_plan,
@@ -102,3 +105,48 @@ def test_a_heap_too_small_for_the_plan_is_raised() -> None:
     found = memory_plan(replace(profile, applications=(small,)), None, 1, 1, 4)
     assert found is not None
     assert found.heap_bytes >= found.needed_heap_bytes > 20 * GIB
+
+
+def with_python(allowed: str | None) -> JobProfile:
+    """Executors of four cores whose Python workers were allowed so much."""
+    profile = with_memory()
+    properties = {} if allowed is None else {PYTHON_MEMORY_KEY: allowed}
+    return replace(
+        profile,
+        applications=(replace(profile.applications[0], properties=properties),),
+        shape=replace(profile.shape, python_operators=("MapInPandas",)),
+    )
+
+
+def planned_with_python(allowed: str | None, memory: str = "64g") -> Plan:
+    kind = NodeType(name="n", cores=8, memory_bytes=parse_size_bytes(memory), executors_per_node=1)
+    target, space = Target.parse("p99 <= 3s"), SearchSpace(max_nodes=4)
+    arrivals = Arrivals(rate_per_s=5000.0)
+    return plan(with_python(allowed), arrivals, target, space, node_types=[kind])
+
+
+@pytest.mark.parametrize("allowed", ["2g", "2048", "2048m"])
+def test_python_workers_keep_what_they_were_allowed_by_cores(allowed: str) -> None:
+    found = planned_with_python(allowed)
+    assert found.memory is not None
+    # Twice the cores of the profiled executors, and so twice the workers.
+    assert found.memory.python_bytes == 4 * GIB
+    assert found.spark_conf[PYTHON_MEMORY_KEY] == "4g"
+    assert found.memory.container_bytes <= 64 * GIB
+    assert not any("Python" in text for text in found.warnings)
+
+
+def test_without_a_record_python_gets_sparks_own_rule_and_the_plan_says_so() -> None:
+    found = planned_with_python(None)
+    assert found.memory is not None
+    assert found.memory.python_bytes == 0
+    assert found.memory.overhead_bytes >= 0.4 * found.memory.heap_bytes
+    assert "spark.executor.memoryOverhead" in found.spark_conf
+    assert found.memory.container_bytes <= 64 * GIB
+    assert sum(PYTHON_MEMORY_KEY in text for text in found.warnings) == 1
+
+
+def test_python_workers_can_be_what_a_node_has_no_room_for() -> None:
+    with pytest.raises(InputError, match="too little memory: an executor of 8 cores needs"):
+        planned_with_python("24g", memory="40g")
+    assert planned_with_python("24g").nodes == 1

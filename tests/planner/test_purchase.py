@@ -43,9 +43,13 @@ def enumerated(seed: int) -> tuple[int | None, float | None]:
         alone = replace(case, profile=profile, space=space)
         for count in range(1, space.max_nodes + 1):
             best = max(
-                highest_rate(alone, space.num_slots(count), partitions, trigger_s)
+                highest_rate(
+                    alone,
+                    space.num_slots(count),
+                    partitions,
+                    space.trigger_choices_s(profile, case.target.limit_s),
+                )
                 for partitions in space.partition_choices(profile, count)
-                for trigger_s in space.trigger_choices_s(profile, case.target.limit_s)
             )
             if best >= case.arrivals.rate_per_s:
                 assert kind.price_per_hour is not None

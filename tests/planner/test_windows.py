@@ -13,6 +13,7 @@ from headway.errors import InputError
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.predict import predict
 from headway.planner.candidates import all_candidates
+from headway.planner.noise_free import noise_free_latency_s, noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s, recovery_s
 from headway.planner.search import plan
@@ -60,10 +61,10 @@ def test_no_window_beats_the_bound(shape: dict[str, Any], statistic: str) -> Non
     )
     every = all_candidates(question, (1, 2, 3, 4))
     latency_s = every.latency_s(ARRIVALS.rate_per_s)
-    assert np.all(every.noise_free_latency_s(ARRIVALS.rate_per_s) <= latency_s * (1 + 1e-9))
+    assert np.all(noise_free_latency_s(every, ARRIVALS.rate_per_s) <= latency_s * (1 + 1e-9))
     met = every.meets(ARRIVALS.rate_per_s)
     assert met.any()
-    assert np.all(every.noise_free_rate_per_s()[met] >= ARRIVALS.rate_per_s)
+    assert np.all(noise_free_rate_per_s(every)[met] >= ARRIVALS.rate_per_s)
 
 
 def test_the_watermark_delay_is_a_floor_that_no_node_moves() -> None:
@@ -148,7 +149,7 @@ def test_a_promise_to_catch_up_takes_the_nodes_it_needs() -> None:
     arrivals = Arrivals(rate_per_s=20000.0)
     target, space = Target.parse("p99 <= 20s"), SearchSpace(max_nodes=20, cores_per_executor=4)
     needed = [
-        plan(profile, arrivals, target, space, also=[CatchUp(limit_s=limit_s, outage_s=600.0)])
+        plan(profile, arrivals, target, space, also=[CatchUp(limit_s=limit_s, after=600.0)])
         for limit_s in (1e5, 900.0, 600.0)
     ]
     assert [one.feasible for one in needed] == [True] * 3

@@ -65,6 +65,7 @@ CONFIGURATION_KEYS = {
     "shuffle_partitions",
     "trigger_s",
     "max_offsets_per_trigger",
+    "task_cpus",
 }
 
 

@@ -15,7 +15,7 @@ def test_every_setting_of_a_configuration_has_a_knob() -> None:
 
 
 def test_the_knobs_say_where_their_keys_go() -> None:
-    configuration = a_configuration(max_offsets_per_trigger=7)
+    configuration = a_configuration(max_offsets_per_trigger=7, task_cpus=2)
     in_conf = set(spark_conf(configuration, executor_memory="2g"))
     of_query = set(query_options(configuration))
     for knob in KNOBS.values():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.domain import Target
 from headway.errors import InputError
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds import KINDS, CapacityPlan, NodeCatalog, StreamingJob
@@ -33,7 +34,7 @@ def test_units_become_base_units() -> None:
     job = parsed(GOOD).spec
     assert isinstance(job, StreamingJob)
     assert job.rate == Quantity.exactly(50_000.0)
-    assert job.targets[0].limit_s == 3.0
+    assert job.targets == (Target.parse("p99 <= 3s"),)
     assert job.declared is not None
     assert job.declared.task_per_row_s == Quantity.exactly(2e-5)
     assert job.declared.driver_s.mid == 0.15

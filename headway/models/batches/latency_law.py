@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import SteadyState
-from headway.models.laws.normal import ndtr, ndtr_for
+from headway.models.laws.normal import ndtr, quick_ndtr
 
 _NUM_NODES = 24
 _NODE, _WEIGHT = leggauss(_NUM_NODES)
@@ -45,8 +45,6 @@ class LatencyLaw:
     ----------
     state : SteadyState
         Of one or many settings.
-    num_evaluations : int
-        Moments at which the law will be evaluated at each, about: loading scipy pays for many.
 
     Examples
     --------
@@ -56,7 +54,7 @@ class LatencyLaw:
     array([0.5, 0.5])
     """
 
-    def __init__(self, state: SteadyState, num_evaluations: int = 1) -> None:
+    def __init__(self, state: SteadyState) -> None:
         self._shape = state.is_stable.shape
         self.stable = state.is_stable.ravel()
         self._after_commit_s = state.after_commit_s.ravel()
@@ -68,8 +66,6 @@ class LatencyLaw:
         self._on_time = np.where(self._trigger_s > 0.0, 1.0 - over, 0.0)
         self._next = self._state.next_duration(self._trigger_s, slice(None))
         overrunning = np.flatnonzero(over > _NEGLIGIBLE)
-        work = self.stable.size + overrunning.size * _NUM_NODES
-        self._ndtr = ndtr_for(4 * work * num_evaluations)
         self._row_of_nodes = np.full(self.stable.size, -1)
         self._row_of_nodes[overrunning] = np.arange(overrunning.size)
         self._add_nodes(overrunning)
@@ -164,9 +160,9 @@ class LatencyLaw:
         mean, log_sd = following
         with np.errstate(divide="ignore"):
             score = np.log(np.maximum(x, 0.0) / mean) / log_sd + 0.5 * log_sd
-        value = self._ndtr(score)
+        value = quick_ndtr(score)
         # Far in the lower tail the difference of two tiny terms may come out below zero.
-        area = np.maximum(x * value - mean * self._ndtr(score - log_sd), 0.0)
+        area = np.maximum(x * value - mean * quick_ndtr(score - log_sd), 0.0)
         return area, value
 
     def _add_nodes(self, chosen: NDArray[np.intp]) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_quantile
-from headway.models.laws.normal import ndtr
+from headway.models.laws.normal import quick_ndtr
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -254,16 +254,55 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
     >>> float(interval_moments(2.0 * one, one, 0.0 * one).mean)
     2.0
     """
-    log_sd, score = _log_sd_and_score(trigger_s, mean_s, variance_s2)
-    over = ndtr(-score)
-    over_mean = mean_s * ndtr(log_sd - score)
-    over_square = (mean_s * mean_s + variance_s2) * ndtr(2.0 * log_sd - score)
-    mean = trigger_s * ndtr(score) + over_mean
-    # Centred at the trigger interval: nearly all intervals equal it when batches fit.
-    excess = over_mean - trigger_s * over
-    excess_square = over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * over
-    variance = np.maximum(excess_square - excess * excess, 0.0)
-    return IntervalMoments(mean, variance + mean * mean, variance, over)
+    return _overrun(trigger_s, mean_s, variance_s2).interval()
+
+
+class _Overrun(NamedTuple):
+    """How a duration, lognormal, reaches beyond the trigger interval.
+
+    The shares of batches, of their time and of its square that lie beyond, each with its score.
+    """
+
+    trigger_s: Array
+    mean_s: Array
+    variance_s2: Array
+    log_sd: Array
+    scores: Array
+    shares: Array
+
+    def interval(self) -> IntervalMoments:
+        """Moments of the longer of duration and trigger interval: (B2)."""
+        trigger_s, mean_square_s2 = self.trigger_s, self.mean_s * self.mean_s + self.variance_s2
+        over = self.shares[0]
+        over_mean, over_square = self.mean_s * self.shares[1], mean_square_s2 * self.shares[2]
+        mean = trigger_s * (1.0 - over) + over_mean
+        # Centred at the trigger interval: nearly all intervals equal it when batches fit.
+        excess = over_mean - trigger_s * over
+        excess_square = over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * over
+        variance = np.maximum(excess_square - excess * excess, 0.0)
+        return IntervalMoments(mean, variance + mean * mean, variance, over)
+
+    def slopes(self) -> _IntervalSlopes:
+        """Derivatives of its mean and mean square."""
+        mean, mean_square = self.mean_s, self.mean_s * self.mean_s + self.variance_s2
+        _, first_over, second_over = self.shares
+        first_density, second_density = _normal_density(self.scores[1:])
+        width_by_variance = 1.0 / (2.0 * self.log_sd * mean_square)
+        width_by_mean = -self.variance_s2 / (self.log_sd * mean * mean_square)
+        return _IntervalSlopes(
+            first_over + mean * first_density * width_by_mean,
+            mean * first_density * width_by_variance,
+            2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
+            second_over + 2.0 * mean_square * second_density * width_by_variance,
+        )
+
+
+def _overrun(trigger_s: Array, mean_s: Array, variance_s2: Array) -> _Overrun:
+    log_sd = np.maximum(np.sqrt(np.log1p(variance_s2 / (mean_s * mean_s))), _NARROWEST_LOG_SD)
+    with np.errstate(divide="ignore"):
+        score = np.log(trigger_s / mean_s) / log_sd + 0.5 * log_sd
+    scores = np.stack([-score, log_sd - score, 2.0 * log_sd - score])
+    return _Overrun(trigger_s, mean_s, variance_s2, log_sd, scores, quick_ndtr(scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +344,8 @@ class _FixedPoint:
 
     def _step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Newton's rule in mean and variance together, for their couplings are strong."""
-        moments = interval_moments(self.trigger_s, mean, variance)
-        slopes = _interval_slopes(self.trigger_s, mean, variance)
+        overrun = _overrun(self.trigger_s, mean, variance)
+        moments, slopes = overrun.interval(), overrun.slopes()
         mean_gap = self.fixed_s + self.inflation * moments.mean - mean
         variance_gap = self._variance(mean, moments) - variance
 
@@ -350,29 +389,6 @@ class _IntervalSlopes(NamedTuple):
     mean_by_variance: Array
     square_by_mean: Array
     square_by_variance: Array
-
-
-def _interval_slopes(trigger_s: Array, mean: Array, variance: Array) -> _IntervalSlopes:
-    mean_square = mean * mean + variance
-    log_sd, score = _log_sd_and_score(trigger_s, mean, variance)
-    first, second = log_sd - score, 2.0 * log_sd - score
-    first_over, second_over = ndtr(first), ndtr(second)
-    first_density, second_density = _normal_density(first), _normal_density(second)
-    width_by_variance = 1.0 / (2.0 * log_sd * mean_square)
-    width_by_mean = -variance / (log_sd * mean * mean_square)
-    return _IntervalSlopes(
-        first_over + mean * first_density * width_by_mean,
-        mean * first_density * width_by_variance,
-        2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
-        second_over + 2.0 * mean_square * second_density * width_by_variance,
-    )
-
-
-def _log_sd_and_score(trigger_s: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Logarithmic width of the duration, and the trigger interval's normal score under it."""
-    log_sd = np.maximum(np.sqrt(np.log1p(variance / (mean * mean))), _NARROWEST_LOG_SD)
-    with np.errstate(divide="ignore"):
-        return log_sd, np.log(trigger_s / mean) / log_sd + 0.5 * log_sd
 
 
 def _normal_density(score: Array) -> Array:

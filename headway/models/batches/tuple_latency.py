@@ -9,8 +9,6 @@ from headway.models.batches.latency_law import LatencyLaw
 from headway.models.batches.microbatch import SteadyState
 from headway.models.laws.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
 
-_USUAL_STEPS = 6
-
 
 def tuple_latency_mean(state: SteadyState) -> Array:
     r"""Mean latency of a row.
@@ -105,7 +103,7 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     array([13.2986, 14.0167])
     """
     probability = open_probability(q)
-    return LatencyLaw(state, _USUAL_STEPS * probability.size).quantile(probability)
+    return LatencyLaw(state).quantile(probability)
 
 
 def empirical_latency_cdf(x_s: Numeric, intervals_s: Array, durations_s: Array) -> Array:

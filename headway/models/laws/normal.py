@@ -2,13 +2,14 @@
 
 Loading ``scipy.special`` takes longer than a whole plan computes. Arrays up to some ten thousand
 elements go through the C library's ``erfc``, element by element; larger ones, whose time would
-exceed the loading, through scipy. Both are right to the last digits.
+exceed the loading, through scipy. Both are right to the last digits; where the search asks for
+millions, in pieces, a table does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -16,25 +17,11 @@ import numpy as np
 from headway.models.arrays import Array, Numeric
 
 _LARGE = 50_000
+_HUNDREDS = 200
+_PER_UNIT, _FARTHEST = 256, 9  # nodes of the table per unit of the score, and its end
 _HALF_ROOT = math.sqrt(0.5)
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 _inverse_inside = NormalDist().inv_cdf
-
-
-def ndtr_for(num_values: int) -> Callable[[Array], Array]:
-    """The `ndtr` that is done soonest if it will be asked for that many values, in pieces.
-
-    Examples
-    --------
-    >>> few, many = ndtr_for(10), ndtr_for(10_000_000)
-    >>> float(few(np.array(0.0))) == float(many(np.array(0.0))) == 0.5
-    True
-    """
-    if num_values > _LARGE:
-        from scipy.special import ndtr as of_many
-
-        return of_many
-    return ndtr
 
 
 def ndtr(score: Numeric) -> Array:
@@ -60,6 +47,44 @@ def ndtr(score: Numeric) -> Array:
 
         return np.asarray(of_large(scores))
     return 0.5 * np.asarray(_erfc(-_HALF_ROOT * scores), dtype=np.float64)
+
+
+def quick_ndtr(score: Array) -> Array:
+    """`ndtr` to 4e-16 absolutely: of hundreds of scores from a table, in a tenth of the time.
+
+    Parameters
+    ----------
+    score : (n,) array
+        Any real number, infinities included; beyond 9 either way it may be taken as 9.
+
+    Notes
+    -----
+    theory.md (D2): the Taylor series at the nearest 256th, up to the fourth power. Relatively it
+    is right to ten digits, so that tails down to 1e-19 keep their shape.
+
+    Examples
+    --------
+    >>> float(quick_ndtr(np.array(0.0))), float(quick_ndtr(np.full(1000, 1.6448536))[0])
+    (0.5, 0.95)
+    """
+    if score.size < _HUNDREDS:
+        return ndtr(score)
+    values, densities = _table()
+    scaled = _PER_UNIT * np.clip(score, -_FARTHEST, _FARTHEST)
+    nearest = np.rint(scaled)
+    place = nearest.astype(np.intp) + _FARTHEST * _PER_UNIT
+    step, node = (scaled - nearest) / _PER_UNIT, nearest / _PER_UNIT
+    # The derivatives of the density over itself are Hermite polynomials of the node.
+    bend, square = node * step, step * step
+    series = 1.0 + bend * (-0.5 + bend * (1.0 / 6.0 - bend / 24.0))
+    series += square * (bend / 8.0 - 1.0 / 6.0)
+    return np.asarray(values.take(place) + densities.take(place) * (step * series))
+
+
+@cache
+def _table() -> tuple[Array, Array]:
+    nodes = np.arange(-_FARTHEST * _PER_UNIT, _FARTHEST * _PER_UNIT + 1) / _PER_UNIT
+    return ndtr(nodes), np.exp(-0.5 * nodes * nodes) / math.sqrt(2.0 * math.pi)
 
 
 def log_ndtr(score: Numeric) -> Array:

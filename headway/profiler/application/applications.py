@@ -39,6 +39,7 @@ from headway.profiler.collect import ApplicationFacts, Record
 from headway.profiler.coverage import gaps
 from headway.profiler.redaction import allowed_properties
 from headway.profiler.streaming.summarize import application_of
+from headway.sparkconf import cpus_per_task
 from headway.units import counted
 
 _RECORD_NEXT_TIME = (
@@ -177,15 +178,9 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
         executors=most,
         executors_mean=present_s / lifetime.duration_s if lifetime.duration_s > 0 else float(most),
         cores_per_executor=max(int(np.median(cores)), 1) if cores else None,
-        cpus_per_task=_cpus_per_task(facts),
+        cpus_per_task=cpus_per_task(allowed_properties(facts.properties)),
     )
     return cluster, notes
-
-
-def _cpus_per_task(facts: ApplicationFacts) -> int:
-    """As the application set it; Spark's default is 1."""
-    stated = allowed_properties(facts.properties).get("spark.task.cpus", "1")
-    return max(int(stated), 1) if stated.isdecimal() else 1
 
 
 def _within(lifetime: _Lifetime, at_s: float | None, otherwise_s: float) -> float:

@@ -28,6 +28,7 @@ from headway.profiler.streaming.batch_samples import (
 )
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.trigger import read_trigger
+from headway.sparkconf import cpus_per_task
 
 LEAST_BATCHES = 5
 _LONGEST_LABEL = 60
@@ -161,6 +162,7 @@ def steady_part(
             cores_per_executor=cores,
             shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
             trigger_s=trigger.trigger_s or 0.0,
+            task_cpus=min(cpus_per_task(allowed_properties(facts.properties)), cores),
         ),
         arrivals=arrivals,
         rate_per_s=rate_per_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.domain import CatchUp, Target
+from headway.domain import Promise, Target
 from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
@@ -146,7 +146,7 @@ class StreamingJob:
         Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
     )
     rate: Rate = entry(RateForm(), "Records that arrive; the plan is made for the highest.")
-    targets: tuple[Target | CatchUp, ...] = entry(
+    targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=10, or_one=True),
         "The promise, e.g. `p99 <= 3s`, or a list of promises, which must all hold.",
         key="target",

@@ -35,7 +35,7 @@ def settings(num_settings: int, *, noise: float = 0.3, dispersion: float = 1.0) 
 @pytest.mark.parametrize("num_settings", [1, 300])
 def test_a_quantile_is_reached_with_its_probability(q: float, num_settings: int) -> None:
     state = settings(num_settings, dispersion=50.0)
-    law = LatencyLaw(state, 10)
+    law = LatencyLaw(state)
     found = law.quantile(np.array(q))
     stable = state.is_stable
     assert np.all(np.isinf(found[~stable]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from headway.models.laws.normal import log_ndtr, ndtr, ndtri
+from headway.models.laws.normal import log_ndtr, ndtr, ndtri, quick_ndtr
 
 SCORES = np.concatenate([np.linspace(-37.0, 37.0, 2001), [-np.inf, np.inf, 0.0]])
 
@@ -33,3 +33,12 @@ def test_large_arrays_agree_with_small_ones() -> None:
     assert ndtr(scores)[:100] == pytest.approx(ndtr(scores[:100]), rel=1e-14)
     probs = np.linspace(0.001, 0.999, 60_000)
     assert ndtri(probs)[:100] == pytest.approx(ndtri(probs[:100]), rel=1e-13)
+
+
+def test_the_table_is_right_to_rounding_and_its_tails_to_ten_digits() -> None:
+    scores = np.random.default_rng(5).uniform(-12.0, 12.0, 200_000)
+    assert quick_ndtr(scores) == pytest.approx(special.ndtr(scores), rel=0.0, abs=4e-16)
+    inside = scores[np.abs(scores) < 8.9]
+    assert quick_ndtr(inside) == pytest.approx(special.ndtr(inside), rel=2e-11, abs=0.0)
+    ends = quick_ndtr(np.array([-np.inf, np.inf, -40.0] * 100))[:3]
+    assert ends == pytest.approx([0.0, 1.0, 0.0], abs=2e-19)

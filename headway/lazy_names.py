@@ -1,0 +1,37 @@
+"""Names that a package holds out but loads only when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def loads_when_used(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names live in modules that may never be needed.
+
+    Parameters
+    ----------
+    package : str
+        The package, for what it says of names it does not have.
+    homes : mapping of str to tuple of str
+        Modules, and the names that each holds.
+
+    Examples
+    --------
+    >>> find = loads_when_used("headway", {"headway.errors": ("InputError",)})
+    >>> find("InputError").__name__
+    'InputError'
+    >>> find("Colour")
+    Traceback (most recent call last):
+    ...
+    AttributeError: module 'headway' has no attribute 'Colour'
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(home_of[name]), name)
+
+    return find

@@ -1,0 +1,46 @@
+"""What the driver can do: it launches every task itself, one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.domain import JobProfile
+from headway.models.arrays import Array
+from headway.models.job.duration import DurationModel
+
+# Measured of Spark's scheduler (Ousterhout et al., Sparrow, 2013).
+_LAUNCHES_PER_S = 1500.0
+
+
+def most_launches_per_s(profile: JobProfile) -> float:
+    """Tasks per second that a driver is known to launch: as published, or as seen if that is more.
+
+    Notes
+    -----
+    theory.md (P18).
+    """
+    seen = (
+        sum(stage.num_tasks(one.configuration.shuffle_partitions) for stage in profile.stages)
+        / max(one.configuration.trigger_s, one.batch_duration_mean_s)
+        for one in profile.settings
+        if one.batch_duration_mean_s > 0.0
+    )
+    return max(_LAUNCHES_PER_S, *seen, 0.0)
+
+
+def launches_per_s(
+    profile: JobProfile, partitions: NDArray[np.int_], trigger_s: Array, model: DurationModel
+) -> Array:
+    """Tasks that settings launch per second where batches are small, which is when most are.
+
+    Notes
+    -----
+    theory.md (P18).
+    """
+    tasks = sum(
+        partitions if stage.num_source_tasks is None else stage.num_source_tasks
+        for stage in profile.stages
+    )
+    shortest_s = np.maximum(trigger_s, model.mean_s(np.zeros_like(trigger_s)))
+    return np.asarray(tasks / np.maximum(shortest_s, 1e-6))

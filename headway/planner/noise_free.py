@@ -1,0 +1,123 @@
+"""What no setting can do better than, for noise only costs, and the lowest latency found by it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.domain import Target
+from headway.models.arrays import Array
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import settled_batch_rows
+from headway.models.laws.normal import ndtri
+from headway.planner.candidates import Candidates, is_quotable
+
+_FIRST_LOOKS = 8
+_BOUND_MARGIN = 1.01
+
+
+def noise_free_rate_per_s(candidates: Candidates) -> Array:
+    """A rate that no setting exceeds under its latency targets [records/s].
+
+    Notes
+    -----
+    theory.md (P5). The longest batch that a target allows, and the rows it has time for.
+    """
+    targets = candidates.question.latency_targets
+    return np.asarray(
+        np.minimum.reduce([_rate_bound_per_s(candidates, target) for target in targets])
+    )
+
+
+def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
+    promised, trigger_s = candidates.promised(target), candidates.trigger_s
+    model, least = candidates.durations.model(num_axes=1), candidates.least_factor()
+    factor, weight = least, promised.wait_weight
+    for _ in range(2):
+        allowed_s = target.limit_s - promised.shift_s + factor * candidates.after_commit_s(promised)
+        on_grid_s = allowed_s - weight * trigger_s
+        free_running_s = allowed_s / (1.0 + weight)
+        longest_s = np.where(
+            on_grid_s <= trigger_s, on_grid_s, np.maximum(free_running_s, trigger_s)
+        )
+        rows = _rows_of_duration(model, longest_s / factor)
+        # Now that the rows are known, so is the noise that their number makes.
+        factor = least / _noise_gain(candidates, target, model, rows)
+    interval_s = np.maximum(trigger_s, longest_s)
+    return np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * _BOUND_MARGIN
+
+
+def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
+    """A latency that no setting comes below at a rate [s].
+
+    Notes
+    -----
+    theory.md (P5).
+    """
+    model, trigger_s = candidates.durations.model(num_axes=1), candidates.trigger_s
+    promised, factor = candidates.promised(), candidates.least_factor()
+    rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
+    factor = factor / _noise_gain(candidates, candidates.question.target, model, rows)
+    rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
+    duration_s = factor * model.mean_s(rows)
+    waited_s = promised.wait_weight * np.maximum(trigger_s, duration_s)
+    latency_s = waited_s + duration_s - factor * candidates.after_commit_s(promised)
+    return promised.shift_s + latency_s / _BOUND_MARGIN
+
+
+def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, float]:
+    """The place of the setting with the lowest planned latency, and that latency [s].
+
+    Notes
+    -----
+    theory.md (P5): a setting whose bound is above the best seen is not looked at.
+    """
+    bound_s = noise_free_latency_s(candidates, rate_per_s)
+    first = np.argsort(bound_s, kind="stable")[:_FIRST_LOOKS]
+    latency_s = np.full(len(candidates), np.inf)
+    latency_s[first] = candidates.take(first).latency_s(rate_per_s)
+    best_s = float(latency_s.min())
+    promising = bound_s < best_s
+    promising[first] = False
+    others = np.flatnonzero(promising)
+    if len(others):
+        law = candidates.take(others).planned_law(rate_per_s)
+        quantile, promised = candidates.question.target.quantile, candidates.promised()
+        lower = is_quotable(law) & (candidates.take(others).launch_ratio() <= 1.0)
+        if quantile is not None and np.isfinite(best_s):
+            lower &= promised.cdf(law, best_s) > quantile
+        if np.any(lower):
+            latency_s[others[lower]] = promised.statistic_s(law.take(lower))
+    place = int(np.argmin(latency_s))
+    return place, float(latency_s[place])
+
+
+def _noise_gain(candidates: Candidates, target: Target, model: DurationModel, rows: Array) -> Array:
+    """By how much noise can lower a quantile: means are kept, and medians lie below them."""
+    if target.quantile is None:
+        return np.ones_like(rows)
+    profile = candidates.question.profile
+    from_counts = model.slope_s(rows) / model.mean_s(rows)
+    from_counts = from_counts**2 * profile.arrivals.dispersion_ratio * rows
+    log_variance = np.log1p(profile.noise.batch_ratio**2 + from_counts)
+    below = max(-float(ndtri(target.quantile)), 0.0)
+    return np.exp(0.5 * log_variance + below * np.sqrt(log_variance))
+
+
+def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
+    """Rows of a batch that takes a given time on average: 0 where even an empty one takes longer,
+    1 where a full row does."""
+    rows = np.ones_like(duration_s)
+    for _ in range(60):
+        gap_s = duration_s - model.mean_s(rows)
+        slope_s = np.maximum(model.slope_s(rows), 1e-15)
+        # The duration is concave in the rows: a step from below never overshoots.
+        new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
+        settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * rows))
+        rows = new_rows
+        if settled:
+            break
+    return np.where(
+        model.mean_s(np.ones_like(rows)) < duration_s,
+        rows,
+        np.where(model.mean_s(np.zeros_like(rows)) < duration_s, 1.0, 0.0),
+    )

@@ -1,0 +1,197 @@
+"""Bursts as promises: the chain of batches, what a plan makes of it, and the simulation's word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.domain import (
+    Arrivals,
+    Burst,
+    CatchUp,
+    Deadline,
+    DuringBurst,
+    JobProfile,
+    Plan,
+    RateTrace,
+    Target,
+    parse_promise,
+)
+from headway.errors import InputError
+from headway.models.job.duration import DurationModel, LevelSpan
+from headway.planner.bursts import Passage, passage
+from headway.planner.playback import play
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_profile
+
+SPACE = SearchSpace(max_nodes=24, cores_per_executor=2)
+RATE_PER_S = 5000.0
+
+
+def costly() -> JobProfile:
+    """A query whose rows take a fifth of a millisecond, profiled with large batches too."""
+    profile = a_profile()
+    scan = replace(profile.stages[0], num_source_tasks=64, task_per_row_s=2e-4)
+    seen = replace(
+        profile.settings[0],
+        configuration=replace(profile.settings[0].configuration, executors=10),
+        rows_per_batch_high=1e6,
+    )
+    return replace(profile, stages=(scan, profile.stages[1]), settings=(seen,))
+
+
+def planned(*promises: str, rate_per_s: float = RATE_PER_S) -> Plan:
+    target, *others = [parse_promise(text) for text in promises]
+    assert isinstance(target, Target)
+    also = [one for one in others if not isinstance(one, Deadline)]
+    return plan(costly(), Arrivals(rate_per_s=rate_per_s), target, SPACE, also=also)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p99 <= 5s during 150k/s for 2m",
+        "batch mean <= 500ms during 8k/s for 30s every 15m",
+        "catch_up <= 1m after 150k/s for 2m",
+    ],
+)
+def test_promises_are_read_as_they_are_written(text: str) -> None:
+    promise = parse_promise(text)
+    assert parse_promise(str(promise)) == promise
+
+
+def test_the_short_form_is_the_same_burst() -> None:
+    long = Burst.parse("150k/s for 2m every 1h")
+    assert Burst.parse_short("150k/s:2m:1h") == long
+    assert parse_promise("p99 <= 3s during 150k/s for 2m every 1h") == DuringBurst(
+        target=Target.parse("p99 <= 3s"), burst=long
+    )
+    assert parse_promise("catch_up <= 1m after 150k/s for 2m every 1h") == CatchUp(
+        limit_s=60.0, after=long
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("150k/s", "no burst"),
+        ("150k/s:0s", "above zero"),
+        ("150k/s:2m:1m", "before the last has ended"),
+        ("fast:2m", "not a rate"),
+        ("150k/s:2", "not a duration"),
+        ("150k/s:2m:1h:3", "no burst"),
+    ],
+)
+def test_a_burst_that_is_none_is_one_clear_line(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Burst.parse_short(text)
+
+
+def test_a_burst_below_the_usual_rate_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="no more than the 5k/s"):
+        planned("p99 <= 3s", "p99 <= 3s during 4k/s for 1m")
+
+
+def slow_model() -> DurationModel:
+    return DurationModel(0.2, (LevelSpan("stage 0", 0.1, ((1e-5, 1.0, 1.0),)),))
+
+
+def passed(trigger_s: float, burst: Burst, rate_per_s: float = 10_000.0) -> Passage:
+    model = slow_model()
+    usual = rate_per_s * max(trigger_s, 0.3 / (1 - 1e-5 * rate_per_s))
+    return passage(model, rate_per_s, trigger_s, 1.0, burst, usual)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    trigger_s=st.sampled_from([0.0, 0.5, 2.0, 10.0]),
+    rate_per_s=st.floats(11_000.0, 120_000.0),
+    length_s=st.floats(0.1, 100.0),
+    ratio=st.floats(1.01, 2.0),
+)
+def test_harder_bursts_bring_larger_batches_and_longer_recoveries(
+    trigger_s: float, rate_per_s: float, length_s: float, ratio: float
+) -> None:
+    burst = Burst(rate_per_s=rate_per_s, length_s=length_s)
+    here = passed(trigger_s, burst)
+    longer = passed(trigger_s, replace(burst, length_s=ratio * length_s))
+    higher = passed(trigger_s, replace(burst, rate_per_s=ratio * rate_per_s))
+    assert here.most_rows <= higher.most_rows * (1 + 1e-3)
+    # Where bursts begin is looked at in eight places of an interval, not everywhere.
+    assert here.most_rows <= longer.most_rows * 1.15
+    assert here.most_rows >= 10_000.0 * max(trigger_s, 0.3)
+
+
+def test_a_lasting_burst_is_its_own_steady_state() -> None:
+    burst = Burst(rate_per_s=50_000.0, length_s=3600.0)
+    found = passed(1.0, burst)
+    assert float(found.most_rows) == pytest.approx(50_000.0, rel=1e-3)
+
+
+def test_a_short_burst_is_one_larger_batch() -> None:
+    burst = Burst(rate_per_s=50_000.0, length_s=1.0)
+    found = passed(10.0, burst)
+    assert float(found.most_rows) == pytest.approx(140_000.0)
+
+
+def test_a_burst_takes_more_nodes_than_none_and_no_more_than_a_lasting_rate() -> None:
+    without = planned("p99 <= 4s")
+    burst = planned("p99 <= 4s", "p99 <= 4s during 60k/s for 2m")
+    lasting = planned("p99 <= 4s", rate_per_s=60_000.0)
+    assert without.feasible
+    assert burst.feasible
+    assert lasting.feasible
+    assert without.nodes < burst.nodes <= lasting.nodes
+    assert any("during 60k/s" in line for line in burst.binding)
+    limit = burst.configuration.max_offsets_per_trigger
+    assert limit is None or limit > 2 * RATE_PER_S * max(burst.configuration.trigger_s, 0.5)
+
+
+def test_a_short_burst_takes_less_than_a_long_one() -> None:
+    short = planned("p99 <= 4s", "p99 <= 4s during 60k/s for 100ms")
+    long = planned("p99 <= 4s", "p99 <= 4s during 60k/s for 2m")
+    assert short.feasible
+    assert short.nodes < long.nodes
+
+
+def test_what_breaks_a_burst_promise_is_told_with_its_number() -> None:
+    answer = planned("p99 <= 4s", "p99 <= 4s during 60k/s for 2m")
+    assert answer.rejected[0].change == "one node fewer"
+    assert "during 60k/s for 2 min" in answer.rejected[0].reason
+
+
+@pytest.mark.parametrize("every", ["", " every 4m"])
+@pytest.mark.parametrize("length", ["5s", "60s"])
+def test_the_simulation_keeps_what_a_plan_promises_of_bursts(length: str, every: str) -> None:
+    promise = f"p95 <= 4s during 50k/s for {length}{every}"
+    answer = planned("p95 <= 4s", promise, f"catch_up <= 20s after 50k/s for {length}")
+    assert answer.feasible
+    length_s = float(length.removesuffix("s"))
+    trace = RateTrace(
+        times_s=(0.0, 20.3, 20.3 + length_s),
+        rates_per_s=(RATE_PER_S, 50_000.0, RATE_PER_S),
+        end_s=length_s + 80.0,
+    )
+    played = play(answer, trace, num_runs=40, seed=7)
+    in_burst = [one for one in played.stretches if one.rate_per_s > 40_000.0]
+    assert in_burst
+    assert np.mean([one.late_ratio for one in in_burst]) <= 0.05
+    assert not played.ends_behind
+    # What comes twenty seconds after a burst is served as before it.
+    calm = [one for one in played.stretches if one.start_s > 20.3 + length_s + 20.0]
+    assert max(one.backlog_rows for one in calm) < 3.0 * played.stretches[0].backlog_rows
+
+
+def test_the_plan_without_the_burst_would_miss_it() -> None:
+    answer = planned("p95 <= 4s")
+    trace = RateTrace(
+        times_s=(0.0, 60.0, 120.0), rates_per_s=(RATE_PER_S, 50_000.0, RATE_PER_S), end_s=240.0
+    )
+    played = play(answer, trace, num_runs=8, seed=7)
+    burst = max(played.stretches, key=lambda one: one.rate_per_s)
+    assert burst.late_ratio > 0.2

@@ -1,0 +1,85 @@
+"""What the driver and the cores of tasks allow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway import api
+from headway.domain import Arrivals, NodeType, Plan, Target
+from headway.errors import InputError
+from headway.planner.driver import most_launches_per_s
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_configuration, a_profile
+
+TARGET = Target.parse("p99 <= 3.2s")
+ARRIVALS = Arrivals(rate_per_s=5000.0)
+
+
+def planned(space: SearchSpace) -> Plan:
+    return plan(a_profile(), ARRIVALS, TARGET, space, confidence=0.5)
+
+
+def test_settings_that_launch_more_than_drivers_manage_are_out_with_the_number() -> None:
+    space = SearchSpace(max_nodes=2, cores_per_executor=1000, shuffle_partitions=2000)
+    found = planned(space)
+    assert found.feasible
+    assert found.configuration.trigger_s * 1500.0 >= 2004
+    told = [one.reason for one in found.rejected if "task launches a second" in one.reason]
+    assert told
+    assert "drivers manage 1,500" in told[0]
+    assert not planned(replace(space, trigger_s=1.0)).feasible
+    assert planned(replace(space, trigger_s=1.5)).feasible
+
+
+def test_a_driver_that_was_seen_to_launch_more_manages_more() -> None:
+    assert most_launches_per_s(a_profile()) == 1500.0
+    seen = replace(
+        a_profile().settings[0],
+        configuration=a_configuration(shuffle_partitions=3996, trigger_s=0.5),
+        batch_duration_mean_s=0.8,
+    )
+    assert most_launches_per_s(replace(a_profile(), settings=(seen,))) == pytest.approx(5000.0)
+
+
+def test_tasks_of_several_cores_leave_fewer_slots() -> None:
+    one = api.plan(a_profile(), rate=5000.0, target=TARGET, cores=4)
+    two = api.plan(a_profile(), rate=5000.0, target=TARGET, cores=4, task_cpus=2)
+    assert one.configuration.num_slots == 4 * one.configuration.executors
+    assert two.configuration.num_slots == 2 * two.configuration.executors
+    assert two.spark_conf["spark.task.cpus"] == "2"
+    assert "spark.task.cpus" not in one.spark_conf
+    assert two.nodes >= one.nodes
+
+
+def test_cores_that_no_task_can_use_are_told() -> None:
+    found = api.plan(a_profile(), rate=5000.0, target=TARGET, cores=5, task_cpus=2)
+    assert found.configuration.num_slots == 2 * found.configuration.executors
+    assert any("1 core of the 5" in text for text in found.warnings)
+
+
+def test_a_task_that_fits_no_executor_is_refused_by_name() -> None:
+    with pytest.raises(
+        InputError, match=r"2 cores has no room for a task of 4 \(spark.task.cpus\)"
+    ):
+        api.plan(a_profile(), rate=5000.0, target=TARGET, cores=2, task_cpus=4)
+    with pytest.raises(ValueError, match="task_cpus"):
+        a_configuration(task_cpus=5)
+
+
+def test_executors_on_nodes_make_whole_tasks() -> None:
+    kind = NodeType(name="n", cores=12, price_per_hour=1.0)
+    profile = replace(
+        a_profile(),
+        settings=(
+            replace(
+                a_profile().settings[0],
+                configuration=a_configuration(cores_per_executor=3, task_cpus=2),
+            ),
+        ),
+    )
+    found = api.plan(profile, rate=5000.0, target=TARGET, cores=None, node_types=[kind])
+    assert found.configuration.task_cpus == 2
+    assert found.configuration.cores_per_executor % 2 == 0
