@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -264,7 +265,9 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     return float(np.clip(-evidence / certainty, 0.0, 0.5))
 
 
-def run_to_run_ratio(log_ratios: Array, num_parameters: int, batch_ratio: float) -> float:
+def run_to_run_ratio(
+    log_ratios: Array, num_parameters: int, batch_ratio: float, num_effective: float
+) -> float:
     """Spread between runs of one setting: what was seen, drawn towards what is usual.
 
     Parameters
@@ -275,20 +278,24 @@ def run_to_run_ratio(log_ratios: Array, num_parameters: int, batch_ratio: float)
         Parameters that were fitted on those runs.
     batch_ratio : float
         Coefficient of variation of the batches of one run.
+    num_effective : float, > 0
+        Batches of a run, counted as (E18) counts them: those that tell the same count less.
 
     Notes
     -----
     theory.md (E5). The prior is worth three runs: repeats of one setting in one warmed JVM
-    differed by 8 % (standard deviation) in the published runs that Headway was first held against.
-    On a machine where batches of one run differ by more, so will runs: whatever disturbs the one
-    seldom ends with it.
+    differed by 8 % (standard deviation) in the published runs that Headway was first held against,
+    and the mean of few batches that differ by much lies apart by chance as well.
 
     Examples
     --------
-    >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.05)
+    >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1.0)
+    0.1
+    >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1e6)
     0.08
     """
-    prior_runs, prior_ratio = 3, max(USUAL_RUN_TO_RUN_RATIO, batch_ratio)
+    prior_runs = 3
+    prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     seen = float(np.sum(np.square(log_ratios))) if spare_runs else 0.0
     return float(np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs)))

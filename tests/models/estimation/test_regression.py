@@ -230,11 +230,15 @@ def test_little_evidence_of_drift_is_drawn_to_none() -> None:
 
 def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     random = np.random.default_rng(6)
-    assert run_to_run_ratio(np.array([0.5, -0.5]), 5, 0.05) == pytest.approx(USUAL_RUN_TO_RUN_RATIO)
-    assert run_to_run_ratio(np.array([0.5, -0.5]), 5, 0.3) == pytest.approx(0.3)
+    two = np.array([0.5, -0.5])
+    long, short = {"num_effective": 1e9}, {"num_effective": 9.0}
+    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(USUAL_RUN_TO_RUN_RATIO)
+    # Means of nine batches that differ by 0.3 lie 0.1 apart by chance.
+    by_chance = np.hypot(USUAL_RUN_TO_RUN_RATIO, 0.1)
+    assert run_to_run_ratio(two, 5, 0.3, **short) == pytest.approx(by_chance)
     many = 0.2 * random.standard_normal(400)
-    assert run_to_run_ratio(many, 5, 0.05) == pytest.approx(0.2, rel=0.1)
-    quiet = run_to_run_ratio(np.zeros(20), 5, 0.05)
+    assert run_to_run_ratio(many, 5, 0.05, **long) == pytest.approx(0.2, rel=0.1)
+    quiet = run_to_run_ratio(np.zeros(20), 5, 0.05, **long)
     assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO * np.sqrt(3 / 18))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.profiler.streaming.fit import _beside_rows, _hot_share_ratio
+from headway.profiler.streaming.stage_fit import _beside_rows, _hot_share_ratio
 from headway.profiler.streaming.samples import StageSample
 
 

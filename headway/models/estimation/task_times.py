@@ -1,0 +1,98 @@
+"""What the tasks of a stage tell of each other: how far they lie apart, and how they hand over."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+
+def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> float:
+    r"""Coefficient of variation of tasks of one batch, as the makespan of a batch feels it.
+
+    Parameters
+    ----------
+    sd_ratios : (n,) array, >= 0
+        Sample standard deviation over mean of the task times of each batch. [-]
+    num_tasks : (n,) array of int, >= 2
+        Tasks that each of them was taken from.
+    weights : (n,) array, >= 0
+        Of the batches, at least one above 0.
+
+    Returns
+    -------
+    float
+        The mean over batches, each freed of what a sample of few tasks is low by. [-]
+
+    Notes
+    -----
+    theory.md (E27). A makespan grows in proportion to the spread of the tasks of its own batch, so
+    the mean makespan follows the mean spread; the root mean square is that of the odd batches.
+
+    Examples
+    --------
+    >>> task_spread_ratio(np.array([0.1, 0.3]), np.array([1000, 1000]), np.ones(2))
+    0.20005
+    >>> task_spread_ratio(np.array([0.0798]), np.array([2]), np.ones(1))
+    0.1000
+    """
+    unbiased = sd_ratios / np.array([_mean_of_sample_sd(int(count)) for count in num_tasks])
+    return float(np.average(unbiased, weights=weights))
+
+
+@cache
+def _mean_of_sample_sd(num_values: int) -> float:
+    """Mean of the sample standard deviation of so many normal values of standard deviation 1."""
+    half = 0.5 * (num_values - 1)
+    return math.sqrt(1.0 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
+
+
+def handover_s(
+    span_s: Array, task_mean_s: Array, waves: Array, most_s: Array, weights: Array
+) -> float:
+    r"""How long a task still counts as running while the next one already has its slot.
+
+    Parameters
+    ----------
+    span_s : (n,) array, > 0
+        From the first launch to the last finish of the stage in each batch. [s]
+    task_mean_s : (n,) array, > 0
+        Mean time of its tasks, from launch to finish as the driver saw them. [s]
+    waves : (n,) array, >= 1
+        Makespan of unit tasks on the slots (M1)-(M5); those of at most 1.5 tell nothing. [-]
+    most_s : (n,) array, >= 0
+        Time of a task outside of its run, of which the handover is a part. [s]
+    weights : (n,) array, >= 0
+        Of the batches.
+
+    Returns
+    -------
+    float
+        0 where no batch had more tasks than slots. [s]
+
+    Notes
+    -----
+    theory.md (E28). A slot is free when its executor says so; the task counts until the driver has
+    read its result. With :math:`\delta` between them the span is
+    :math:`u(t-\delta)+\delta`.
+
+    Examples
+    --------
+    Eight tasks of 30 ms on two slots were through after 114 ms instead of 120:
+
+    >>> eight = [np.array([value]) for value in (0.114, 0.030, 4.0, 0.010, 1.0)]
+    >>> handover_s(*eight)
+    0.002
+    """
+    tells = waves > _LEAST_WAVES
+    if not np.any(tells):
+        return 0.0
+    seen_s = (waves[tells] * task_mean_s[tells] - span_s[tells]) / (waves[tells] - 1.0)
+    within_s = np.clip(seen_s, 0.0, most_s[tells])
+    return float(np.average(within_s, weights=weights[tells]))
+
+
+_LEAST_WAVES = 1.5
