@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, Backtest, JobProfile
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.reading import LogsRead, Tell
     from headway.profiler.survey import LogSurvey
+
+
+NO_CONF: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ def profile(
     *,
     queries: Sequence[str] = (),
     master: str = "local[*]",
+    conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> JobProfile:
@@ -49,6 +54,9 @@ def profile(
         different settings make one profile, and a better one.
     master : str
         Spark master to read the logs with, when no session is given.
+    conf : mapping of str to str
+        Spark properties of the session that is started, e.g. ``spark.jars.packages`` and
+        ``spark.hadoop.fs.s3a.*`` for logs in an object store.
     session : SparkSession, optional
         A running session to use instead of starting one.
     progress : callable, optional
@@ -63,7 +71,9 @@ def profile(
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-    found = profile_any(sources, queries=queries, master=master, session=session, progress=progress)
+    found = profile_any(
+        sources, queries=queries, master=master, conf=conf, session=session, progress=progress
+    )
     if isinstance(found, JobProfile):
         return found
     raise EventLogError(
@@ -77,6 +87,7 @@ def profile_any(
     *,
     queries: Sequence[str] = (),
     master: str = "local[*]",
+    conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> JobProfile | ApplicationProfile:
@@ -88,7 +99,7 @@ def profile_any(
     from headway.profiler.collect import collect
     from headway.profiler.survey import profile_together
 
-    with _read(sources, master, session, progress) as read:
+    with _read(sources, master, conf, session, progress) as read:
         collected = collect(read.events, read.tell)
         read.tell("fitting")
         found = profile_together(collected, read.logs, queries, __version__)
@@ -100,6 +111,7 @@ def survey(
     sources: str | Path | Sequence[str | Path],
     *,
     master: str = "local[*]",
+    conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
     progress: Tell | None = None,
     tables: Path | None = None,
@@ -108,7 +120,7 @@ def survey(
 
     Parameters
     ----------
-    sources, master, session, progress
+    sources, master, conf, session, progress
         As of :func:`profile`.
     tables : Path, optional
         A folder to write the tables of all logs to, as Parquet.
@@ -123,7 +135,7 @@ def survey(
     from headway.profiler.collect import collect
     from headway.profiler.survey import surveys
 
-    with _read(sources, master, session, progress) as read:
+    with _read(sources, master, conf, session, progress) as read:
         collected = collect(read.events, read.tell)
         found = tuple(surveys(collected, read.logs, __version__))
         written: tuple[Path, ...] = ()
@@ -140,6 +152,7 @@ def backtest(
     *,
     queries: Sequence[str] = (),
     master: str = "local[*]",
+    conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> Backtest:
@@ -161,7 +174,7 @@ def backtest(
     from headway.profiler.collect import collect
     from headway.profiler.streaming.backtest import backtest as judged
 
-    with _read(sources, master, session, progress) as read:
+    with _read(sources, master, conf, session, progress) as read:
         collected = collect(read.events, read.tell)
         read.tell("fitting and predicting")
         found = judged(collected, read.logs, queries, __version__)
@@ -172,6 +185,7 @@ def backtest(
 def _read(
     sources: str | Path | Sequence[str | Path],
     master: str,
+    conf: Mapping[str, str],
     session: SparkSession | None,
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
@@ -181,6 +195,7 @@ def _read(
     return read_logs(
         [sources] if isinstance(sources, str | Path) else list(sources),
         master=master,
+        conf=conf,
         session=session,
         limits=UnpackLimits(),
         tell=progress or (lambda _text, _done=None: None),

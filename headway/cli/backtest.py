@@ -7,27 +7,26 @@ import click
 from headway import api
 from headway.cli.options import PERCENT, json_option
 from headway.cli.progress import Progress
+from headway.cli.spark_options import reading_options
 
 _TOO_WRONG = 4
 
 
 @click.command("backtest")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable.")
 @click.option(
     "--max-error",
     type=PERCENT,
     help="Exit with 4 if the median error of mean or p99 is larger, e.g. 15%.",
 )
-@click.option(
-    "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
-)
+@reading_options
 @json_option
 def command(
     sources: tuple[str, ...],
     queries: tuple[str, ...],
     max_error: float | None,
     master: str,
+    conf: dict[str, str],
     as_json: bool,
 ) -> int:
     """How right the models are about your job: fitted on part of its logs, judged on the rest.
@@ -43,7 +42,9 @@ def command(
     from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:
-        found = api.backtest(sources, queries=queries, master=master, progress=progress.tell)
+        found = api.backtest(
+            sources, queries=queries, master=master, conf=conf, progress=progress.tell
+        )
     click.echo(json_text(backtest_json(found)) if as_json else backtest_text(found))
     errors = (found.median_mean_error_ratio, found.median_p99_error_ratio)
     if max_error is not None and any(error is None or error > max_error for error in errors):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from headway import api
 from headway.cli.options import json_option
 from headway.cli.progress import Progress
+from headway.cli.spark_options import reading_options
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError
+
+
+class _Spark(NamedTuple):
+    """What reads the logs."""
+
+    master: str
+    conf: dict[str, str]
 
 
 @click.command("profile")
@@ -22,7 +31,6 @@ from headway.errors import EventLogError, InputError
     type=click.Path(readable=False),
     help="YAML file; or a folder, with / at its end, for a profile of each application.",
 )
-@click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable.")
 @click.option("--check", is_flag=True, help="Print only what the logs hold and what they lack.")
 @click.option("--advise", is_flag=True, help="Print which runs to record next, and what for.")
 @click.option(
@@ -31,9 +39,7 @@ from headway.errors import EventLogError, InputError
     metavar="FOLDER",
     help="Write applications, queries, batches, jobs, stages, tasks, plans as Parquet.",
 )
-@click.option(
-    "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
-)
+@reading_options
 @json_option
 def command(
     sources: tuple[str, ...],
@@ -43,6 +49,7 @@ def command(
     advise: bool,
     tables: Path | None,
     master: str,
+    conf: dict[str, str],
     as_json: bool,
 ) -> None:
     """Read Spark event logs and write what a batch of the job costs.
@@ -53,7 +60,7 @@ def command(
     headway profile run1.zstd run2.zstd -o job.profile.yaml    # one job, two settings
     headway profile logs/ -o profiles/                         # each application on its own
     headway profile http://history:18080/history/app-1 --check
-    headway profile 's3a://logs/app-1*' --tables tables/
+    headway profile 's3a://logs/app-1*' --conf spark.jars.packages=...:hadoop-aws:3.5.0
     headway profile run1.zstd --advise                         # what to run next
 
     A SOURCE is an event log (a file; a rolling folder; a folder of such; a zip; a pattern; the
@@ -62,6 +69,7 @@ def command(
     settings make one profile. Without -o the profile is printed.
     """
     each_into = _folder_for_each(output)
+    spark = _Spark(master, conf)
     if as_json and not (check or advise):
         raise InputError("--json belongs to --check and --advise; the profile itself is YAML")
     if advise and (check or tables is not None or output is not None):
@@ -74,16 +82,16 @@ def command(
                 "--query and -o FILE make one profile of all logs; "
                 "--check, --tables and -o FOLDER/ look at each log on its own"
             )
-        _survey(sources, master, each_into=each_into, tables=tables, as_json=as_json)
+        _survey(sources, spark, each_into=each_into, tables=tables, as_json=as_json)
         return
     if advise:
-        _advise(sources, queries, master, as_json=as_json)
+        _advise(sources, queries, spark, as_json=as_json)
         return
     from headway.report.profiles import profile_summary
     from headway.spec.profile_file import dump_profile
 
     with Progress() as progress:
-        found = api.profile_any(sources, queries=queries, master=master, progress=progress.tell)
+        found = api.profile_any(sources, queries=queries, **spark._asdict(), progress=progress.tell)
     if output is None:
         click.echo(dump_profile(found), nl=False)
         return
@@ -93,19 +101,19 @@ def command(
 
 
 def _advise(
-    sources: tuple[str, ...], queries: tuple[str, ...], master: str, *, as_json: bool
+    sources: tuple[str, ...], queries: tuple[str, ...], spark: _Spark, *, as_json: bool
 ) -> None:
     from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
-        found = api.profile(sources, queries=queries, master=master, progress=progress.tell)
+        found = api.profile(sources, queries=queries, **spark._asdict(), progress=progress.tell)
     runs = api.advised_runs(found)
     click.echo(advice_as_json(runs) if as_json else advice_as_text(runs))
 
 
 def _survey(
     sources: tuple[str, ...],
-    master: str,
+    spark: _Spark,
     *,
     each_into: Path | None,
     tables: Path | None,
@@ -114,7 +122,7 @@ def _survey(
     from headway.report.profiles import survey_as_json, survey_as_text
 
     with Progress() as progress:
-        survey = api.survey(sources, master=master, progress=progress.tell, tables=tables)
+        survey = api.survey(sources, **spark._asdict(), progress=progress.tell, tables=tables)
     if as_json:
         click.echo(survey_as_json(survey.logs, survey.failures))
     elif each_into is None and tables is None:

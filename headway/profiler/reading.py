@@ -50,6 +50,7 @@ def read_logs(
     sources: Sequence[str | Path],
     *,
     master: str,
+    conf: Mapping[str, str],
     session: SparkSession | None,
     limits: UnpackLimits,
     tell: Tell,
@@ -62,6 +63,8 @@ def read_logs(
         What :func:`headway.profiler.logs.sources.find_event_logs` understands.
     master : str
         Spark master to read with, when no session is given.
+    conf : mapping of str to str
+        Spark properties of the session that is started then.
     session : SparkSession or None
         A running session to use instead of starting one.
     limits : UnpackLimits
@@ -83,7 +86,7 @@ def read_logs(
         work_folder = Path(folder)
         with (
             _unpacking(found.logs, work_folder, limits) as unpacked,
-            _session(session, master, tell, unless=lambda: _is_in_vain(unpacked)) as spark,
+            _session(session, master, conf, tell, unless=lambda: _is_in_vain(unpacked)) as spark,
         ):
             tell("unpacking")
             done = unpacked.result()
@@ -129,7 +132,12 @@ def _is_in_vain(unpacked: Future[Unpacked]) -> bool:
 
 @contextlib.contextmanager
 def _session(
-    session: SparkSession | None, master: str, tell: Tell, *, unless: Callable[[], bool]
+    session: SparkSession | None,
+    master: str,
+    conf: Mapping[str, str],
+    tell: Tell,
+    *,
+    unless: Callable[[], bool],
 ) -> Iterator[SparkSession | None]:
     if session is not None or unless():
         yield session
@@ -143,7 +151,7 @@ def _session(
     with embedded_session(
         master=master,
         app_name="headway profile",
-        extra_conf=local_session_conf() if master.startswith("local") else {},
+        extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
         # A machine that is made anew for each run would save them in vain.
         announce_class_saving=None if os.environ.get("CI") else partial(tell, _SAVING),
     ) as spark:

@@ -123,6 +123,8 @@ def test_options_that_make_no_sense(
         ["predict", "PROFILE", "--jvm-age", "old"],
         ["profile", "no/such/log", "-o", "no/such/folder/file.yaml"],
         ["profile", "no/such/log", "--json"],
+        ["profile", "no/such/log", "--conf", "spark.app.name"],
+        ["backtest", "no/such/log", "--conf", "password=hunter2"],
         ["profile", "no/such/log", "--check", "--query", "orders"],
         ["profile", "no/such/log", "--advise", "--check"],
         ["profile", "no/such/log", "--advise", "-o", "job.profile.yaml"],

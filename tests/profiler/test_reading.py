@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,28 @@ def test_two_profiles_of_a_log_are_the_same_to_the_byte(
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert len(texts) == 1
+
+
+def test_properties_reach_the_session_that_is_started(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
+    started: list[dict[str, str]] = []
+
+    @contextlib.contextmanager
+    def session(*, extra_conf: dict[str, str], **_: object) -> Iterator[SparkSession]:
+        started.append(extra_conf)
+        yield spark
+
+    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
+    api.survey(log, conf={"spark.sql.adaptive.enabled": "true", "spark.jars.packages": "a:b:1"})
+    api.survey(log, master="spark://host:7077", conf={"spark.cores.max": "2"})
+    at_home, on_a_cluster = started
+    # What is asked for wins over what a local session has for itself.
+    assert at_home["spark.sql.adaptive.enabled"] == "true"
+    assert at_home["spark.jars.packages"] == "a:b:1"
+    assert "spark.sql.shuffle.partitions" in at_home
+    assert on_a_cluster == {"spark.cores.max": "2"}
 
 
 def test_what_cannot_be_read_stops_nothing_else(spark: SparkSession, tmp_path: Path) -> None:

@@ -209,7 +209,8 @@ def _java_complaints(uri: str) -> Iterator[None]:
         message = _message(error).replace(uri, without_secrets(uri))
         raise UnreadableLogError(
             f"Hadoop cannot read it ({one_line(_without_users(message))}); expected an address "
-            "that the Spark session is set up for"
+            "that the Spark session is set up for: name its jars and settings with --conf "
+            "(spark.jars.packages, spark.hadoop.*)"
         ) from None
 
 

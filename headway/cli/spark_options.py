@@ -1,0 +1,45 @@
+"""Options of the commands that read event logs: which query, and with which Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Property(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """A Spark property as spark-submit takes it."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name and the value."""
+        if not isinstance(value, str):
+            return value
+        name, equals, text = value.partition("=")
+        if not equals or not name.startswith("spark."):
+            # The rest of it may be a secret.
+            self.fail(f"{name!r} is no Spark property; expected spark.NAME=VALUE", param, ctx)
+        return name, text
+
+
+def reading_options(command: Function) -> Function:
+    """``--query``, ``--master`` and ``--conf``, passed on as queries, master and conf."""
+    for option in (
+        click.option(
+            "--conf",
+            type=Property(),
+            multiple=True,
+            help="Property of the Spark that reads the logs, as spark-submit takes it. Repeatable.",
+            callback=lambda _ctx, _param, pairs: dict(pairs),
+        ),
+        click.option(
+            "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
+        ),
+        click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable."),
+    ):
+        command = option(command)
+    return command
