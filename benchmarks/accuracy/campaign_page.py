@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,62 +29,19 @@ from campaign.figures import (
     is_warned,
     largest,
     median_size,
+    regimes,
     repeat_differences,
     share_within,
 )
+from campaign.plan_tables import plan_tables
 from campaign.plots import scatter
-from campaign.schedule import FIT, VARIED
+from campaign.schedule import EVERY, FIT, VARIED
+from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
+from error_parts import parts_tables
 
 from headway.errors import HeadwayError
 
-FLOOR_RATIO = 0.05
-"""Two runs of one setting lie this far apart: a promise missed by less is not a miss for sure."""
-
 RESULTS = Path(__file__).parent / "results"
-PREFACE = """\
-Real Structured Streaming queries on this page's machine: rows arrive on the wall clock, their
-latency is measured from that arrival to the commit of their batch, window latency from the end of
-the window to the commit of the last batch that emitted it. Every workload is fitted on three
-settings (1 s and 2 partitions at 30 % of what it can carry, 3 s and 2 partitions at 60 %, 2 s and
-8 partitions at 45 %: the ones that `headway profile --advise` asks for after the first), and judged
-on settings that were never fitted. Runs follow each other in random order in one JVM, told its age.
-
-Errors are predicted over measured, less one. They count for runs whose rows did not become older
-(or batches were done in time all the same), beside which other processes used less than 0.3 cores,
-and whose prediction does not itself warn of saturation; every other run is named below. The two
-columns *within* are the shares within 10 % (mean) and 15 % (p99). The floor is the median
-difference between two runs of one setting: no prediction can do better.
-
-The fit's prior about small tasks, hot keys and the width of the intervals were worked out on
-aggregation, json, tumbling, pandas, skewed and growing; the other workloads and groups were run
-after that, except that join then showed stages of one level counted twice on the driver.
-"""
-
-
-FINDINGS = """\
-Found in the event logs of these runs, on the machine of 2026-11-21:
-
-* The machine itself: map tasks of the aggregation with 18,400 rows each took 149 ms in one run and
-  250 ms in another. Two runs of one setting lie 1 to 14 % apart in batch duration, one pair of the
-  slow checkpoint and one of RocksDB by half.
-* Small tasks run faster where batches follow each other without a pause: state tasks at 8
-  partitions took 34 to 39 ms on a trigger of 2 s and 24 to 32 ms as fast as possible (pandas,
-  skewed, sliding, tumbling), the driver 80 to 100 ms and 70 ms. The duration model has no term for
-  it, so it says 20 to 60 % too much for as fast as possible with 8 partitions where the fit has
-  triggers only. A run as fast as possible among the fitted ones would tell.
-* Costs per row fall with the rows of a task (skewed: 12.6 us up to 20,000 rows, 9.2 us from
-  100,000): the line through few runs puts the difference into the fixed time of a task.
-* Rare slow batches: one of a second among 63 makes the p99 of `json/asap-p8-60%`.
-* State that grows makes batches longer and longer; the model takes the mean of the fitted runs.
-* The small heap (768 MB) ended a fitted run of the growing state for want of memory; what was run
-  until then is shown, with two fitted runs.
-"""
-
-
-VARYING_WORDS = (
-    "One run of 40 s at a trigger of 1 s and 2 partitions; its rate is 1.7 times the mean for "
-    "4.4 s, then nothing for 2.9 s. All other settings are predicted from it alone."
-)
 
 
 def read_results(path: Path) -> list[Row]:
@@ -109,6 +67,7 @@ def page(results: Path) -> str:
     machine = json.loads((results / "campaign-machine.json").read_text())
     own = [row for row in runs if row["fitted"]["group"] == row["group"]]
     fitted = [row for row in own if row["fitted"]["role"] == FIT]
+    every = [row for row in own if row["fitted"]["role"] == EVERY]
     ordinary = [row for row in own if row["fitted"]["role"] == VARIED]
     across = [row for row in runs if row["fitted"]["group"] != row["group"]]
     lines = [
@@ -125,13 +84,26 @@ def page(results: Path) -> str:
         *_error_table("workload", grouped(fitted, _workload)),
         "## By regime",
         "",
-        *_error_table("regime", _regimes(fitted)),
+        *_error_table("regime", regimes(fitted)),
+        "## Other figures",
+        "",
+        OTHER_WORDS,
+        "",
+        *_other_figures(fitted),
+        "## How far a fit can go",
+        "",
+        EVERY_WORDS,
+        "",
+        *_error_table("fitted on every run", {"all": every, **regimes(every)}),
         "## Windows",
         "",
         *_window_table(fitted),
         "## Plans that were run",
         "",
-        *_planned(read_results(results / "planned.jsonl.gz")),
+        *plan_tables(
+            read_results(results / "planned.jsonl.gz"),
+            {row["name"]: row for row in read_results(results / "planned-anew.jsonl.gz")},
+        ),
         "## Over capacity, and called so",
         "",
         *_saturation(fitted),
@@ -151,6 +123,7 @@ def page(results: Path) -> str:
         ),
         "## What the errors are made of",
         "",
+        *parts_tables(fitted),
         FINDINGS,
         "",
         "## Every judged run",
@@ -169,7 +142,10 @@ def _workload(row: Row) -> str:
 def _headline(rows: Sequence[Row]) -> Iterator[str]:
     judged = [row for row in rows if is_judged(row)]
     held, told = covered(rows)
-    yield f"**{len(judged)} judged runs; 13 workloads on two cores, some of them on others.**"
+    yield (
+        f"**{len(judged)} judged runs; 13 workloads on two cores, two of them on others as well, "
+        "and one that waits on 4 and 16 slots.**"
+    )
     yield ""
     yield "| figure | median error | within 10 % | within 15 % | largest | floor |"
     yield "|---|---|---|---|---|---|"
@@ -211,24 +187,34 @@ def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
     yield ""
 
 
-def _regimes(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    def setting(row: Row, name: str) -> float:
-        return float(row["setting"][name])
-
-    return {
-        "as fast as possible": [row for row in rows if setting(row, "trigger_s") == 0],
-        "on a trigger, below 80 %": [
-            row for row in rows if setting(row, "trigger_s") > 0 and setting(row, "share") < 0.8
-        ],
-        "80 % of what can be carried, and more": [
-            row for row in rows if setting(row, "share") >= 0.8
-        ],
-        "16 partitions and more": [row for row in rows if setting(row, "partitions") >= 16],
-        "called calibrated": [row for row in rows if row["predicted"].get("calibrated")],
-        "not called calibrated": [
-            row for row in rows if row["predicted"].get("calibrated") is False
-        ],
+def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
+    """Median errors of what the tables above leave out, by workload and regime."""
+    columns = {
+        "p50": ("latency", "p50"),
+        "p95": ("latency", "p95"),
+        "batch, mean": ("duration", "mean"),
+        "batch, p50": ("duration", "p50"),
+        "batch, p99": ("duration", "p99"),
+        "window, mean": ("windows", "mean"),
+        "window, p50": ("windows", "p50"),
+        "window, p99": ("windows", "p99"),
     }
+    yield f"| | judged | {' | '.join(columns)} | sustainable rate, over what a backlog ran at |"
+    yield "|---|---|" + "---|" * (len(columns) + 1)
+    ran_per_s = {
+        _workload(row): row["truth"]["rows_per_s"] for row in rows if row["setting"]["backlog"]
+    }
+    for name, of in {**grouped(rows, _workload), **regimes(rows)}.items():
+        cells = [median_size(errors(of, what, figure)) for what, figure in columns.values()]
+        ratios = [
+            row["predicted"]["sustainable_rate_per_s"] / ran_per_s[_workload(row)]
+            for row in of
+            if is_judged(row) and _workload(row) in ran_per_s
+        ]
+        rate = f"{100 * statistics.median(ratios):.0f} %" if ratios else "-"
+        judged = sum(is_judged(row) for row in of)
+        yield f"| {name} | {judged} | {' | '.join(cells)} | {rate} |"
+    yield ""
 
 
 def _window_table(rows: Sequence[Row]) -> Iterator[str]:
@@ -291,44 +277,6 @@ def _saturation(rows: Sequence[Row]) -> Iterator[str]:
 
 def _is_warned_of(row: Row) -> bool:
     return is_warned(row) and row["predicted"]["latency"] is not None and not fell_behind(row)
-
-
-def _planned(rows: Sequence[Row]) -> Iterator[str]:
-    """Of random promises: planned as feasible or not, and kept or not when the plan was run."""
-    told = [row for row in rows if row["truth"] is not None and is_undisturbed(row)]
-    yield (
-        f"{len(told)} random promises (mean, p95 or p99 of the tuple latency under 0.25 to 5 s, "
-        "at 10 to 85 % of what the workload can carry, some with partitions pinned), planned for "
-        "this machine at the default confidence of 95 %; each plan was run, an infeasible one at "
-        "the setting that comes closest."
-    )
-    yield ""
-    yield "| | kept | kept within 5 % | missed |"
-    yield "|---|---|---|---|"
-    for feasible, name in ((True, "planned as feasible"), (False, "planned as infeasible")):
-        ratios = [_of_limit(row) for row in told if row["feasible"] is feasible]
-        kept = sum(ratio <= 1 for ratio in ratios)
-        nearly = sum(1 < ratio <= 1 + FLOOR_RATIO for ratio in ratios)
-        yield f"| {name} | {kept} | {nearly} | {len(ratios) - kept - nearly} |"
-    yield ""
-    yield "| plan | promise | rows/s | planned | setting | measured | of the limit |"
-    yield "|---|---|---|---|---|---|---|"
-    for row in told:
-        setting, seconds = row["setting"], row["truth"]["latency"][row["statistic"]]
-        trigger = f"{setting['trigger_s']:g} s" if setting["trigger_s"] else "as fast as possible"
-        planned_s = row["planned_latency_s"]
-        figure = "over capacity" if planned_s is None else f"{planned_s:.2f} s"
-        yield (
-            f"| {row['name'].removeprefix('plan/')} | {row['target']} | {row['rate_per_s']:,.0f} "
-            f"| {'' if row['feasible'] else 'infeasible, '}{figure} "
-            f"| {trigger}, {setting['partitions']} partitions | {seconds:.2f} s "
-            f"| {_of_limit(row):.0%} |"
-        )
-    yield ""
-
-
-def _of_limit(row: Row) -> float:
-    return float(row["truth"]["latency"][row["statistic"]] / row["limit_s"])
 
 
 def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:

@@ -14,14 +14,18 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from campaign.figures import is_backlog, is_undisturbed
+from campaign.parts import latency_given_duration, parts_of
 from campaign.reading import Played, read_group
-from campaign.schedule import ACROSS, FIT, GROUPS, VARIED
+from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
 from campaign.workloads import WORKLOADS
+from planned_anew import planned_anew
+from planned_runs import GROUP as PLANS_GROUP
 from pyspark import __version__ as pyspark_version
 
 from headway.domain import Arrivals, Configuration, Interval, JobProfile, LatencyDistribution
@@ -31,15 +35,12 @@ from headway.models.job.setting import duration_model
 from headway.profiler.spark.session import embedded_session
 from headway.version import __version__
 
-if TYPE_CHECKING:
-    pass
-
 Row = dict[str, Any]
 
 
 def judged(fitted: Played, played: Played, workload: str, role: str = FIT) -> Iterator[Row]:
     """Every run of a workload that was not fitted, predicted."""
-    known = [row for row in fitted.of(workload) if row["role"] == role and row["truth"]]
+    known = list(_known(fitted, workload, role))
     if not known:
         return
     profile = fitted.fitted_on(known)
@@ -50,7 +51,18 @@ def judged(fitted: Played, played: Played, workload: str, role: str = FIT) -> It
             **row,
             "fitted": {"group": fitted.group.name, "role": role, "runs": len(known)},
             "predicted": _predicted(profile, played, row),
+            "parts": _parts(profile, played, row) if role == FIT else None,
         }
+
+
+def _known(fitted: Played, workload: str, role: str) -> Iterator[Row]:
+    """The runs a profile is fitted on: those of a role, or every one that nobody disturbed."""
+    for row in fitted.of(workload):
+        if row["truth"] is None:
+            continue
+        of_every = row["role"] != VARIED and not is_backlog(row) and is_undisturbed(row)
+        if role == row["role"] or (role == EVERY and of_every and fitted.run_of(row) is not None):
+            yield row
 
 
 def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
@@ -68,11 +80,7 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
     if setting["backlog"]:
         full_s = factor * float(model.mean_s(float(row["max_rows"])))
         return {"rows_per_s": row["max_rows"] / full_s, "duration_mean": full_s}
-    # What arrives in the run asked about is known: an even stream, unless bursts belong to the job.
-    bursts = WORKLOADS[row["workload"]].burst_share_ratio < 1
-    dispersion_ratio = profile.arrivals.dispersion_ratio if bursts else 0.0
-    arrivals = Arrivals(rate_per_s=row["rate_per_s"], dispersion_ratio=dispersion_ratio)
-    said = predict(profile, configuration, arrivals, jvm_age_s=age_s)
+    said = predict(profile, configuration, _arrivals(profile, row), jvm_age_s=age_s)
     return {
         "stable": said.stable,
         "calibrated": said.calibrated,
@@ -84,6 +92,27 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
         "run_to_run_ratio": profile.noise.run_to_run_ratio,
         "jvm_age_s": age_s,
     }
+
+
+def _arrivals(profile: JobProfile, row: Row) -> Arrivals:
+    """What arrives in the run asked about is known: evenly, unless bursts belong to the job."""
+    bursts = WORKLOADS[row["workload"]].burst_share_ratio < 1
+    dispersion_ratio = profile.arrivals.dispersion_ratio if bursts else 0.0
+    return Arrivals(rate_per_s=row["rate_per_s"], dispersion_ratio=dispersion_ratio)
+
+
+def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:
+    """Where the error of a run comes from; None where too few of its batches are on record."""
+    run = played.run_of(row)
+    if run is None or row["setting"]["backlog"]:
+        return None
+    factor = profile.drift.factor(played.jvm_age_s(row))
+    parts = parts_of(profile, run, row["truth"]["from_s"], factor)
+    if parts is None:
+        return None
+    duration_s = row["truth"]["duration"]["mean"]
+    given = latency_given_duration(profile, run, _arrivals(profile, row), duration_s)
+    return {**parts, "latency_given_duration": given}
 
 
 def _is_about_load(warning: str) -> bool:
@@ -108,17 +137,22 @@ def _ends(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-def all_judged(folder: Path) -> Iterator[Row]:
-    """All predictions of a campaign."""
+def read_groups(folder: Path) -> dict[str, Played]:
+    """What the groups of a campaign left behind, by name."""
     present = [group for group in GROUPS.values() if (folder / group.name / "truth.jsonl").exists()]
     if not present:
         raise HeadwayError(f"{folder}: no group of a campaign in it; run run_campaign.py first")
     with embedded_session(app_name="headway accuracy") as spark:
-        played = {group.name: read_group(spark, group, folder / group.name) for group in present}
+        return {group.name: read_group(spark, group, folder / group.name) for group in present}
+
+
+def all_judged(played: Mapping[str, Played]) -> Iterator[Row]:
+    """All predictions of a campaign."""
     for one in played.values():
         for workload in one.group.workloads:
             yield from judged(one, one, workload)
             yield from judged(one, one, workload, VARIED)
+            yield from judged(one, one, workload, EVERY)
     for first, second in ACROSS:
         if first in played and second in played:
             for workload in GROUPS[first].workloads:
@@ -131,14 +165,25 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="work folder of run_campaign.py")
     parser.add_argument("--output", type=Path, required=True, help="gzipped JSON lines")
     arguments = parser.parse_args()
-    lines = [json.dumps(row) for row in all_judged(arguments.folder)]
-    # Without a date in its header the same lines make the same file.
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+    played = read_groups(arguments.folder)
+    lines = _write(arguments.output, all_judged(played))
+    plans = arguments.output.with_name("planned.jsonl.gz")
+    if plans.exists() and PLANS_GROUP.name in played:
+        known = [json.loads(line) for line in gzip.decompress(plans.read_bytes()).splitlines()]
+        anew = planned_anew(played[PLANS_GROUP.name], known)
+        _write(plans.with_name("planned-anew.jsonl.gz"), anew)
     arguments.output.with_name("campaign-machine.json").write_text(
         json.dumps({"made": _made()}, indent=2) + "\n"
     )
-    print(f"{arguments.output}: {len(lines)} predictions")
+    print(f"{arguments.output}: {lines} predictions")
+
+
+def _write(path: Path, rows: Iterable[Row]) -> int:
+    """How many lines were written; without a date in its header the same make the same file."""
+    lines = [json.dumps(row) for row in rows]
+    path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+    return len(lines)
 
 
 def _made() -> str:

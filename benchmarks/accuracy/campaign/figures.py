@@ -120,3 +120,25 @@ def grouped(rows: Sequence[Row], key: Callable[[Row], str]) -> dict[str, list[Ro
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+def regimes(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Runs by what was asked of them; one may belong to several."""
+
+    def setting(row: Row, name: str) -> float:
+        return float(row["setting"][name])
+
+    return {
+        "as fast as possible": [row for row in rows if setting(row, "trigger_s") == 0],
+        "on a trigger, below 80 %": [
+            row for row in rows if setting(row, "trigger_s") > 0 and setting(row, "share") < 0.8
+        ],
+        "80 % of what can be carried, and more": [
+            row for row in rows if setting(row, "share") >= 0.8
+        ],
+        "16 partitions and more": [row for row in rows if setting(row, "partitions") >= 16],
+        "called calibrated": [row for row in rows if row["predicted"].get("calibrated")],
+        "not called calibrated": [
+            row for row in rows if row["predicted"].get("calibrated") is False
+        ],
+    }

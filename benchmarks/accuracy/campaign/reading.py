@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ from read_logs import LogsOfRuns, read_logs_of_runs
 from campaign.play import read_lines
 from campaign.schedule import Group
 from headway.domain import JobProfile
+from headway.errors import HeadwayError
+from headway.profiler.streaming.job_runs import runs_of_job
+from headway.profiler.streaming.samples import QueryRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +30,7 @@ class Played:
     group: Group
     truths: Sequence[Row]
     log: LogsOfRuns
+    _runs: dict[str, QueryRun | None] = field(default_factory=dict, repr=False)
 
     def of(self, workload: str) -> list[Row]:
         """The runs of one workload."""
@@ -35,6 +39,16 @@ class Played:
     def fitted_on(self, rows: Sequence[Row]) -> JobProfile:
         """A profile of some runs."""
         return self.log.profile([row["name"] for row in rows])
+
+    def run_of(self, row: Row) -> QueryRun | None:
+        """The steady batches of one run; None if they are too few."""
+        name = row["name"]
+        if name not in self._runs:
+            try:
+                self._runs[name] = runs_of_job(self.log.collected, self.log.logs, [name]).runs[0]
+            except HeadwayError:
+                self._runs[name] = None
+        return self._runs[name]
 
     def jvm_age_s(self, row: Row) -> float:
         """Of the JVM that ran it, in the middle of what was measured."""

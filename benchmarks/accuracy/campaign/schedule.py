@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 FIT, JUDGE, REPEAT, VARIED = "fit", "judge", "repeat", "varied"
+EVERY = "every"
+"""No role of a run: fitted on all runs of a workload, the judged one among them."""
 SEED = 20261121
 WARM_S, MEASURED_S = 2.5, 8.0
 
