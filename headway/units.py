@@ -92,6 +92,8 @@ def parse_duration_s(text: str) -> float:
             raise _not_a("duration", text, "a number and a unit, e.g. 500ms, 2s, 1.5min")
         total_s += float(match["part"]) * _DURATION_S[match["unit"].lower()]
         rest = rest[match.end() :]
+    if not math.isfinite(total_s):
+        raise _not_a("duration", text, "one that ends, e.g. 500ms, 2s, 1.5min")
     # 700ms is 0.7, not 0.7000000000000001: far below what any clock here can tell.
     return float(f"{total_s:.12g}")
 
@@ -143,7 +145,10 @@ def parse_size_bytes(text: str) -> int:
     match = re.fullmatch(_NUMBER + r"\s*(?P<unit>[a-zA-Z]*)", text.strip())
     if match is None or match["unit"].lower() not in _BYTES:
         raise _not_a("size", text, "e.g. 512m, 8g, 8Gi")
-    return round(float(match["number"]) * _BYTES[match["unit"].lower()])
+    size_bytes = float(match["number"]) * _BYTES[match["unit"].lower()]
+    if not math.isfinite(size_bytes):
+        raise _not_a("size", text, "one that there is, e.g. 512m, 8g, 8Gi")
+    return round(size_bytes)
 
 
 def ms_to_s(milliseconds: float) -> float:

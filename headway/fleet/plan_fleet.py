@@ -15,6 +15,7 @@ import numpy as np
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_needed
 from headway.fleet.compact import compact
+from headway.fleet.fewer_open import estimated_cost, with_fewer_open
 from headway.fleet.infeasible import diagnose
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
 from headway.fleet.prices import shadow_prices
@@ -119,6 +120,9 @@ def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
 
 
 def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan | Infeasible:
+    quick = _without_reserve(fleet, gap_ratio)
+    if quick is not None:
+        return quick
     relaxed = _relaxation(fleet, gap_ratio)
     if relaxed is None:
         return diagnose(fleet, time_limit_s=time_limit_s)
@@ -146,6 +150,23 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     return _priced(fleet, found, relaxed)
 
 
+def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
+    """The rounded plan, where a bound that leaves nodes in reserve out proves it good enough.
+
+    In a large fleet they cost little, and finding out who opens which supply takes longest.
+    """
+    if not any(supply.failures and supply.shared for supply in fleet.supplies):
+        return None
+    if fleet.allowed.sum() <= _SMALL_FLEET:
+        return None
+    supplies = tuple(replace(supply, failures=0) for supply in fleet.supplies)
+    relaxed = _relaxation(replace(fleet, supplies=supplies), gap_ratio)
+    rounded = None if relaxed is None else _rounded(fleet, relaxed)
+    if relaxed is None or rounded is None or rounded.gap_ratio > gap_ratio:
+        return None
+    return _priced(fleet, rounded, relaxed)
+
+
 def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
     """The plan of a compacted fleet with all hours of the day."""
     found = plan_of(fleet, plan.supply_of, plan.bound_per_day)
@@ -160,7 +181,7 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
     """The linear relaxation by column generation; None where even that has no solution."""
     if not fleet.allowed.any(axis=1).all():
         return None
-    estimate = _estimated_cost(fleet)
+    estimate = estimated_cost(fleet)
     chosen = _cheapest_columns(fleet, estimate)
     penalty = 100.0 * float(np.nansum(np.where(np.isfinite(estimate), estimate, 0.0).max(axis=1)))
     goal = Goal(penalty=penalty / float(fleet.weights.min()) + 1.0)
@@ -169,10 +190,7 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
         solved = solve(fleet, Columns.where(chosen), goal, integer=False)
         if solved is None:
             return None
-        reduced = _reduced_cost(fleet, solved)
-        # Columns that were there cost nothing less than nothing: what opening their supply
-        # costs them is not part of the price of units.
-        reduced = np.where(chosen, np.maximum(reduced, 0.0), reduced)
+        reduced = _reduced_cost(fleet, solved, chosen)
         # What each job could lower the value by, at most, with its best column.
         gain = np.minimum(reduced.min(axis=1), 0.0)
         bound = solved.value + float(gain.sum())
@@ -190,18 +208,6 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
     raise SolverError(f"the relaxation is not solved after {_MOST_ROUNDS} rounds; please report it")
 
 
-def _estimated_cost(fleet: Fleet) -> Array:
-    """What a job would cost a day on each supply if nodes could be cut; inf where it cannot run."""
-    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
-    per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
-    case_hours = (
-        fleet.hours[fleet.period_of]
-        / np.bincount(fleet.period_of, minlength=fleet.num_periods)[fleet.period_of]
-    )
-    estimate = (fleet.units @ case_hours) * per_unit
-    return np.where(fleet.allowed, estimate, np.inf)
-
-
 def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
     if fleet.allowed.sum() <= _SMALL_FLEET:
         return fleet.allowed.copy()
@@ -211,7 +217,7 @@ def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
     return chosen & fleet.allowed
 
 
-def _reduced_cost(fleet: Fleet, solved: Solved) -> Array:
+def _reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
     """What using a column costs beyond the relaxation, for every column: (J, S).
 
     The price of a unit on a supply that no column uses is anywhere up to what its nodes would
@@ -228,7 +234,34 @@ def _reduced_cost(fleet: Fleet, solved: Solved) -> Array:
     share = usual / total[fleet.period_of]
     unit_price = unit_price + room[:, fleet.period_of] * share
     priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
-    return np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
+    reduced = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
+    # Columns that were there cost nothing less than nothing, with their part of the reserve.
+    reduced = np.where(chosen, np.maximum(reduced, 0.0), reduced)
+    return _with_reserve(fleet, solved, chosen, reduced, per_node * unit_price.sum(axis=1))
+
+
+def _with_reserve(
+    fleet: Fleet, solved: Solved, chosen: Mask, reduced: Array, node_price: Array
+) -> Array:
+    """Reduced costs with what columns that are new would pay towards the reserve of a supply.
+
+    The nodes held in reserve are paid by the columns that open a supply. What those there do not
+    pay may be asked of the others in any shares; those that look cheap are asked first.
+    """
+    if solved.open_duals is None:
+        return reduced
+    reserve = np.array([supply.failures if supply.shared else 0 for supply in fleet.supplies])
+    paid = np.bincount(
+        np.nonzero(chosen)[1],
+        weights=np.maximum(solved.open_duals, 0.0),
+        minlength=len(fleet.supplies),
+    )
+    left = np.maximum(reserve * node_price - paid, 0.0)
+    cheap = np.maximum(-reduced, 0.0)
+    asked = cheap.sum(axis=0)
+    share = np.minimum(left / np.where(asked > 0.0, asked, 1.0), 1.0)
+    found: Array = reduced + cheap * share
+    return found
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
@@ -238,7 +271,7 @@ def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
     order = np.argsort(relaxed.solved.use, kind="stable")
     best[columns.job[order]] = columns.supply[order]
     try:
-        return plan_of(fleet, best, relaxed.bound)
+        return plan_of(fleet, with_fewer_open(fleet, best), relaxed.bound)
     except SolverError:
         return None
 

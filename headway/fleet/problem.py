@@ -51,7 +51,8 @@ class Goal:
 class Solved:
     """What the solver found.
 
-    ``bound`` is proved to be no more than the least value; duals are those of the relaxation.
+    ``bound`` is proved to be no more than the least value; duals are those of the relaxation,
+    ``open_duals`` what each column pays towards the reserve of its supply.
     """
 
     value: float
@@ -60,6 +61,7 @@ class Solved:
     served: Array
     excess: float
     load_duals: Array | None = None
+    open_duals: Array | None = None
     node_duals: Array | None = None
     serve_duals: Array | None = None
     quota_duals: dict[str, float] | None = None
@@ -129,6 +131,7 @@ class _Built:
         self.nodes = cp.Variable((num_supplies, num_periods), integer=integer)
         self.not_negative = self.nodes >= 0
         self.constraints.append(self.not_negative)
+        self.opened: Any = None
         self._serve()
         self._hold(integer)
         cost = self._cost(integer)
@@ -194,7 +197,8 @@ class _Built:
             return None
         is_open = cp.Variable(len(failures), boolean=integer)
         self.constraints += [is_open >= 0, is_open <= 1]
-        self.constraints.append(is_open[self.columns.supply] >= self.use)
+        self.opened = is_open[self.columns.supply] >= self.use
+        self.constraints.append(self.opened)
         return cp.multiply(failures, is_open)
 
     def _cost(self, integer: bool) -> Any:
@@ -277,6 +281,9 @@ class _Built:
             served=served,
             excess=excess,
             load_duals=np.asarray(self.hold.dual_value, dtype=float).reshape(shape),
+            open_duals=None
+            if self.opened is None
+            else np.asarray(self.opened.dual_value, dtype=float),
             node_duals=np.asarray(self.not_negative.dual_value, dtype=float),
             serve_duals=-np.asarray(self.all_served.dual_value, dtype=float),
             quota_duals={

@@ -29,7 +29,7 @@ def a_random_fleet(seed: int, *, num_jobs: int = 4, num_cases: int = 3) -> Fleet
         supplies.append(
             Supply(
                 pool=f"p{place}",
-                zone="-",
+                zone=str(rng.choice(["-", "a", "b"])),
                 offer=int(rng.integers(3)),
                 shared=shared,
                 units_per_node=int(rng.integers(1, 5)) if shared else 1,

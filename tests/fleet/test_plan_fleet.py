@@ -10,12 +10,13 @@ import pytest
 from headway.errors import SolverError
 from headway.fleet import plan_fleet as module
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
+from headway.fleet.fewer_open import with_fewer_open
 from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Offer, Purchasing, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet, plan_of, serve_most
 from tests.fleet.fleets import a_random_fleet, cheapest_by_trying, most_served_by_trying
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(200))
 def test_the_plan_is_the_cheapest_that_trying_everything_finds(seed: int) -> None:
     fleet = a_random_fleet(seed)
     best, plan = cheapest_by_trying(fleet), plan_fleet(fleet, gap_ratio=0.0)
@@ -185,6 +186,34 @@ def test_columns_are_left_out_without_loss(monkeypatch: pytest.MonkeyPatch) -> N
         assert isinstance(plan, FleetPlan) == (best is not None)
         if isinstance(plan, FleetPlan):
             assert plan.bill.cost_per_day == pytest.approx(best, rel=1e-6)
+
+
+def test_the_quick_ways_keep_their_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a large fleet is solved when a gap is left: rounded, and its reserve not in the bound."""
+    monkeypatch.setattr(module, "_SMALL_FLEET", 0)
+    for seed in range(60):
+        fleet = a_random_fleet(seed)
+        best, plan = cheapest_by_trying(fleet), plan_fleet(fleet, gap_ratio=0.3)
+        assert isinstance(plan, FleetPlan) == (best is not None)
+        if isinstance(plan, FleetPlan):
+            assert best is not None
+            assert plan.bill.cost_per_day <= best * 1.3 * (1 + 1e-6)
+            assert plan.bound_per_day <= best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_closing_supplies_never_makes_a_plan_dearer(seed: int) -> None:
+    fleet = a_random_fleet(seed)
+    rng = np.random.default_rng(seed)
+    chosen = np.array([rng.choice(np.flatnonzero(row)) for row in fleet.allowed])
+    closed = with_fewer_open(fleet, chosen)
+    before, after = (nodes_needed(fleet, each) for each in (chosen, closed))
+    if not np.array_equal(chosen, closed):
+        cost = bill_of(fleet, after).cost_per_day
+        assert not limits_broken(fleet, after, cost)
+        broken = limits_broken(fleet, before, bill_of(fleet, before).cost_per_day)
+        assert broken or cost < bill_of(fleet, before).cost_per_day
+    assert fleet.allowed[np.arange(len(closed)), closed].all()
 
 
 def test_a_plan_that_breaks_a_limit_is_an_error_never_a_plan() -> None:

@@ -215,3 +215,17 @@ def test_the_catalogue_that_comes_along_is_dated_and_sourced() -> None:
 def test_the_container_of_an_executor_is_larger_than_its_heap() -> None:
     assert container_memory_bytes(2**30) == 2**30 + 384 * 2**20
     assert container_memory_bytes(10 * 2**30) == 11 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("p99 <= 3s", f"p99 <= {'9' * 400}s", "spec.target: got"),
+        ("50k/s", f"{'9' * 400}k/s", "spec.rate: got"),
+    ],
+)
+def test_a_number_without_end_is_a_fault_with_its_place(
+    before: str, after: str, expected: str
+) -> None:
+    (line,) = faults(GOOD.replace(before, after))
+    assert expected in line
