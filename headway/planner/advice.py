@@ -8,6 +8,7 @@ from dataclasses import replace
 from headway.domain import Advice, Configuration, JobProfile, Metric, WindowKind
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
+from headway.planner.driver import MEASURED_LAUNCHES_PER_S, most_launches_per_s
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
 from headway.planner.sources import short_of_tasks, with_source_partitions
@@ -36,6 +37,7 @@ def advice_of(
         *_salted_keys(question, chosen, nodes, latency_s),
         *_faster_checkpoint(question, chosen, nodes),
         *_state_commits(question.profile, chosen),
+        *_launches(question, chosen),
         *_skew(question.profile),
         *_overlapping_windows(question.profile),
         *_spill_and_collections(question.profile),
@@ -151,6 +153,23 @@ def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advic
             "with RocksDB take less"
         )
     )
+
+
+def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
+    profile = question.profile
+    model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
+    rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
+    interval_s = max(chosen.trigger_s, float(model.mean_s(rows)))
+    tasks = sum(stage.num_tasks(chosen.shuffle_partitions) for stage in profile.stages)
+    if tasks / interval_s > MEASURED_LAUNCHES_PER_S:
+        yield Advice(
+            text=(
+                f"the driver launches {tasks / interval_s:,.0f} tasks a second: "
+                f"{MEASURED_LAUNCHES_PER_S:,.0f} were measured of Spark's scheduler (Ousterhout "
+                f"2013), a plan allows up to {most_launches_per_s(profile):,.0f}; fewer partitions "
+                "or a longer trigger launch fewer"
+            )
+        )
 
 
 def _skew(profile: JobProfile) -> Iterator[Advice]:

@@ -105,6 +105,7 @@ def as_plan(
         advice=answer.advice,
         rules=answer.rules,
         durations=_durations(profile, configuration, answer.planned_ratio),
+        spark_version=profile.applications[-1].spark_version,
     )
 
 

@@ -108,7 +108,7 @@ class Candidates:
             law = settings._law(rate[loaded], factor[loaded])
             over = np.maximum(excess[loaded], settings._latency_excess(law))
             excess[loaded] = np.where(is_quotable(law), over, np.maximum(over, _LEAST_EXCESS))
-        launches = self.launch_ratio()
+        launches = self.launch_ratio(rate, factor)
         if np.any(launches > 1.0):
             excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
         for promise in self.question.of_change:
@@ -145,14 +145,25 @@ class Candidates:
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)
-        quotable = is_quotable(law) & (self.launch_ratio() <= 1.0)
+        quotable = is_quotable(law) & (self.launch_ratio(rate_per_s, factor) <= 1.0)
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
-    def launch_ratio(self) -> Array:
-        """Tasks that the driver has to launch over those it is known to manage. [-]"""
+    def launch_ratio(self, rate_per_s: Array, factor: Array) -> Array:
+        """Tasks that the driver has to launch over those it is known to manage. [-]
+
+        Where no batch is so short that they might be too many, those of the shortest batch.
+        """
         profile, model = self.question.profile, self.durations.model(num_axes=1)
-        needed_per_s = launches_per_s(profile, self.partitions, self.trigger_s, model)
-        return needed_per_s / most_launches_per_s(profile)
+        most_per_s = most_launches_per_s(profile)
+
+        def ratio(batch_rows: Array) -> Array:
+            interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
+            return launches_per_s(profile, self.partitions, interval_s) / most_per_s
+
+        highest = ratio(np.zeros_like(self.trigger_s))
+        if np.all(highest <= 1.0):
+            return highest
+        return ratio(settled_batch_rows(model, rate_per_s, self.trigger_s, factor))
 
     def overrun_probability(self, rate_per_s: Numeric) -> Array:
         """Probability that a batch outlasts its trigger interval, at the planned confidence."""

@@ -221,6 +221,7 @@ def _plan(
         warnings=tuple(_warnings(job, None if calibrated else slots)),
         calibrated=calibrated,
         changes=tuple(_changes(job.profile, conf)),
+        spark_version=job.profile.application.spark_version,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from headway.domain import Configuration, FrontierPoint, JobProfile
 from headway.models.arrays import Array
 from headway.models.job.calibration import reasons_outside
-from headway.models.job.setting import duration_model, increasing_root, settled_batch_rows
+from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 
@@ -20,6 +20,8 @@ _LEAST_RATE_PER_S = 1e-12
 _HIGHEST_RATE_PER_S = 1e12
 _WORTHWHILE_RATIO = 1.001
 _MOST_FRONTIER_ROWS = 12
+_LOOKED_AT_TOGETHER = 240
+_MOST_PARTS = 16
 
 
 def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[int, ...]:
@@ -102,13 +104,29 @@ def sustainable_rates_per_s(
 def _solved_rates_per_s(
     candidates: Candidates, bound_per_s: Array, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
 ) -> Array:
+    """Highest rates, all at once: each bracket is cut in many parts, which costs little more than
+    in two, and goes on with the last part that begins well."""
     highest = np.clip(bound_per_s, _LEAST_RATE_PER_S, _HIGHEST_RATE_PER_S)
-    shares = increasing_root(
-        lambda share: candidates.excess(np.maximum(share, _LOWEST_SHARE) * highest),
-        np.where(bound_per_s > 0, 0.5, 0.0),
-        tolerance_ratio,
-    )
-    return np.where(shares > _LOWEST_SHARE, np.minimum(shares * highest, _HIGHEST_RATE_PER_S), 0.0)
+    num_parts = int(np.clip(_LOOKED_AT_TOGETHER // max(len(candidates), 1), 3, _MOST_PARTS))
+    low, high = np.zeros(len(candidates)), np.where(bound_per_s > 0, 1.0, 0.0)
+    while True:
+        # A share as low as that counts as none.
+        open_ = np.flatnonzero((high - low > tolerance_ratio * high) & (high > _LOWEST_SHARE))
+        if not len(open_):
+            break
+        width = (high - low)[open_, np.newaxis] / num_parts
+        # The last of the first shares asks whether the bound itself is kept.
+        shares = low[open_, np.newaxis] + width * np.arange(1.0, num_parts + 1.0)
+        asked = np.maximum(shares, _LOWEST_SHARE) * highest[open_, np.newaxis]
+        each = candidates.take(np.repeat(open_, num_parts))
+        holds = each.meets(asked.ravel()).reshape(shares.shape)
+        kept = num_parts - np.argmax(holds[:, ::-1], axis=1)
+        kept = np.where(holds.any(axis=1), kept, 0)
+        low[open_] += width[:, 0] * kept
+        # Where the bound is kept, for it is one but for rounding, the search goes on beyond.
+        beyond = np.where(low * highest < _HIGHEST_RATE_PER_S, 2.0 * low, low)[open_]
+        high[open_] = np.where(kept == num_parts, beyond, low[open_] + width[:, 0])
+    return np.where(low > _LOWEST_SHARE, np.minimum(low * highest, _HIGHEST_RATE_PER_S), 0.0)
 
 
 def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:

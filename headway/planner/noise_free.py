@@ -80,9 +80,11 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
     promising[first] = False
     others = np.flatnonzero(promising)
     if len(others):
-        law = candidates.take(others).planned_law(rate_per_s)
+        settings = candidates.take(others)
+        law = settings.planned_law(rate_per_s)
         quantile, promised = candidates.question.target.quantile, candidates.promised()
-        lower = is_quotable(law) & (candidates.take(others).launch_ratio() <= 1.0)
+        lower = is_quotable(law)
+        lower &= settings.launch_ratio(*settings.planned_rate_and_factor(rate_per_s)) <= 1.0
         if quantile is not None and np.isfinite(best_s):
             lower &= promised.cdf(law, best_s) > quantile
         if np.any(lower):

@@ -151,6 +151,7 @@ def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
             task_fixed_s=stage.task_fixed_s / relative_speed,
             task_per_row_s=stage.task_per_row_s / relative_speed,
             task_per_partition_s=stage.task_per_partition_s / relative_speed,
+            task_per_state_row_s=stage.task_per_state_row_s / relative_speed,
         )
         for stage in profile.stages
     )

@@ -146,7 +146,8 @@ def _broken(question: Question, setting: Candidates) -> Iterator[Promise]:
 
 
 def _rejection(question: Question, change: str, setting: Candidates, latency_s: float) -> Rejection:
-    launches = float(setting.launch_ratio()[0])
+    planned = setting.planned_rate_and_factor(question.rate_per_s)
+    launches = float(setting.launch_ratio(*planned)[0])
     if launches > 1.0:
         most = most_launches_per_s(question.profile)
         reason = f"{launches * most:,.0f} task launches a second, drivers manage {most:,.0f}"

@@ -23,25 +23,25 @@ def planned(space: SearchSpace) -> Plan:
 
 
 def test_settings_that_launch_more_than_drivers_manage_are_out_with_the_number() -> None:
-    space = SearchSpace(max_nodes=2, cores_per_executor=1000, shuffle_partitions=2000)
+    space = SearchSpace(max_nodes=2, cores_per_executor=1000, shuffle_partitions=6000)
     found = planned(space)
     assert found.feasible
-    assert found.configuration.trigger_s * 1500.0 >= 2004
+    assert found.configuration.trigger_s * 4500.0 >= 6004
     told = [one.reason for one in found.rejected if "task launches a second" in one.reason]
     assert told
-    assert "drivers manage 1,500" in told[0]
+    assert "drivers manage 4,500" in told[0]
     assert not planned(replace(space, trigger_s=1.0)).feasible
     assert planned(replace(space, trigger_s=1.5)).feasible
 
 
 def test_a_driver_that_was_seen_to_launch_more_manages_more() -> None:
-    assert most_launches_per_s(a_profile()) == 1500.0
+    assert most_launches_per_s(a_profile()) == 4500.0
     seen = replace(
         a_profile().settings[0],
-        configuration=a_configuration(shuffle_partitions=3996, trigger_s=0.5),
+        configuration=a_configuration(shuffle_partitions=7996, trigger_s=0.5),
         batch_duration_mean_s=0.8,
     )
-    assert most_launches_per_s(replace(a_profile(), settings=(seen,))) == pytest.approx(5000.0)
+    assert most_launches_per_s(replace(a_profile(), settings=(seen,))) == pytest.approx(10_000.0)
 
 
 def test_tasks_of_several_cores_leave_fewer_slots() -> None:
