@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,26 @@ def judged(fitted: Played, played: Played, workload: str, role: str = FIT) -> It
     for row in played.of(workload):
         if row["role"] in (FIT, VARIED) or row["truth"] is None:
             continue
+        asked = _at_its_state(profile, played, row)
         yield {
             **row,
             "fitted": {"group": fitted.group.name, "role": role, "runs": len(known)},
-            "predicted": _predicted(profile, played, row),
-            "parts": _parts(profile, played, row) if role == FIT else None,
+            "predicted": _predicted(asked, played, row),
+            "parts": _parts(asked, played, row) if role == FIT else None,
         }
+
+
+def _at_its_state(profile: JobProfile, played: Played, row: Row) -> JobProfile:
+    """The profile at the mean size of the state in a run: a state that grows is none of a job's."""
+    run = played.run_of(row)
+    if profile.state is None or run is None:
+        return profile
+    rows = [
+        batch.state.num_rows for batch in run.batches if batch.started_s >= row["truth"]["from_s"]
+    ]
+    if not rows:
+        return profile
+    return replace(profile, state=replace(profile.state, rows=round(sum(rows) / len(rows))))
 
 
 def _known(fitted: Played, workload: str, role: str) -> Iterator[Row]:

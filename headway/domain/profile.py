@@ -214,6 +214,11 @@ class JobProfile:
         return self.settings[-1].configuration
 
     @property
+    def num_state_rows(self) -> float:
+        """Rows of the state that is asked about: what the last run ended with."""
+        return float(self.state.rows) if self.state is not None else 0.0
+
+    @property
     def rows_per_batch_range(self) -> tuple[float, float]:
         """Fewest and most rows of a batch that were seen in steady state."""
         return (

@@ -89,7 +89,8 @@ class StageProfile:
 
     Stages of one ``level`` compete for the slots; levels follow each other. A task takes
     ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
-    last for stages that write for an exchange, a file or buffer for each reader.
+    last for stages that write for an exchange, a file or buffer for each reader. A task that holds
+    state takes ``task_per_state_row_s`` more for every row of its store, where that could be told.
     ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
     ``hot_share_ratio`` of the rows go to one task however many tasks there are, as the rows of one
     key do; the others are dealt out evenly.
@@ -103,6 +104,7 @@ class StageProfile:
     task_fixed_s: float
     task_per_row_s: float
     task_per_partition_s: float = 0.0
+    task_per_state_row_s: float = 0.0
     task_noise_ratio: float
     hot_share_ratio: float = 0.0
     separation: Separation
@@ -126,6 +128,7 @@ class StageProfile:
             task_fixed_s=self.task_fixed_s,
             task_per_row_s=self.task_per_row_s,
             task_per_partition_s=self.task_per_partition_s,
+            task_per_state_row_s=self.task_per_state_row_s,
             task_noise_ratio=self.task_noise_ratio,
         )
 

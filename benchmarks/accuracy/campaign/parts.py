@@ -67,7 +67,10 @@ def _levels(
         told.append(
             {
                 "shuffled": batches[0].stages[places[0]].has_parents,
-                "tasks": [factor * _task_s(stages, places, batches), _seen_task_s(places, batches)],
+                "tasks": [
+                    factor * _task_s(stages, places, batches, profile.num_state_rows),
+                    _seen_task_s(places, batches),
+                ],
                 "span": [span_s, _mean(batches, lambda batch, at=places: _span_s(batch, at))],
                 "launch": _mean(
                     batches, lambda batch, at=places: _of_tasks(batch, at, "outside_run_s")
@@ -77,13 +80,19 @@ def _levels(
     return told
 
 
-def _task_s(stages: Sequence[StageProfile], places: range, batches: Sequence[BatchSample]) -> float:
+def _task_s(
+    stages: Sequence[StageProfile],
+    places: range,
+    batches: Sequence[BatchSample],
+    num_state_rows: float,
+) -> float:
     """Mean time of the tasks of a level, as predicted for the rows they read."""
     total_s, num_tasks = 0.0, 0
     for stage, place in zip(stages, places, strict=True):
         for batch in batches:
             seen = batch.stages[place].num_tasks
             work_s = stage.task_per_row_s * stage.rows.rows(batch.num_rows)
+            work_s += stage.task_per_state_row_s * num_state_rows
             fixed_s = stage.task_fixed_s + stage.task_per_partition_s * batch.stages[-1].num_tasks
             total_s += work_s + seen * fixed_s
             num_tasks += seen

@@ -131,7 +131,10 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
 
 
 def level_spans(
-    stages: Sequence[StageProfile], num_slots: int, shuffle_partitions: int
+    stages: Sequence[StageProfile],
+    num_slots: int,
+    shuffle_partitions: int,
+    num_state_rows: float = 0.0,
 ) -> tuple[LevelSpan, ...]:
     r"""Mean makespan of every level of stages on a number of slots.
 
@@ -143,6 +146,8 @@ def level_spans(
         Tasks that can run at the same time. [-]
     shuffle_partitions : int, >= 1
         Tasks of the stages behind an exchange. [-]
+    num_state_rows : float, >= 0
+        Rows that all state stores of the query hold. [rows]
 
     Returns
     -------
@@ -152,7 +157,8 @@ def level_spans(
     Notes
     -----
     theory.md (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T + k P)``
-    with u the makespan of unit tasks. Stages of one level share the slots as one pool of tasks
+    with u the makespan of unit tasks, and ``s S / T`` in the brackets as well where each of S rows
+    of the state costs a task that holds it ``s``. Stages of one level share the slots as one pool of tasks
     whose times are averaged; exact when their tasks cost the same. Rows of a stage with a hot task
     take at least the makespan (K6) of one task with its share and the others with an even one.
 
@@ -181,6 +187,7 @@ def level_spans(
                 fixed_s=per_task
                 * sum(
                     n * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
+                    + stage.task_per_state_row_s * num_state_rows
                     for n, stage in zip(num_tasks, pool, strict=True)
                 ),
                 stage_terms=tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -100,6 +100,7 @@ def predict(
     windows = window_law(profile, law)
     if (untold := why_no_window_law(profile)) is not None:
         warnings.append(untold)
+    warnings += _state_growth(profile, configuration, model)
     return Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -246,6 +247,24 @@ def _add_load_warnings(warnings: list[str], law: SettingLaw, configuration: Conf
         )
         return False
     return True
+
+
+def _state_growth(
+    profile: JobProfile, configuration: Configuration, model: DurationModel
+) -> Iterator[str]:
+    """For which size of a growing state this is said; nothing where its size costs nothing."""
+    state = profile.state
+    if state is None or state.growth_per_s <= 0:
+        return
+    grown = replace(profile, state=replace(state, rows=state.rows + 1_000_000))
+    setting = (configuration.num_slots, configuration.shuffle_partitions)
+    longer_s = float(duration_model(grown, *setting).mean_s(0.0) - model.mean_s(0.0))
+    if longer_s > 0:
+        yield (
+            f"the state grows by {format_rate(state.growth_per_s)}: this is for the "
+            f"{state.rows:,} rows it was left with, and every million more makes a batch "
+            f"{1e3 * longer_s:.0f} ms longer"
+        )
 
 
 def _limit_holds(

@@ -120,7 +120,7 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
     """
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
-        level_spans(profile.stages, num_slots, shuffle_partitions),
+        level_spans(profile.stages, num_slots, shuffle_partitions, profile.num_state_rows),
     )
 
 

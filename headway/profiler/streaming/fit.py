@@ -168,9 +168,16 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
 
 def _modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
     configuration = run.configuration
-    spans = level_spans(stages, configuration.num_slots, configuration.shuffle_partitions)
+    setting = (configuration.num_slots, configuration.shuffle_partitions)
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)
-    return DurationModel(driver_s, spans).mean_s(rows)
+    modelled_s = DurationModel(driver_s, level_spans(stages, *setting)).mean_s(rows)
+    if not any(stage.task_per_state_row_s for stage in stages):
+        return modelled_s
+    in_state = np.array([batch.state.num_rows for batch in run.batches], dtype=np.float64)
+    most = max(float(in_state.max()), 1.0)
+    fullest = DurationModel(driver_s, level_spans(stages, *setting, most)).mean_s(rows)
+    # Every row of the state costs the same.
+    return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most)
 
 
 def _fit_driver_phases(runs: Sequence[QueryRun], handovers_s: float) -> tuple[DriverPhase, ...]:

@@ -23,6 +23,7 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 _RUN_NOISE_RATIO = 0.1
 _PARTS_SD_S, _PARTS_SD_WITH_PYTHON_S = 0.015, 0.030
 _PARTITION_S = 0.0005
+_GROWN_RATIO = 2.0
 _LEAST_HOT_RATIO, _MOST_HOT_RATIO = 0.1, 0.99
 
 
@@ -63,18 +64,25 @@ def _fit_stage(
         rows_read = batch_rows  # a source that reports no input rows reads those of the batch
     rows_per_task = rows_read / num_tasks
     law = power_law(batch_rows, rows_read, weights)
-    per_partition_s = 0.0
+    per_partition_s, per_state_row_s = 0.0, 0.0
     mean_rows = float(np.average(rows_per_task, weights=weights))
     if is_spread(rows_per_task):
         terms = [np.ones_like(rows_per_task), rows_per_task]
         partitions = _partitions_written(runs, place)
-        if _is_told_apart(partitions, np.column_stack(terms)):
+        tells_partitions = _is_told_apart(partitions, np.column_stack(terms))
+        if tells_partitions:
             terms.append(partitions)
-        prior = _prior(batches, place, len(terms)) if has_tasks else None
-        fixed_s, per_row_s, *more = relative_huber(
-            np.column_stack(terms), task_mean_s, weights, prior
+        in_store = np.array([batch.state.num_rows for batch in batches]) / num_tasks
+        tells_state = _state_grows(runs, place) and _is_told_apart(in_store, np.column_stack(terms))
+        if tells_state:
+            terms.append(in_store)
+        prior = _prior(batches, place, tells_partitions, tells_state) if has_tasks else None
+        fixed_s, per_row_s, *more = (
+            float(value)
+            for value in relative_huber(np.column_stack(terms), task_mean_s, weights, prior)
         )
-        per_partition_s = float(more[0]) if more else 0.0
+        per_state_row_s = more.pop() if tells_state else 0.0
+        per_partition_s = more.pop() if tells_partitions else 0.0
         separation = Separation.BATCHES
     elif is_spread_within(np.array([sample.rows_variance for sample in samples]), rows_per_task):
         separation = Separation.TASKS
@@ -107,6 +115,7 @@ def _fit_stage(
         task_fixed_s=float(fixed_s),
         task_per_row_s=float(per_row_s),
         task_per_partition_s=per_partition_s,
+        task_per_state_row_s=per_state_row_s,
         task_noise_ratio=_task_noise_ratio(
             [_beside_rows(sample) for sample in samples] if hot_share_ratio else samples, weights
         ),
@@ -174,8 +183,10 @@ def _parts_s(batches: Sequence[BatchSample], place: int) -> Array:
     return np.asarray(fixed)
 
 
-def _prior(batches: Sequence[BatchSample], place: int, num_terms: int) -> Prior:
-    """What is known of fixed time, time per row and time per partition before any fit.
+def _prior(
+    batches: Sequence[BatchSample], place: int, tells_partitions: bool, tells_state: bool
+) -> Prior:
+    """What is known of fixed time, time per row, per partition and row of state before any fit.
 
     The line through a few runs, each off by some per cent as a whole, leaves the time of a task
     without rows open by tens of milliseconds; what Spark reports of it is closer, but for what it
@@ -184,9 +195,10 @@ def _prior(batches: Sequence[BatchSample], place: int, num_terms: int) -> Prior:
     parts_s = float(np.mean(_parts_s(batches, place)))
     runs_python = any(batch.stages[place].python_s for batch in batches)
     sd_s = _PARTS_SD_WITH_PYTHON_S if runs_python else _PARTS_SD_S
+    told = np.array([True, True, tells_partitions, tells_state])
     return Prior(
-        mean=np.array([parts_s, 0.0, _PARTITION_S])[:num_terms],
-        sd=np.array([sd_s, np.inf, _PARTITION_S])[:num_terms],
+        mean=np.array([parts_s, 0.0, _PARTITION_S, 0.0])[told],
+        sd=np.array([sd_s, np.inf, _PARTITION_S, np.inf])[told],
         group_noise_ratio=_RUN_NOISE_RATIO,
     )
 
@@ -195,6 +207,19 @@ def _holds_state(batch: BatchSample, place: int) -> bool:
     """The state is committed in the last stage behind an exchange."""
     behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
     return bool(behind) and place == behind[-1]
+
+
+def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
+    """Whether the state of a stage grows under way in most runs, as one without bounds does.
+
+    A state that follows the rate differs between runs only, just as the rows do: what it costs
+    cannot be told from what they cost.
+    """
+    grown = [
+        run.batches[-1].state.num_rows >= _GROWN_RATIO * max(run.batches[0].state.num_rows, 1)
+        for run in runs
+    ]
+    return _holds_state(runs[0].batches[0], place) and 2 * sum(grown) > len(grown)
 
 
 def _tasks_rule(runs: Sequence[QueryRun], place: int) -> tuple[TasksRule, int | None]:

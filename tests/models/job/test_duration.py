@@ -51,6 +51,16 @@ def test_source_tasks_do_not_follow_the_partitions() -> None:
         assert span_s(source, slots=2, partitions=partitions, rows=400.0) == pytest.approx(0.102)
 
 
+def test_the_rows_of_the_state_are_dealt_out_to_the_tasks_that_hold_them() -> None:
+    holds = a_stage(task_per_state_row_s=1e-6)
+    for partitions in (2, 8):
+        empty, full = (
+            float(level_spans((holds,), 2, partitions, rows)[0].at(0.0)) for rows in (0.0, 400e3)
+        )
+        # A second for every million, and two slots work on it.
+        assert full - empty == pytest.approx(0.2)
+
+
 def test_writing_for_an_exchange_costs_per_partition() -> None:
     writer = a_stage(
         level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=2, task_per_partition_s=1e-3

@@ -1,0 +1,127 @@
+"""Costs of tasks, recovered from batches that were made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headway.profiler.streaming.samples import (
+    ArrivalSeries,
+    BatchSample,
+    QueryRun,
+    StageSample,
+    StateSample,
+)
+from headway.profiler.streaming.stage_fit import fit_stage
+from tests.factories import a_configuration, a_profile
+
+FIXED_S, PER_ROW_S, PER_STATE_ROW_S, HANDOVER_S = 0.02, 2e-6, 0.8e-6, 0.002
+SLOTS = 2
+
+
+def a_batch(number: int, rows: int, partitions: int, in_state: int, slowness: float) -> BatchSample:
+    """A map stage of two tasks, and one that holds the state; all tasks of a stage are alike."""
+    reduce_s = FIXED_S + PER_ROW_S * rows / partitions + PER_STATE_ROW_S * in_state / partitions
+    stages = tuple(
+        StageSample(
+            level=level,
+            has_parents=level > 0,
+            has_tasks=True,
+            num_tasks=num_tasks,
+            num_seen=num_tasks,
+            rows_read=float(rows),
+            task_mean_s=slowness * (slot_s + HANDOVER_S),
+            task_sd_s=0.0,
+            outside_run_s=0.008,
+            scheduler_delay_s=0.004,
+            rows_variance=0.0,
+            rows_time_covariance_s=0.0,
+            span_s=slowness * (slot_s * num_tasks / SLOTS + HANDOVER_S),
+            run_s=1.0,
+            cpu_s=1.0,
+            gc_s=0.0,
+            python_s=None,
+            rows_largest=rows / num_tasks,
+            rows_written=0.0,
+            input_bytes=0.0,
+            shuffle_read_bytes=0.0,
+            shuffle_write_bytes=0.0,
+            spilled_bytes=0.0,
+            peak_memory_bytes=0.0,
+            peak_heap_bytes=0.0,
+        )
+        for level, num_tasks, slot_s in (
+            (0, 2, 0.01 + 1e-5 * rows / 2),
+            (1, partitions, reduce_s),
+        )
+    )
+    return BatchSample(
+        batch_id=number,
+        started_s=float(number),
+        interval_s=1.0,
+        jvm_age_s=300.0 + number,
+        duration_s=0.1 + sum(stage.span_s for stage in stages),
+        phases_s={},
+        num_rows=rows,
+        # Spark reports what the state of all its stores took to commit.
+        state_commit_s=partitions * (FIXED_S - 0.008),
+        state=StateSample(num_rows=in_state, memory_bytes=0, num_stores=partitions),
+        event_time_lag_s=None,
+        stages_s=sum(stage.span_s for stage in stages),
+        stages=stages,
+    )
+
+
+def a_run(rows: int, partitions: int, *, grows: bool, slowness: float = 1.0) -> QueryRun:
+    """Eight batches, of which each leaves its rows in the state if that grows."""
+    profile = a_profile()
+    return QueryRun(
+        query_id=f"{rows}-{partitions}",
+        query_name="growing",
+        shape=profile.shape,
+        configuration=a_configuration(
+            executors=1, cores_per_executor=SLOTS, shuffle_partitions=partitions
+        ),
+        arrivals=ArrivalSeries(
+            counted="rows",
+            arrived_rows=np.full(8, float(rows)),
+            interval_s=np.ones(8),
+            lag_rows=None,
+            partition_rows={},
+        ),
+        rate_per_s=float(rows),
+        num_cut=0,
+        pinned_state_partitions=partitions,
+        source_partitions=2,
+        batches=tuple(
+            a_batch(number, rows, partitions, rows * number if grows else 5_000, slowness)
+            for number in range(1, 9)
+        ),
+    )
+
+
+def test_a_row_of_a_growing_state_has_its_price() -> None:
+    runs = [
+        a_run(rows, partitions, grows=True, slowness=slowness)
+        for rows, partitions, slowness in ((35_000, 2, 1.05), (200_000, 2, 0.96), (100_000, 8, 1.0))
+    ]
+    fit = fit_stage(runs, 1, ())
+    assert fit.stage.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.1)
+    assert fit.stage.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.3)
+    # Nothing is charged to the state that another stage holds.
+    assert fit_stage(runs, 0, ()).stage.task_per_state_row_s == 0.0
+
+
+def test_a_state_that_stays_is_no_reason() -> None:
+    runs = [a_run(rows, 2, grows=False) for rows in (35_000, 200_000)]
+    assert fit_stage(runs, 1, ()).stage.task_per_state_row_s == 0.0
+
+
+def test_handover_is_no_part_of_the_time_of_a_slot() -> None:
+    runs = [a_run(rows, 8, grows=False) for rows in (40_000, 400_000)]
+    fit = fit_stage(runs, 1, ())
+    assert fit.handover_s == pytest.approx(HANDOVER_S)
+    state_s = PER_STATE_ROW_S * 5_000 / 8
+    assert fit.stage.task_fixed_s == pytest.approx(FIXED_S + state_s, abs=3e-4)
+    # With as many slots as tasks nothing is handed over.
+    assert fit_stage(runs, 0, ()).handover_s == 0.0
