@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.domain import ObservedArrivals
-from headway.profiler.offsets import counts_rows, rows_between
+from headway.profiler.offsets import counts_rows, num_partitions, rows_between
 from headway.profiler.streaming.samples import ArrivalSeries, SourceSample
 
 OFFSETS = "offsets"
@@ -50,7 +50,9 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     lag_before_rows = np.array([_total_lag(batch.sources_before) for batch in batches])
     by_partition: Counter[str] = Counter()
     for source in (source for batch in batches for source in batch.sources):
-        by_partition.update(rows_between(source.start, source.end))
+        # Other offsets are positions too, but not of partitions.
+        if num_partitions(source.end) is not None:
+            by_partition.update(rows_between(source.start, source.end))
     return ArrivalSeries(
         counted=OFFSETS,
         arrived_rows=np.maximum(taken + lag_rows - lag_before_rows, 0.0),
