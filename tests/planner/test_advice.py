@@ -106,8 +106,33 @@ def test_a_busy_source_partition_is_told() -> None:
 
 def test_sliding_windows_copy_rows() -> None:
     sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
-    assert len(told(windowed(windows=(sliding,)), "copied into 12 windows")) == 1
+    (text,) = told(windowed(windows=(sliding,)), "copied into 12 windows")
+    assert "would pay from about" in text
+    assert "92% of the time per row" in text
     assert told(windowed(), "copied into") == []
+
+
+def test_panes_pay_sooner_where_rows_cost_more() -> None:
+    sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+
+    def rows(per_row_s: float) -> float:
+        job = windowed(windows=(sliding,))
+        first = replace(job.stages[0], task_per_row_s=per_row_s)
+        (text,) = told(replace(job, stages=(first, *job.stages[1:])), "copied into")
+        return float(text.partition("from about ")[2].partition(" rows")[0].replace(",", ""))
+
+    assert rows(1e-5) < rows(1e-6)
+
+
+def test_a_stream_that_came_in_bursts_is_told_with_its_peak() -> None:
+    arrivals = windowed().observed_arrivals
+    assert arrivals is not None
+    bursty = replace(arrivals, rate_p50_per_s=1000.0, rate_max_per_s=3100.0)
+    (text,) = told(replace(a_profile(), observed_arrivals=bursty), "--burst", 5000.0)
+    assert "3.1 times" in text
+    assert "15.5k/s" in text
+    even = replace(arrivals, rate_p50_per_s=1000.0, rate_max_per_s=1200.0)
+    assert told(replace(a_profile(), observed_arrivals=even), "--burst") == []
 
 
 def test_a_hot_key_is_told_with_what_salting_would_win() -> None:

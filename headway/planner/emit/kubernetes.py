@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway.planner.emit.plans import AnyPlan, is_batch
 from headway.planner.emit.submission import Submission, is_executor_size
-from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.planner.emit.wording import header_lines, one_line, query_option_lines, reasons
 from headway.planner.emit.yaml_lines import Tree, yaml_document
 
 _MAIN = "local:///opt/app/app.py"
@@ -73,6 +73,15 @@ def render_apache(plan: AnyPlan, *, version: str, submission: Submission) -> str
     return _manifest(plan, "spark.apache.org/v1", spec, version, submission)
 
 
+def _about_image(plan: AnyPlan, submission: Submission) -> str:
+    """Which image stands there when none was named; whether a registry has it is not known here."""
+    profiled = plan.spark_version
+    text = "the Spark project's image, by its usual name; name your own with --image"
+    if profiled is not None and not profiled.startswith(submission.full_version):
+        text += f" (profiled on Spark {profiled})"
+    return one_line(text)
+
+
 def _manifest(
     plan: AnyPlan, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
 ) -> str:
@@ -89,5 +98,9 @@ def _manifest(
     comments = dict(why)
     if "spark.executor.instances" in why:
         comments["instances"] = why["spark.executor.instances"]
+    if submission.image is None:
+        comments["image"] = comments["spark.kubernetes.container.image"] = _about_image(
+            plan, submission
+        )
     header = [*header_lines(plan, version=version), *query_option_lines(plan)]
     return yaml_document(tree, header=header, comments=comments)

@@ -71,11 +71,11 @@ class Submission:
         InputError
             If the version is none that Headway writes for.
         """
-        match = re.match(r"(\d+)\.(\d+)(?:\.|$)", self.spark_version)
-        found = None if match is None else (int(match[1]), int(match[2]))
-        if found is None or found < OLDEST_RELEASE or found[0] > _NEWEST_MAJOR:
+        found = _release(self.spark_version)
+        if found is None:
             raise InputError(
-                f"Spark {self.spark_version}: expected a version from 3.5 to 4.x, e.g. 4.0.1"
+                f"Spark {self.spark_version}: expected a version from 3.5 to 4.x, e.g. 4.0.1; "
+                "give --spark-version"
             )
         return found
 
@@ -84,6 +84,25 @@ class Submission:
         """The version with three numbers, without a vendor's suffix."""
         match = re.match(r"\d+\.\d+\.\d+", self.spark_version)
         return match[0] if match else "{}.{}.0".format(*self.release)
+
+
+def writes_for(spark_version: str) -> bool:
+    """Whether there are formats for a version of Spark.
+
+    Examples
+    --------
+    >>> writes_for("3.5.6-amzn-2"), writes_for("4.3.0"), writes_for("3.3.2")
+    (True, True, False)
+    """
+    return _release(spark_version) is not None
+
+
+def _release(spark_version: str) -> tuple[int, int] | None:
+    match = re.match(r"(\d+)\.(\d+)(?:\.|$)", spark_version)
+    found = None if match is None else (int(match[1]), int(match[2]))
+    if found is None or found < OLDEST_RELEASE or found[0] > _NEWEST_MAJOR:
+        return None
+    return found
 
 
 def executor_conf(plan: AnyPlan) -> dict[str, str]:
