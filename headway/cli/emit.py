@@ -91,6 +91,7 @@ def command(
 
 def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan, Submission]:
     from headway.planner.emit import Submission
+    from headway.planner.emit.submission import writes_for
     from headway.report.from_json import load_any_plan, parse_any_plan
 
     known: dict[str, Any] = {}
@@ -104,6 +105,9 @@ def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan,
         found, known = planned.plan, submission_fields(planned)
     else:
         found = load_any_plan(source)
+    # For a version that no format is written for the usual one stands in.
+    if found.spark_version is not None and writes_for(found.spark_version):
+        known.setdefault("spark_version", found.spark_version)
     given = {key: value for key, value in names.items() if value is not None}
     submission = Submission(**{**known, **given})
     assert submission.release  # refused here, whatever the format

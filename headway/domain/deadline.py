@@ -47,3 +47,4 @@ class DeadlinePlan:
     warnings: tuple[str, ...]
     calibrated: bool = True
     changes: tuple[Change, ...] = ()
+    spark_version: str | None = None

@@ -98,3 +98,4 @@ class Plan:
     advice: tuple[Advice, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()
     durations: PlannedDurations | None = None
+    spark_version: str | None = None

@@ -36,6 +36,7 @@ PLAIN_PARTS = (
     "advice",
     "rules",
     "durations",
+    "spark_version",
 )
 
 

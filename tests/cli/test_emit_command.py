@@ -49,6 +49,25 @@ def test_from_a_spec_with_what_its_cluster_says(capsys: pytest.CaptureFixture[st
     assert tree["spec"]["driver"]["serviceAccount"] == "spark"
 
 
+@pytest.mark.parametrize(
+    ("profiled", "image", "said"),
+    [
+        ("4.3.0", "docker.io/apache/spark:4.3.0-python3", "name your own with --image\n"),
+        ("3.5.6-amzn-2", "docker.io/apache/spark:3.5.6-python3", "name your own with --image\n"),
+        ("3.3.2", "docker.io/apache/spark:4.0.1-python3", "(profiled on Spark 3.3.2)\n"),
+    ],
+)
+def test_the_image_is_of_the_spark_that_was_profiled(
+    profiled: str, image: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json_text(plan_json(a_plan(spark_version=profiled))))
+    assert run(["emit", str(path), "--format", "kubeflow"]) == 0
+    text = capsys.readouterr().out
+    assert yaml.safe_load(text)["spec"]["image"] == image
+    assert said in text
+
+
 def test_only_what_differs(
     plan_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

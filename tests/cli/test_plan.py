@@ -45,6 +45,7 @@ PLAN_KEYS = {
     "advice",
     "rules",
     "durations",
+    "spark_version",
 }
 
 

@@ -58,6 +58,7 @@ MORE_KEYS = {
     "advice",
     "rules",
     "durations",
+    "spark_version",
 }
 CONFIGURATION_KEYS = {
     "executors",
