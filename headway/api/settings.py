@@ -256,7 +256,9 @@ def _promises(
     every = [_promise(one) for one in given]
     first = next((one for one in every if isinstance(one, Target)), None)
     if first is None:
-        raise InputError(f"target '{every[0]}' promises no latency; add one, e.g. 'p99 <= 3s'")
+        raise InputError(
+            f"target '{every[0]}' is no promise for all times; add a latency, e.g. 'p99 <= 3s'"
+        )
     place = every.index(first)
     return first, [*every[:place], *every[place + 1 :]]
 

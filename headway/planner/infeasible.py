@@ -9,13 +9,14 @@ from itertools import groupby
 
 import numpy as np
 
-from headway.domain import FrontierPoint, NearestTarget
+from headway.domain import FrontierPoint, NearestTarget, Target
 from headway.models.job.setting import after_commit_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
-from headway.planner.question import Question
+from headway.planner.question import Question, burst_of
+from headway.planner.reasons import broken_promise
 from headway.planner.sources import short_of_tasks, with_source_partitions
 from headway.units import counted, format_duration, format_rate
 
@@ -74,7 +75,9 @@ def physical_floor_s(question: Question) -> float:
     return promised.shift_s + waited_s + batch_s - unseen_s
 
 
-def why_infeasible(question: Question, floor_s: float, best: FrontierPoint) -> tuple[str, ...]:
+def why_infeasible(
+    question: Question, floor_s: float, fastest: Candidates, best: FrontierPoint
+) -> tuple[str, ...]:
     """What stands in the way: the latency that is in reach, the floor below it, and the rate."""
     target, nodes = question.target, question.space.max_nodes
     rate = format_rate(question.rate_per_s)
@@ -88,6 +91,9 @@ def why_infeasible(question: Question, floor_s: float, best: FrontierPoint) -> t
         found = [
             f"no setting of up to {counted(nodes, 'node')} that keeps {target} also keeps {others}"
         ]
+        broken = broken_promise(fastest)
+        if broken is not None:
+            found.append(f"the nearest plan: {broken[0]}")
     else:
         floor = format_duration(floor_s)
         lowest = f"a {target.statistic} of {floor} at {rate}"
@@ -119,8 +125,8 @@ def nearest_targets(
         nodes = counted(int(fastest.nodes[0]), "node")
         text = f"{target.statistic} <= {format_duration(floor_s)} at {rate} with {nodes}"
         yield NearestTarget(gives_way="limit", text=text)
-    if best.sustainable_rate_per_s > 0:
-        nodes = counted(best.nodes, "node")
+    if best.configuration is not None:
+        nodes = counted(best.configuration.executors // question.space.executors_per_node, "node")
         text = f"{target} at {format_rate(best.sustainable_rate_per_s)} with {nodes}"
         yield NearestTarget(gives_way="rate", text=text)
     most = min(_TIMES_THE_NODES * question.space.max_nodes, _MOST_NODES_BEYOND)
@@ -130,9 +136,26 @@ def nearest_targets(
         if enough is not None:
             text = f"{target} at {rate} with {counted(enough, 'node')}"
             yield NearestTarget(gives_way="nodes", text=text)
+    yield from _by_others(question)
     yield from _by_source(question)
     yield from _by_confidence(question, fastest)
     yield from _by_statistic(question, fastest)
+
+
+def _by_others(question: Question) -> Iterator[NearestTarget]:
+    """The promise alone, without what is promised of outages and bursts."""
+    if not question.of_change:
+        return
+    targets = tuple(one for one in question.also if isinstance(one, Target))
+    enough = fewest_nodes(replace(question, also=targets)).nodes
+    if enough is not None:
+        left_out = " and ".join(map(str, question.of_change))
+        text = (
+            f"{question.target} at {format_rate(question.rate_per_s)} with "
+            f"{counted(enough, 'node')}, without {left_out}"
+        )
+        has_burst = any(burst_of(one) is not None for one in question.of_change)
+        yield NearestTarget(gives_way="burst" if has_burst else "outage", text=text)
 
 
 def _by_source(question: Question) -> Iterator[NearestTarget]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import CatchUp, Configuration, DuringBurst, Promise, Rejection, Target
+from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Rejection, Target
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.driver import most_launches_per_s
 from headway.planner.noise_free import lowest_latency
@@ -95,8 +95,7 @@ def binding_constraints(
 ) -> tuple[str, ...]:
     """What a plan rests on, in words: its promises, and what is wrong with one node fewer."""
     found = [
-        f"{promise}: {_told_text(promise, setting, question.rate_per_s)} "
-        f"with {question.confidence:.0%} confidence"
+        f"{promise}: {_kept_text(promise, setting)} with {question.confidence:.0%} confidence"
         for promise in (question.target, *question.also)
     ]
     fewer = next((one for one in rejected if one.change == _FEWER), None)
@@ -125,42 +124,56 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
     return f"{target.statistic} up to {format_duration(latency_s)}"
 
 
-def _told_text(promise: Promise, setting: Candidates, rate_per_s: float) -> str:
-    """What a setting makes of a promise, for people."""
-    told_s = float(setting.told_s(promise, rate_per_s)[0])
+def _kept_text(promise: Promise, setting: Candidates) -> str:
+    told = format_duration(float(setting.told_s(promise, setting.question.rate_per_s)[0]))
     if isinstance(promise, CatchUp):
-        return (
-            f"caught up after {format_duration(told_s)}" if told_s < math.inf else "never caught up"
-        )
+        return f"caught up after {told}"
     target = promise.target if isinstance(promise, DuringBurst) else promise
-    text = latency_text(target, told_s, rate_per_s)
-    return text.replace(" up to ", " is up to ", 1)
+    return f"{target.statistic} is up to {told}"
 
 
-def _broken(question: Question, setting: Candidates) -> Iterator[Promise]:
-    """What else was promised and is not kept."""
+def _told_text(promise: Promise, setting: Candidates, told_s: float) -> str:
+    """What a setting makes of a promise, for people."""
+    rate_per_s = setting.question.rate_per_s
+    if isinstance(promise, Target):
+        return latency_text(promise, told_s, rate_per_s)
+    if isinstance(promise, DuringBurst):
+        text = latency_text(promise.target, told_s, promise.burst.rate_per_s)
+        return text if math.isinf(told_s) else f"{text} during {promise.burst}"
+    after = promise.after if isinstance(promise.after, Burst) else "the outage"
+    if math.isinf(told_s):
+        return f"never caught up after {after}"
+    return f"caught up {format_duration(told_s)} after {after}"
+
+
+def broken_promise(setting: Candidates) -> tuple[str, float] | None:
+    """What else was promised and is not kept, if anything: in words, and what came instead [s]."""
+    question = setting.question
     for promise in question.also:
         alone = replace(setting, question=replace(question, also=(promise,)))
         if not alone.meets(question.rate_per_s)[0]:
-            yield promise
+            told_s = float(setting.told_s(promise, question.rate_per_s)[0])
+            return _told_text(promise, setting, told_s), told_s
+    return None
 
 
 def _rejection(question: Question, change: str, setting: Candidates, latency_s: float) -> Rejection:
-    planned = setting.planned_rate_and_factor(question.rate_per_s)
-    launches = float(setting.launch_ratio(*planned)[0])
-    if launches > 1.0:
-        most = most_launches_per_s(question.profile)
-        reason = f"{launches * most:,.0f} task launches a second, drivers manage {most:,.0f}"
-    else:
-        reason = latency_text(question.target, latency_s, question.rate_per_s)
-    broken = list(_broken(question, setting)) if latency_s <= question.target.limit_s else []
-    if broken:
-        reason += ", but " + " and ".join(
-            f"{_told_text(one, setting, question.rate_per_s)} against {one}" for one in broken
-        )
+    reason, told_s = _why(question, setting, latency_s)
     return Rejection(
         change=change,
         configuration=setting.configuration(0),
         reason=reason,
-        latency_s=None if math.isinf(latency_s) else latency_s,
+        latency_s=None if math.isinf(told_s) else told_s,
     )
+
+
+def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str, float]:
+    """The number that rules a setting out, in words, and as a time [s]."""
+    planned = setting.planned_rate_and_factor(question.rate_per_s)
+    launches = float(setting.launch_ratio(*planned)[0])
+    if launches > 1.0:
+        most = most_launches_per_s(question.profile)
+        text = f"{launches * most:,.0f} task launches a second, drivers manage {most:,.0f}"
+        return text, math.inf
+    broken = broken_promise(setting) if latency_s <= question.target.limit_s else None
+    return broken or (latency_text(question.target, latency_s, question.rate_per_s), latency_s)

@@ -230,7 +230,7 @@ def _infeasible(offer: Offer, fewest: Fewest) -> Answer:
         planned_latency_s=floor_s,
         planned_ratio=float(fastest.planned_ratio(question.rate_per_s)[0]),
         frontier=frontier,
-        binding=why_infeasible(question, floor_s, best),
+        binding=why_infeasible(question, floor_s, fastest, best),
         rejected=(),
         optimality=fewest.optimality,
         floor_s=floor_s,

@@ -193,7 +193,11 @@ def _sensitivities(plan: Plan) -> list[str]:
         )
         for one in plan.sensitivities
     ]
-    return aligned(rows, right=(1,))
+    lines = aligned(rows, right=(1,))
+    limit_s = plan.target.limit_s
+    if any(one.latency_s <= limit_s and not one.keeps_target for one in plan.sensitivities):
+        lines += _item("What misses it below the limit does not keep what else is promised.")
+    return lines
 
 
 def _difference(latency_s: float, planned_s: float) -> str:

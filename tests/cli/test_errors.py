@@ -90,7 +90,7 @@ def fails(capsys: pytest.CaptureFixture[str]) -> Any:
         (["--checkpoint", "old"], "is not one of"),
         (["--checkpoint", "existing", "--partitions", "3"], "contradicts --checkpoint existing"),
         (["--target", "window p99 <= 9s"], "has no windows"),
-        (["--target", "catch_up <= 5m after 10m"], "promises no latency"),
+        (["--target", "catch_up <= 5m after 10m"], "no promise for all times"),
         (["--source-partitions", "0"], "not in the range"),
         (["--format", "toml"], "'toml' is not one of"),
         (["--bogus"], "No such option"),

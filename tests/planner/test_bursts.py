@@ -163,6 +163,17 @@ def test_what_breaks_a_burst_promise_is_told_with_its_number() -> None:
     answer = planned("p99 <= 4s", "p99 <= 4s during 60k/s for 2m")
     assert answer.rejected[0].change == "one node fewer"
     assert "during 60k/s for 2 min" in answer.rejected[0].reason
+    assert answer.rejected[0].latency_s is not None
+    assert answer.rejected[0].latency_s > 4.0
+
+
+def test_where_a_burst_is_too_much_the_plan_says_so_and_what_goes_without() -> None:
+    answer = planned("p99 <= 4s", "p99 <= 4s during 600k/s for 2m")
+    assert not answer.feasible
+    assert any("during 600k/s" in line for line in answer.binding)
+    assert any("nearest plan" in line for line in answer.binding)
+    (without,) = [one for one in answer.nearest if one.gives_way == "burst"]
+    assert "without p99 <= 4.00 s during 600k/s" in without.text
 
 
 @pytest.mark.parametrize("every", ["", " every 4m"])

@@ -16,6 +16,7 @@ _ROWS_MARGIN = 1.5
 _SPREAD_PER_DOUBLING = 0.1
 _NUM_LEARNED = 2  # what runs of several settings tell: fixed time and time per row
 _LEAST = 1e-9
+_NO_NUMBER = 1e15
 
 
 def spread_ratio(
@@ -68,10 +69,11 @@ def reasons_outside(
     theory.md (P2).
     """
     asked = (num_slots, shuffle_partitions, batch_rows)
-    for value, (low, high), what, why in zip(
+    for value, (low, high), what, one, why in zip(
         asked,
         _ranges(profile),
         ("slots", "shuffle partitions", "rows per batch"),
+        ("slot", "shuffle partition", "row per batch"),
         (
             "contention between tasks and the network of more executors were not seen",
             "the cost per partition was not seen there",
@@ -79,9 +81,14 @@ def reasons_outside(
         ),
         strict=True,
     ):
-        if not low <= value <= high:
-            profiled = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-            yield f"{value:.4g} {what}, profiled for {profiled}: {why}"
+        # Batches that grow without bound have no number of rows to tell.
+        if not low <= value <= high and value < _NO_NUMBER:
+            profiled = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
+            yield f"{_rounded(value)} {what if value != 1 else one}, profiled for {profiled}: {why}"
+
+
+def _rounded(value: float) -> str:
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:

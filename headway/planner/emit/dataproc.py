@@ -45,7 +45,7 @@ def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) ->
     if cores not in _SERVERLESS_CORES:
         raise InputError(
             f"dataproc-serverless: no executors of {cores} cores; expected 4, 8 or 16: "
-            "plan with --cores"
+            "plan with --cores, or cores_per_executor of the cluster's file"
         )
     body = {
         "pysparkBatch": {

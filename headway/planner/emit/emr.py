@@ -101,7 +101,8 @@ def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
     if cores not in _WORKERS_GB:
         raise InputError(
             f"emr-serverless: no worker of {cores} vCPU; expected executors of "
-            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with --cores"
+            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with --cores, "
+            "or cores_per_executor of the cluster's file"
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
     overhead = parse_size_bytes(f"{_LEAST_OVERHEAD_MB}m")

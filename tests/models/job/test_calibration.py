@@ -72,7 +72,7 @@ def test_each_reason_names_what_was_asked_and_what_was_seen() -> None:
     assert len(reasons) == 3
     assert reasons[0].startswith("32 slots, profiled for 2 to 8")
     assert reasons[1].startswith("2 shuffle partitions, profiled for 4 to 16")
-    assert reasons[2].startswith("1e+06 rows per batch")
+    assert reasons[2].startswith("1,000,000 rows per batch")
 
 
 def test_partitions_do_not_matter_without_an_exchange() -> None:
