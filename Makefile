@@ -8,7 +8,7 @@ PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
-        accuracy accuracy-campaign recorded-accuracy model-accuracy window-accuracy scalla \
+        accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         kafka-accuracy cluster-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity docs java clean
 
@@ -45,8 +45,11 @@ accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accu
 
 accuracy-campaign: $(READY) java  ## all real runs anew, an hour and a half on a quiet machine
 	$(BIN)/python benchmarks/accuracy/run_campaign.py $(CAMPAIGN)
-	$(BIN)/python benchmarks/accuracy/judge_campaign.py $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
 	$(BIN)/python benchmarks/accuracy/planned_runs.py $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
+	$(BIN)/python benchmarks/accuracy/judge_campaign.py $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
+
+plan-accuracy: $(READY) java  ## plans from new and existing checkpoints, each run, ten minutes -> docs/plans-run.md
+	$(BIN)/python benchmarks/accuracy/checkpoint_plans.py $(CAMPAIGN) --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
 
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
 	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/recorded-accuracy.md

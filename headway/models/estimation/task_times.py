@@ -90,9 +90,11 @@ def handover_s(
     tells = waves > _LEAST_WAVES
     if not np.any(tells):
         return 0.0
-    seen_s = (waves[tells] * task_mean_s[tells] - span_s[tells]) / (waves[tells] - 1.0)
+    handovers = waves[tells] - 1.0
+    seen_s = (waves[tells] * task_mean_s[tells] - span_s[tells]) / handovers
     within_s = np.clip(seen_s, 0.0, most_s[tells])
-    return float(np.average(within_s, weights=weights[tells]))
+    # Least squares of the spans: many waves tell most, and least of how the last one ends.
+    return float(np.average(within_s, weights=weights[tells] * np.square(handovers)))
 
 
 _LEAST_WAVES = 1.5

@@ -158,9 +158,10 @@ def level_spans(
     -----
     theory.md (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T + k P)``
     with u the makespan of unit tasks, and ``s S / T`` in the brackets as well where each of S rows
-    of the state costs a task that holds it ``s``. Stages of one level share the slots as one pool of tasks
-    whose times are averaged; exact when their tasks cost the same. Rows of a stage with a hot task
-    take at least the makespan (K6) of one task with its share and the others with an even one.
+    of the state costs a task that holds it ``s``. Stages of one level share the slots as one pool
+    of tasks whose times are averaged; exact when their tasks cost the same. Rows of a stage with a
+    hot task take at least the makespan (K6) of one task with its share and the others with an even
+    one.
 
     Examples
     --------

@@ -56,3 +56,11 @@ def test_stages_of_one_wave_tell_nothing() -> None:
 def test_late_tasks_are_no_negative_handover() -> None:
     values = [np.array([value]) for value in (0.2, 0.030, 4.0, 0.006, 1.0)]
     assert handover_s(*values) == 0.0
+
+
+def test_many_waves_tell_most() -> None:
+    waves = np.array([2.0, 16.0])
+    task_s, handover = 0.05, np.array([0.005, 0.002])
+    span_s = waves * (task_s - handover) + handover
+    told = handover_s(span_s, np.full(2, task_s), waves, np.full(2, 0.01), np.ones(2))
+    assert told == pytest.approx(0.002, rel=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from headway.domain import (
     LatencyDistribution,
     Prediction,
     RowsLaw,
+    StateProfile,
     TasksRule,
 )
 from headway.models.batches.microbatch import AffineDuration
@@ -407,3 +409,25 @@ def test_the_burstiness_asked_about_counts_not_the_profiled_one() -> None:
     assert smooth.tuple_latency is not None
     assert bursty.tuple_latency is not None
     assert bursty.tuple_latency.p99_s > 1.01 * smooth.tuple_latency.p99_s
+
+
+def test_a_state_that_grows_is_named_with_its_size() -> None:
+    profile = a_profile(
+        state=StateProfile(
+            rows=2_000_000, memory_bytes=10**9, commit_per_partition_s=0.001, growth_per_s=5000.0
+        )
+    )
+    quiet = predict(profile, a_configuration(), Arrivals(rate_per_s=5000.0))
+    assert not any("state grows" in warning for warning in quiet.warnings)
+    holding = replace(profile.stages[-1], task_per_state_row_s=1e-6)
+    priced = replace(profile, stages=(*profile.stages[:-1], holding))
+    said = predict(priced, a_configuration(), Arrivals(rate_per_s=5000.0))
+    (warning,) = [warning for warning in said.warnings if "state grows" in warning]
+    assert "5k/s" in warning
+    assert "2,000,000 rows" in warning
+    # Eight tasks on eight slots share a second of work for every million rows.
+    assert re.search(r"(1[2-9]\d|2\d\d) ms longer", warning)
+    assert said.calibrated == quiet.calibrated
+    assert said.batch_duration is not None
+    assert quiet.batch_duration is not None
+    assert said.batch_duration.mean_s > quiet.batch_duration.mean_s + 0.2
