@@ -19,7 +19,7 @@ from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
-from headway.sparkconf import KNOBS, Knob, applies_when
+from headway.sparkconf import KNOBS, KNOBS_BY_KEY, Knob, applies_when
 from headway.units import counted, format_duration, spark_trigger_text
 
 _REPARTITION_SINCE = (4, 2)
@@ -104,15 +104,14 @@ def planned_settings(
     checkpoint: Checkpoint | None,
 ) -> tuple[PlannedSetting, ...]:
     """Every setting of the plan with when it applies, and what pins it."""
-    by_key = {knob.key: knob for knob in KNOBS.values()}
     found = []
     for key, value in (*spark_conf.items(), *query_options.items()):
-        knob = by_key.get(key)
-        applies = Applies.NEW_APPLICATION if knob is None else _applies(knob, profile)
+        knob = KNOBS_BY_KEY[key]
+        applies = _applies(knob, profile)
         pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
         found.append(
             PlannedSetting(
-                setting=key if knob is None else knob.label,
+                setting=knob.label,
                 key=key,
                 value=value,
                 applies=applies,

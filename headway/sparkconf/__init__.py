@@ -2,6 +2,7 @@
 
 from headway.sparkconf.knobs import (
     KNOBS,
+    KNOBS_BY_KEY,
     Carrier,
     Knob,
     applies_when,
@@ -14,6 +15,7 @@ from headway.sparkconf.properties import parse_properties, render_properties
 
 __all__ = [
     "KNOBS",
+    "KNOBS_BY_KEY",
     "Carrier",
     "Knob",
     "applies_when",

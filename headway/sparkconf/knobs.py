@@ -167,6 +167,39 @@ _TABLE = (
 #: Every knob of a plan, by setting.
 KNOBS: Mapping[str, Knob] = MappingProxyType({knob.setting: knob for knob in _TABLE})
 
+# What a plan sets beside its knobs: setting, words, key, unit, and since when.
+_BESIDE = (
+    (
+        "dynamic_allocation",
+        "dynamic allocation",
+        "spark.dynamicAllocation.enabled",
+        "flag",
+        "1.2.0",
+    ),
+    ("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes", "2.3.0"),
+    ("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes", "2.4.0"),
+)
+
+#: Those and all knobs, by Spark's key: the one place that says when a setting of a plan applies.
+KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
+    {knob.key: knob for knob in _TABLE}
+    | {
+        key: Knob(
+            setting=setting,
+            label=label,
+            key=key,
+            carrier=Carrier.SPARK_CONF,
+            unit=unit,
+            lowest=0,
+            highest=1 if unit == "flag" else _LARGEST_LONG,
+            since_version=since,
+            applies=Applies.NEW_APPLICATION,
+            applies_with_state=Applies.NEW_APPLICATION,
+        )
+        for setting, label, key, unit, since in _BESIDE
+    }
+)
+
 
 def knob_named(name: str) -> Knob | None:
     """The knob that a setting, a Spark key or a label in words stands for; None if there is none.

@@ -12,6 +12,7 @@ from headway.planner.pins import Checkpoint, pinned_partitions
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
+from tests.planner.jobs import with_memory
 
 TARGET = Target.parse("p99 <= 2s")
 SPACE = SearchSpace(max_nodes=8, cores_per_executor=4)
@@ -77,3 +78,23 @@ def test_other_partitions_than_the_checkpoint_holds_are_one_line() -> None:
         plan(pinned_at(8), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
     same = plan(pinned_at(16), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
     assert same.configuration.shuffle_partitions == 16
+
+
+def test_every_setting_of_a_plan_says_in_words_what_it_is_and_when_it_applies() -> None:
+    rocksdb = with_memory(rocksdb=True)
+    python = replace(
+        rocksdb,
+        shape=replace(rocksdb.shape, python_operators=("MapInPandas",)),
+        applications=(
+            replace(rocksdb.applications[0], properties={"spark.executor.pyspark.memory": "1g"}),
+        ),
+    )
+    settings = plan(
+        python, Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 3s"), SearchSpace(max_nodes=4)
+    ).settings
+    applies = {one.key: str(one.applies) for one in settings}
+    assert applies["spark.executor.pyspark.memory"] == "new application"
+    assert applies["spark.executor.memoryOverhead"] == "new application"
+    assert applies["spark.sql.shuffle.partitions"] == "new checkpoint"
+    assert applies["trigger"] == "restart"
+    assert not any(one.setting == one.key for one in settings if one.key != "trigger")
