@@ -1,0 +1,279 @@
+r"""Plans on one and two cores or executors, from new and existing checkpoints, each run for real.
+
+The workload is the demo's, a stateful word count. Profiles are those of the fitted runs of a
+campaign (`run_campaign.py`); rates and limits are drawn with a fixed seed before anything is run.
+An existing checkpoint is one that a run before has left, with the partitions that the profile says
+are pinned. The usual rules of thumb are run beside one of the plans.
+
+    python benchmarks/accuracy/checkpoint_plans.py WORK_FOLDER \
+        --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from campaign.checkpoint_page import page
+from campaign.machine import cores_of_others, cpu_time, made_by
+from campaign.play import append_line, campaign_session, read_lines, run_query, warm_up
+from campaign.reading import read_group
+from campaign.schedule import FIT, GROUPS, Group
+from campaign.truth import truth_of
+from campaign.workloads import WORKLOADS, Stream
+
+from headway import api
+from headway.domain import Configuration, JobProfile, Plan
+from headway.errors import HeadwayError
+from headway.planner.pins import pinned_partitions
+from headway.profiler.spark.session import embedded_session
+
+WORKLOAD = "aggregation"
+STATISTICS = ("mean", "p50", "p95", "p99")
+CHECKPOINTS = ("new", "existing")
+SEED = 20261122
+WARM_UP_S = 15.0
+BEFORE_S, BEFORE_TRIGGER_S = 6.0, 1.0
+"""The run that leaves the checkpoint."""
+LEAST_MEASURED_S = 8.0
+LEAST_CARRIED_RATIO, MOST_CARRIED_RATIO = 0.05, 0.6
+LEAST_LIMIT_S, MOST_LIMIT_S = 0.4, 5.0
+RULES_PLACE, RULES_RATE_RATIO, RULES_TARGET = "two cores", 0.4, "p99 <= 2s"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where plans may run, and the group whose runs they are made from."""
+
+    name: str
+    group: Group
+    max_nodes: int
+    cores: int
+
+    def group_of(self, nodes: int) -> Group:
+        """The session of a plan of so many nodes."""
+        if self.max_nodes == 1:
+            return self.group
+        return replace(
+            self.group,
+            name=f"{nodes}-executors",
+            master=f"local-cluster[{nodes},{self.cores},1024]",
+        )
+
+
+PLACES = (
+    Place(name="one core", group=GROUPS["one-core"], max_nodes=1, cores=1),
+    Place(name="two cores", group=GROUPS["two-cores"], max_nodes=1, cores=2),
+    Place(name="one or two executors", group=GROUPS["two-executors"], max_nodes=2, cores=1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToRun:
+    """A setting to run, and what is promised of it."""
+
+    name: str
+    place: Place
+    checkpoint: str
+    rate_per_s: float
+    plan: Plan
+    nodes: int
+    configuration: Configuration
+    told_s: float
+    is_told_to_keep: bool
+    rule: str | None = None
+
+
+def plans(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[ToRun]:
+    """Each statistic from each checkpoint, at a random rate under a random limit."""
+    draw = random.Random(f"{SEED}-{place.name}")
+    for statistic in STATISTICS:
+        for checkpoint in CHECKPOINTS:
+            rate_per_s = draw.uniform(LEAST_CARRIED_RATIO, MOST_CARRIED_RATIO) * carried_per_s
+            limit_s = math.exp(draw.uniform(math.log(LEAST_LIMIT_S), math.log(MOST_LIMIT_S)))
+            plan = planned(
+                place, profile, rate_per_s, f"{statistic} <= {limit_s * 1000:.0f}ms", checkpoint
+            )
+            yield ToRun(
+                name=f"{place.name}/{checkpoint}/{statistic}".replace(" ", "-"),
+                place=place,
+                checkpoint=checkpoint,
+                rate_per_s=rate_per_s,
+                plan=plan,
+                nodes=plan.nodes,
+                configuration=plan.configuration,
+                told_s=plan.planned_latency_s,
+                is_told_to_keep=plan.feasible,
+            )
+
+
+def rules(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[ToRun]:
+    """One plan and the rules of thumb beside it, on the nodes there are."""
+    rate_per_s = RULES_RATE_RATIO * carried_per_s
+    plan = planned(place, profile, rate_per_s, RULES_TARGET, "new")
+    for number, rule in enumerate(plan.rules):
+        if rule.nodes <= place.max_nodes:
+            yield ToRun(
+                name=f"rule/{number}",
+                place=place,
+                checkpoint="new",
+                rate_per_s=rate_per_s,
+                plan=plan,
+                nodes=rule.nodes,
+                configuration=rule.configuration,
+                told_s=rule.latency_s,
+                is_told_to_keep=rule.keeps_target,
+                rule=rule.rule,
+            )
+
+
+def planned(
+    place: Place, profile: JobProfile, rate_per_s: float, target: str, checkpoint: str
+) -> Plan:
+    """The plan for a place."""
+    return api.plan(
+        profile,
+        rate=rate_per_s,
+        target=target,
+        max_nodes=place.max_nodes,
+        node_cores=place.cores,
+        cores=place.cores,
+        checkpoint=checkpoint,
+    )
+
+
+def all_to_run(folder: Path) -> tuple[list[ToRun], dict[str, float], dict[str, int]]:
+    """What is to run; what each place carries, and the partitions its checkpoints pin."""
+    to_run: list[ToRun] = []
+    carried: dict[str, float] = {}
+    pinned: dict[str, int] = {}
+    with embedded_session(app_name="headway checkpoint plans") as spark:
+        for place in PLACES:
+            played = read_group(spark, place.group, folder / place.group.name)
+            fitted = [row for row in played.of(WORKLOAD) if row["role"] == FIT]
+            profile = played.fitted_on(fitted)
+            carried[place.name] = fitted[0]["carried_per_s"]
+            pinned[place.name] = pinned_partitions(profile) or profile.baseline.shuffle_partitions
+            to_run += plans(place, profile, carried[place.name])
+            if place.name == RULES_PLACE:
+                to_run += rules(place, profile, carried[place.name])
+    return to_run, carried, pinned
+
+
+def play(folder: Path) -> list[Row]:
+    """Plan and run what is not yet run; the lines of all."""
+    work = folder / "checkpoint-plans"
+    work.mkdir(exist_ok=True)
+    results = work / "truth.jsonl"
+    done = {row["name"] for row in read_lines(results)}
+    every, carried, pinned = all_to_run(folder)
+    left = [one for one in every if one.name not in done]
+    for master in sorted({one.place.group_of(one.nodes).master for one in left}):
+        here = [one for one in left if one.place.group_of(one.nodes).master == master]
+        random.Random(SEED).shuffle(here)
+        with campaign_session(here[0].place.group_of(here[0].nodes), work) as spark:
+            carried_per_s = carried[here[0].place.name]
+            warm_up(spark, WORKLOADS[WORKLOAD], work, carried_per_s, WARM_UP_S)
+            for place, one in enumerate(here):
+                print(f"{master}: {place + 1} of {len(here)}, {one.name}", file=sys.stderr)
+                append_line(results, _played(spark, one, pinned[one.place.name], work))
+    return read_lines(results)
+
+
+def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
+    setting = one.configuration
+    # Where the rows of a checkpoint began, those that follow go on.
+    stream = Stream(
+        rate_per_s=one.rate_per_s,
+        start_epoch_s=time.time(),
+        max_rows_per_trigger=setting.max_offsets_per_trigger,
+    )
+    if one.checkpoint == "existing":
+        run_query(
+            spark,
+            WORKLOADS[WORKLOAD],
+            stream,
+            name=one.name,
+            trigger_s=BEFORE_TRIGGER_S,
+            partitions=num_pinned,
+            run_s=BEFORE_S,
+            folder=work,
+        )
+    warm_s = 2.5 + setting.trigger_s
+    before = cpu_time()
+    started_s, events = run_query(
+        spark,
+        WORKLOADS[WORKLOAD],
+        stream,
+        name=one.name,
+        trigger_s=setting.trigger_s,
+        partitions=setting.shuffle_partitions,
+        run_s=warm_s + max(LEAST_MEASURED_S, 3 * setting.trigger_s),
+        folder=work,
+    )
+    others = cores_of_others(before, cpu_time())
+    truth = truth_of(events, started_s + warm_s, None)
+    stores = {
+        operator["numShufflePartitions"]
+        for event in events
+        for operator in event["stateOperators"]
+        if "numShufflePartitions" in operator
+    }
+    target = one.plan.target
+    return {
+        "name": one.name,
+        "place": one.place.name,
+        "checkpoint": one.checkpoint,
+        "rule": one.rule,
+        "rate_per_s": one.rate_per_s,
+        "statistic": target.statistic,
+        "limit_s": target.limit_s,
+        "feasible": one.is_told_to_keep,
+        "told_s": one.told_s if math.isfinite(one.told_s) else None,
+        "nodes": one.nodes,
+        "setting": {
+            "trigger_s": setting.trigger_s,
+            "partitions": setting.shuffle_partitions,
+            "max_rows": setting.max_offsets_per_trigger,
+        },
+        "pinned_partitions": num_pinned if one.checkpoint == "existing" else None,
+        "state_partitions_seen": sorted(stores),
+        "cores_of_others": others,
+        "truth": None if truth is None else truth.as_json(),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Plan, run, and write the lines."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path, help="work folder of run_campaign.py", nargs="?")
+    parser.add_argument("--results", type=Path, required=True, help="JSON lines")
+    parser.add_argument("--output", type=Path, help="Markdown page; printed if not given")
+    given = parser.parse_args(arguments)
+    if given.folder is not None:
+        made = {"made": made_by("make plan-accuracy")}
+        rows = [made, *play(given.folder)]
+        given.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = page(read_lines(given.results))
+    if given.output is None:
+        print(text)
+    else:
+        given.output.write_text(text)
+        print(f"{given.output}: written")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HeadwayError as error:
+        sys.exit(f"checkpoint_plans: {error}")
