@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from headway.errors import HeadwayError, InputError
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _KINDS = ("StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan")
 
 
@@ -35,8 +37,9 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     from headway.spec.scaffolds import scaffold
     from headway.spec.spec_file import parse_spec
 
-    stem = "job" if file == "-" else Path(file).name.split(".")[0]
-    text = scaffold(kind, name=name or stem or "job", file="FILE" if file == "-" else file)
+    stem = "job" if file == "-" else _NOT_IN_NAMES.sub("-", Path(file).name.split(".")[0])
+    name = name or stem.strip("-") or "job"
+    text = scaffold(kind, name=name, file="FILE" if file == "-" else file)
     parse_spec(text, name=file, folder=Path())  # a name may be none
     if file == "-":
         click.echo(text, nl=False)

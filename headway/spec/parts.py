@@ -135,15 +135,6 @@ def built_in_catalog() -> NodeCatalog:
     return spec_of(parse_spec(text, name=_CATALOG, folder=Path()), NodeCatalog)
 
 
-def executor_memory_of(profile: JobProfile, cluster: Cluster | None) -> str | None:
-    """Heap of an executor, as the cluster says or as profiled."""
-    from headway.units import spark_memory_text
-
-    if cluster is not None and cluster.executor_memory_bytes is not None:
-        return spark_memory_text(cluster.executor_memory_bytes)
-    return profile.applications[-1].executor_memory
-
-
 def executors_that_fit(
     node: NodeEntry,
     *,

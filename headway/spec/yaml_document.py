@@ -176,7 +176,7 @@ def read_text(path: Path, *, expected: str) -> str:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; expected {expected}") from None
     except IsADirectoryError:
-        raise InputError(f"{path}: a folder; expected a file with {expected}") from None
+        raise InputError(f"{path}: a folder; expected {expected}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{str(path)!a}: cannot be read: {reason}") from None

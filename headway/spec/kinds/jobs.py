@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headway.domain import Promise, Target
 from headway.spec.forms import entry
@@ -24,6 +25,44 @@ from headway.spec.kinds.rates import Rate, RateForm
 
 _CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, high=0.9999)
 _CLUSTER = FileOr(words="a file of the kind Cluster", noun=Cluster)
+
+
+# What both kinds of jobs say, declared once; each noun needs a field of its own.
+def _executor_cores() -> Any:
+    return entry(Whole(low=1, high=4096), "Cores of an executor. Default 4.", default=4)
+
+
+def _executor_memory() -> Any:
+    return entry(SIZE, "Heap of an executor.", key="executor_memory", default=None)
+
+
+def _spark_version() -> Any:
+    version = Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'")
+    return entry(version, "The Spark that runs it. Default 4.0.0.", default="4.0.0")
+
+
+def _profile(words: str) -> Any:
+    about = "The job's profile. Either this or `declared`."
+    return entry(FilePath(words=words), about, default=None)
+
+
+def _confidence(of: str) -> Any:
+    return entry(_CONFIDENCE, f"How sure the plan must be of its {of}. Default 0.95.", default=0.95)
+
+
+def _cluster() -> Any:
+    return entry(
+        _CLUSTER, "Where it runs: a file of the kind Cluster, or its figures.", default=None
+    )
+
+
+def _application() -> Any:
+    about = "What is submitted, for `headway emit`."
+    return entry(Nested(ApplicationEntry), about, default=ApplicationEntry())
+
+
+def _labels() -> Any:
+    return entry(MapOf(value=Text()), "Free labels.", default={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +95,9 @@ class DeclaredStream:
     shuffle_partitions: int = entry(
         Whole(low=1, high=100_000), "Shuffle partitions today. Default 200.", default=200
     )
-    cores_per_executor: int = entry(
-        Whole(low=1, high=4096), "Cores of an executor. Default 4.", default=4
-    )
-    executor_memory_bytes: int | None = entry(
-        SIZE, "Heap of an executor.", key="executor_memory", default=None
-    )
-    spark_version: str = entry(
-        Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
-        "The Spark that runs it. Default 4.0.0.",
-        default="4.0.0",
-    )
+    cores_per_executor: int = _executor_cores()
+    executor_memory_bytes: int | None = _executor_memory()
+    spark_version: str = _spark_version()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +119,9 @@ class DeclaredBatch:
         Whole(low=1, high=100), "Stages that follow each other. Default 1.",
         key="stages", default=1,
     )  # fmt: skip
-    cores_per_executor: int = entry(
-        Whole(low=1, high=4096), "Cores of an executor. Default 4.", default=4
-    )
-    executor_memory_bytes: int | None = entry(
-        SIZE, "Heap of an executor.", key="executor_memory", default=None
-    )
-    spark_version: str = entry(
-        Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
-        "The Spark that runs it. Default 4.0.0.",
-        default="4.0.0",
-    )
+    cores_per_executor: int = _executor_cores()
+    executor_memory_bytes: int | None = _executor_memory()
+    spark_version: str = _spark_version()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +160,7 @@ class Pinned:
 class StreamingJob:
     """A streaming query and the latency it is to keep."""
 
-    profile: Path | None = entry(
-        FilePath(words="a job profile as 'headway profile' writes it"),
-        "The job's profile. Either this or `declared`.",
-        default=None,
-    )
+    profile: Path | None = _profile("a job profile as 'headway profile' writes it")
     declared: DeclaredStream | None = entry(
         Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
     )
@@ -151,9 +170,7 @@ class StreamingJob:
         "The promise, e.g. `p99 <= 3s`, or a list of promises, which must all hold.",
         key="target",
     )
-    confidence: float = entry(
-        _CONFIDENCE, "How sure the plan must be of its durations. Default 0.95.", default=0.95
-    )
+    confidence: float = _confidence("durations")
     checkpoint: str | None = entry(
         Choice(("new", "existing")),
         "Whether a checkpoint is kept: of a stateful query it pins the shuffle partitions. "
@@ -161,14 +178,9 @@ class StreamingJob:
         default=None,
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
-    cluster: Cluster | Path | None = entry(
-        _CLUSTER, "Where it runs: a file of the kind Cluster, or its figures.", default=None
-    )
-    application: ApplicationEntry = entry(
-        Nested(ApplicationEntry), "What is submitted, for `headway emit`.",
-        default=ApplicationEntry(),
-    )  # fmt: skip
-    labels: dict[str, str] = entry(MapOf(value=Text()), "Free labels.", default={})
+    cluster: Cluster | Path | None = _cluster()
+    application: ApplicationEntry = _application()
+    labels: dict[str, str] = _labels()
 
     def __post_init__(self) -> None:
         _require_one_source(self.profile is not None, self.declared is not None)
@@ -180,10 +192,8 @@ class StreamingJob:
 class BatchJob:
     """A batch job and the time by which it is to be done."""
 
-    profile: Path | None = entry(
-        FilePath(words="the profile of a batch application as 'headway profile' writes it"),
-        "The job's profile. Either this or `declared`.",
-        default=None,
+    profile: Path | None = _profile(
+        "the profile of a batch application as 'headway profile' writes it"
     )
     declared: DeclaredBatch | None = entry(
         Nested(DeclaredBatch), "Declared costs, where there is no log yet.", default=None
@@ -192,17 +202,10 @@ class BatchJob:
     start_hour: int = entry(
         Whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
     )
-    confidence: float = entry(
-        _CONFIDENCE, "How sure the plan must be of its run time. Default 0.95.", default=0.95
-    )
-    cluster: Cluster | Path | None = entry(
-        _CLUSTER, "Where it runs: a file of the kind Cluster, or its figures.", default=None
-    )
-    application: ApplicationEntry = entry(
-        Nested(ApplicationEntry), "What is submitted, for `headway emit`.",
-        default=ApplicationEntry(),
-    )  # fmt: skip
-    labels: dict[str, str] = entry(MapOf(value=Text()), "Free labels.", default={})
+    confidence: float = _confidence("run time")
+    cluster: Cluster | Path | None = _cluster()
+    application: ApplicationEntry = _application()
+    labels: dict[str, str] = _labels()
 
     def __post_init__(self) -> None:
         _require_one_source(self.profile is not None, self.declared is not None)
