@@ -67,6 +67,7 @@ def test_json_has_the_keys_of_the_contract(
         "shuffle_partitions": 8,
         "trigger_s": 1.0,
         "max_offsets_per_trigger": None,
+        "task_cpus": 1,
     }
 
 
@@ -82,6 +83,7 @@ def test_options_change_the_setting_and_nothing_else(
         "shuffle_partitions": 16,
         "trigger_s": 2.0,
         "max_offsets_per_trigger": 90000,
+        "task_cpus": 1,
     }
     assert found["arrivals"]["rate_per_s"] == 6000.0
 

@@ -199,17 +199,17 @@ def test_numbers_have_six_digits_and_unbounded_ones_are_refused() -> None:
     ("before", "after", "expected"),
     [
         (
-            "executors: 2,",
-            'executors: "2",',
+            "executors: 2\n",
+            'executors: "2"\n',
             "settings[0].configuration.executors: got '2'; expected a whole number",
         ),
-        ("executors: 2,", "executors: true,", "executors: got true; expected a whole number"),
-        ("executors: 2,", "executors: 2.0,", "executors: got 2.0; expected a whole number"),
-        ("executors: 2,", "executors: ,", "executors: got nothing; expected a whole number"),
-        ("executors: 2,", "executors: [2],", "executors: got a list; expected a whole number"),
+        ("executors: 2\n", "executors: true\n", "executors: got true; expected a whole number"),
+        ("executors: 2\n", "executors: 2.0\n", "executors: got 2.0; expected a whole number"),
+        ("executors: 2\n", "executors: \n", "executors: got nothing; expected a whole number"),
+        ("executors: 2\n", "executors: [2]\n", "executors: got a list; expected a whole number"),
         (
-            "executors: 2,",
-            "executors: 0,",
+            "executors: 2\n",
+            "executors: 0\n",
             "settings[0].configuration: executors is 0; expected at least 1",
         ),
         ("trigger_s: 1.0", "trigger_s: 1s", "trigger_s: got '1s'; expected a number"),
@@ -252,7 +252,7 @@ def test_the_place_is_the_place(tmp_path: Path) -> None:
     lines = GOOD.splitlines()
     number, line = next((n, t) for n, t in enumerate(lines, 1) if "trigger_s: 1.0" in t)
     (said,) = faults(tmp_path, with_line("trigger_s: 1.0", "trigger_s: fast"))
-    column = line.index("1.0}") + 1
+    column = line.index("1.0") + 1
     assert said.startswith(f"job.yaml:{number}:{column}: settings[0].configuration.trigger_s: ")
 
 
