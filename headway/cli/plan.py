@@ -144,6 +144,9 @@ def command(
             raise click.UsageError(
                 f"'{deadlines[0]}' is for batch jobs and stands alone", click.get_current_context()
             )
+        if bursts or task_cpus is not None:
+            option = "--burst" if bursts else "--task-cpus"
+            raise click.UsageError(f"{option}: not for batch jobs", click.get_current_context())
         return _shown_deadline(
             api.plan_deadline(
                 profile,

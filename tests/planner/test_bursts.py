@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.cli.main import cli
 from headway.domain import (
     Arrivals,
     Burst,
@@ -27,6 +31,7 @@ from headway.planner.bursts import Passage, passage
 from headway.planner.playback import play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
+from headway.report.from_json import plan_from_json
 from tests.factories import a_profile
 
 SPACE = SearchSpace(max_nodes=24, cores_per_executor=2)
@@ -95,6 +100,23 @@ def test_a_burst_that_is_none_is_one_clear_line(text: str, said: str) -> None:
 def test_a_burst_below_the_usual_rate_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="no more than the 5k/s"):
         planned("p99 <= 3s", "p99 <= 3s during 4k/s for 1m")
+
+
+def test_a_batch_job_has_no_bursts() -> None:
+    profile = Path(__file__).parents[2] / "examples" / "nightly-totals.profile.yaml"
+    asked = ["plan", str(profile), "--target", "deadline <= 10m", "--burst", "1k/s:1m"]
+    result = CliRunner().invoke(cli, asked)
+    assert result.exit_code == 2
+    assert "--burst: not for batch jobs" in result.output
+
+
+def test_the_command_plans_through_bursts() -> None:
+    profile = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
+    asked = ["plan", str(profile), "--rate", "20k/s", "--target", "p99 <= 8s", "--json"]
+    result = CliRunner().invoke(cli, [*asked, "--burst", "60k/s:1m:10m"], standalone_mode=False)
+    found = json.loads(result.stdout)
+    assert found["also"] == ["p99 <= 8.00 s during 60k/s for 60.0 s every 10 min"]
+    assert plan_from_json(found).feasible
 
 
 def slow_model() -> DurationModel:
