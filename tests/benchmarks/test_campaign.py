@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -139,6 +140,13 @@ def test_what_is_not_judged(changes: Row) -> None:
 def test_a_growing_state_that_is_done_in_time_is_judged() -> None:
     growing = a_row(truth=a_row()["truth"] | {"kept_up": False})
     assert figures.is_judged(growing)
+
+
+def test_the_half_that_is_worked_on_is_drawn_by_hash() -> None:
+    names = sorted(
+        GROUPS["two-cores"].workloads, key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+    )
+    assert set(figures.WORKED_ON) == set(names[: (len(names) + 1) // 2])
 
 
 def test_fitted_settings_are_never_judged() -> None:

@@ -20,6 +20,8 @@ Row = dict[str, Any]
 MOST_CORES_OF_OTHERS = 0.3
 GOAL_MEAN_RATIO, GOAL_P99_RATIO = 0.10, 0.15
 QUOTED = ("mean", "p50", "p95", "p99")
+WORKED_ON = ("json", "sessions", "tumbling", "rocksdb", "skewed", "join", "sliding")
+"""The half of the workloads that changes of the model are worked out on: by hash of their names."""
 
 
 def is_backlog(row: Row) -> bool:
@@ -112,6 +114,14 @@ def repeat_differences(rows: Iterable[Row], figure: str) -> list[float]:
         (first - second) / ((first + second) / 2)
         for first, second, *_ in (values for values in by_setting.values() if len(values) > 1)
     ]
+
+
+def halves(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The workloads that the model's latest changes were worked out on, and the others."""
+    return {
+        "workloads worked on": [row for row in rows if row["workload"] in WORKED_ON],
+        "workloads held out": [row for row in rows if row["workload"] not in WORKED_ON],
+    }
 
 
 def grouped(rows: Sequence[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
