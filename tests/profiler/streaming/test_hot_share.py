@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.profiler.streaming.stage_fit import _beside_rows, _hot_share_ratio
 from headway.profiler.streaming.samples import StageSample
+from headway.profiler.streaming.stage_fit import _beside_rows, _hot_share_ratio
 
 
 def a_sample(num_tasks: int, largest: float, rows: float = 1e4) -> StageSample:
