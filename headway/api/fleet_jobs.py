@@ -203,7 +203,7 @@ class BatchNeeds:
         from headway.domain import Deadline, NodeType
         from headway.spec.declared_batch import declared_application
         from headway.spec.parts import application_profile_of
-        from headway.units import format_duration
+        from headway.units import counted, format_duration
 
         name, job = self.entry.name, self.job
         if job.declared is None:
@@ -228,7 +228,7 @@ class BatchNeeds:
             return found.nodes
         self.why = (
             f"no number of executors keeps {self.promise}: the shortest run takes up to "
-            f"{format_duration(found.run.planned_s)}, with {found.nodes:,}"
+            f"{format_duration(found.run.planned_s)}, with {counted(found.nodes, 'executor')}"
         )
         return None
 

@@ -48,7 +48,7 @@ def test_no_format_speaks_of_a_query(name: str, plan: DeadlinePlan) -> None:
 @pytest.mark.parametrize("name", [n for n, each in ALL_FORMATS.items() if each.has_comments])
 def test_run_time_and_deadline_stand_on_top(name: str, plan: DeadlinePlan) -> None:
     text = text_of(name, plan)
-    assert "# target: deadline <= 50.0 s\n" in text
+    assert "# target: deadline <= 90.0 s\n" in text
     assert "# predicted: run time " in text
     missed = replace(plan, feasible=False)
     assert text_of(name, missed).startswith("# !!! NOT FEASIBLE: nothing in the searched space")
