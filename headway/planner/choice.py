@@ -10,7 +10,7 @@ from headway.domain import Metric
 from headway.models.job.predict import LEAST_CATCH_UP_RATIO, Z90
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
-from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
@@ -34,7 +34,8 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     met = possible.take(possible.meets(rate_per_s))
     roomy = met.take(met.meets(_HEADROOM_RATIO * rate_per_s))
     if not len(roomy):
-        return met.take(np.array([int(np.argmax(sustainable_rates_per_s(met)))]))
+        ((place, _),) = best_of_each_node_count(met).values()
+        return met.take(np.array([place]))
     overruns = roomy.overrun_probability(rate_per_s) > _SELDOM_PROB
     order = sorted(
         range(len(roomy)),
