@@ -181,12 +181,15 @@ def play(folder: Path) -> list[Row]:
     for master in sorted({one.place.group_of(one.nodes).master for one in left}):
         here = [one for one in left if one.place.group_of(one.nodes).master == master]
         random.Random(SEED).shuffle(here)
-        with campaign_session(here[0].place.group_of(here[0].nodes), work) as spark:
+        group = here[0].place.group_of(here[0].nodes)
+        checkpoints = work / group.name
+        checkpoints.mkdir(exist_ok=True)
+        with campaign_session(group, checkpoints) as spark:
             carried_per_s = carried[here[0].place.name]
-            warm_up(spark, WORKLOADS[WORKLOAD], work, carried_per_s, WARM_UP_S)
+            warm_up(spark, WORKLOADS[WORKLOAD], checkpoints, carried_per_s, WARM_UP_S)
             for place, one in enumerate(here):
                 print(f"{master}: {place + 1} of {len(here)}, {one.name}", file=sys.stderr)
-                append_line(results, _played(spark, one, pinned[one.place.name], work))
+                append_line(results, _played(spark, one, pinned[one.place.name], checkpoints))
     return read_lines(results)
 
 
