@@ -303,7 +303,7 @@ def test_a_more_confident_plan_sustains_less() -> None:
     assert len(set(rates)) == 4
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10)
 @given(rate_per_s=st.floats(1.0, 5e5), limit_s=st.floats(0.2, 20.0))
 def test_what_is_predicted_of_a_plan_is_what_predict_says(
     rate_per_s: float, limit_s: float

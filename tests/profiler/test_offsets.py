@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.profiler.offsets import counts_rows, num_partitions, read_offset, rows_between
@@ -70,7 +70,6 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.text() | json_values.map(json.dumps))
 def test_any_text_gives_positions_or_none(text: str) -> None:
     offset = read_offset(text)

@@ -438,7 +438,7 @@ FRAGMENTS = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=30), max_size=12).map("".join),
     st.integers(0, 5000),

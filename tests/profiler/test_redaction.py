@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.profiler.redaction import (
@@ -140,7 +140,6 @@ def test_length_is_bounded_after_hiding() -> None:
         redact("a", longest=0)
 
 
-@settings(deadline=None)
 @given(st.text() | st.text(alphabet="aB3:/@?&= \"'\\-_.#*", max_size=80))
 def test_redacting_twice_changes_nothing(text: str) -> None:
     once = redact(text, longest=100_000)
@@ -290,7 +289,6 @@ def test_two_paths_stay_two_and_a_new_login_changes_nothing() -> None:
     assert first != describe_source("FileStreamSource[s3a://key:old@bucket/b]")
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_description_is_one_printable_line(text: str) -> None:
     shown = describe_source(text)

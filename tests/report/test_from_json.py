@@ -101,7 +101,7 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = places(json.loads(text_of(SAMPLE)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     place=st.sampled_from(PLACES),
     value=st.sampled_from([None, True, -1, 0, 3.5, "x", [], {}, [1], {"a": 1}, "delete"]),

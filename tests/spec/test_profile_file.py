@@ -43,9 +43,7 @@ from tests.factories import a_configuration, a_profile
 
 GOOD = dump_profile(a_profile()) + "notes: []\n"
 
-fast = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+fast = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 amounts = st.floats(min_value=0, max_value=1e15)
 positive = st.floats(min_value=1e-9, max_value=1e15)
 texts = st.text() | st.sampled_from(

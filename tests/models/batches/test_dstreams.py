@@ -151,7 +151,7 @@ def test_unstable(num_jobs: int, num_concurrent: int, job_s: float) -> None:
     assert np.all(np.isinf(latency.total_delay_quantile_s(LEVELS)))
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(
     st.floats(0.05, 0.97),
     st.floats(0.01, 1.5),

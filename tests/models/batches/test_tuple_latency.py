@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
@@ -76,7 +76,6 @@ def test_unstable_is_never_in_time() -> None:
     assert tuple_latency_cdf(state, 1e4) == pytest.approx([1.0, 0.0])
 
 
-@settings(deadline=None)
 @given(
     st.floats(0.05, 20.0),
     st.floats(0.0, 1.2),

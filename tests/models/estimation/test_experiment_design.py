@@ -86,7 +86,7 @@ def test_what_has_been_run_is_complemented() -> None:
     assert 0 in design.chosen
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 1000), st.lists(st.floats(1e-6, 1e6), min_size=3, max_size=3))
 def test_units_do_not_change_the_choice(seed: int, units: list[float]) -> None:
     columns = np.random.default_rng(seed).standard_normal((8, 3))

@@ -87,7 +87,7 @@ def test_a_missing_part_is_judged_by_the_whole() -> None:
     assert line_identification(np.repeat([5e3, 1.5e4], 40), 0.0, PER_ROW_S, 0.05).separates
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.floats(1.2, 20.0),
     st.integers(2, 60),

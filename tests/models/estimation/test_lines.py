@@ -66,7 +66,7 @@ def test_many_lines_are_each_the_line_of_one_sample(num_batches: int, outliers: 
     assert relative_huber_lines(rows, duration) == pytest.approx(np.array(one_by_one), rel=1e-3)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.floats(0, 1e6), st.floats(1e-2, 1e3)), min_size=1, max_size=8),
 )
@@ -79,7 +79,7 @@ def test_a_closed_form_equals_the_active_set(batches: list[tuple[float, float]])
     assert again[0] == pytest.approx(line)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.floats(0, 100), st.floats(0, 1e-2), st.lists(st.floats(1, 1e5), min_size=2, max_size=9))
 def test_a_line_without_noise_comes_back(
     fixed_s: float, per_row_s: float, sizes: list[float]

@@ -160,7 +160,7 @@ def test_coefficients_at_zero_are_named() -> None:
     assert np.all(faster_with_rows.coefficients >= 0.0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.floats(0.0, 10.0), st.floats(0.0, 1.0), st.floats(0.0, 1e-3), st.floats(1e-3, 1e6))
 def test_units_do_not_matter(driver: float, fixed: float, row: float, unit: float) -> None:
     cores, rows = every((2, 4, 8), (1e4, 1e5), times=1)

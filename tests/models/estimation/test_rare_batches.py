@@ -73,7 +73,7 @@ def test_pauses_are_in_the_quantiles() -> None:
     assert one_kind[1] / true[1] > 1.025
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.floats(0.0, 20.0),
     st.floats(0.0, 0.5),

@@ -97,7 +97,7 @@ def test_from_light_loads_a_constant_ratio_misleads() -> None:
     assert constant / sd > 2.5
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.floats(0.0, 1e6), st.floats(1e-3, 1e3)), min_size=3, max_size=12),
     st.floats(0.0, 10.0),

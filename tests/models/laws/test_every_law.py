@@ -75,7 +75,7 @@ LAWS_AND_GAMMA = (
         quantile=gamma_quantile,
     ),
 )
-few = settings(deadline=None, max_examples=15)
+few = settings(max_examples=15)
 each_law = pytest.mark.parametrize("law", LAWS_AND_GAMMA, ids=lambda law: law.name)
 each_waited_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 means, cvs = st.floats(1e-3, 1e4), st.floats(0.0, 4.0)

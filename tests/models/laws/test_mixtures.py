@@ -127,7 +127,7 @@ def test_constants_with_exponential_pauses_are_exact() -> None:
     assert float(law.quantile_s(0.9)) == pytest.approx(0.3 + 0.5 * np.log(2.0))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(level, st.floats(0.0, 10.0), positive, spread)
 def test_one_mode_is_its_own_law(q: float, interval: float, mean: float, cv: float) -> None:
     law = DurationMixture(modes=(Mode(mean_s=mean, sd_s=cv * mean),), weights=(1.0,))
@@ -140,7 +140,7 @@ def test_one_mode_is_its_own_law(q: float, interval: float, mean: float, cv: flo
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(level, level, st.floats(0.0, 1.0), st.floats(1.0, 20.0), st.floats(0.01, 1.0))
 def test_quantiles_are_ordered_and_invert(
     one: float, other: float, share: float, ratio: float, cv: float
@@ -155,7 +155,7 @@ def test_quantiles_are_ordered_and_invert(
     assert law.after_uniform_wait_quantile_s(q, 0.0) == pytest.approx(law.quantile_s(q), rel=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(level, st.floats(0.0, 0.9), st.floats(0.01, 0.1), positive, spread)
 def test_more_pauses_are_never_faster(
     q: float, prob: float, more: float, pause_s: float, pause_cv: float

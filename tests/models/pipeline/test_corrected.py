@@ -186,7 +186,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     return replace(case, rate_per_s=case.rate_per_s * np.array([0.1, 0.4, 0.7, 0.85, 1.0]))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(pipelines())
 def test_laws(case: Pipeline) -> None:
     for model in (
@@ -206,7 +206,7 @@ def test_laws(case: Pipeline) -> None:
         assert np.allclose(np.minimum(total, 1e9), np.minimum(latency.mean_s, 1e9))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(pipelines())
 def test_latency_rises_with_the_rate(case: Pipeline) -> None:
     # Rows of a batch vary less, in proportion, at a higher rate: only without that is it a law.

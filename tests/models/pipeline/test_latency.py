@@ -80,7 +80,7 @@ def test_cantelli_is_a_bound() -> None:
     assert np.all(latency.cantelli_bound_s(LEVELS) >= latency.quantile_s(LEVELS))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.floats(0.0, 10.0), st.floats(0.0, 10.0), st.floats(0.0, 10.0), st.floats(0.0, 100.0))
 def test_quantiles_are_ordered_and_within_reach(
     first: float, second: float, rest: float, mean: float

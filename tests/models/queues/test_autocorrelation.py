@@ -47,7 +47,7 @@ def test_the_correction_is_nearer_than_the_interval(phi: float) -> None:
     assert float(ends[0].mean_s) < float(wait.mean_s) < float(ends[1].mean_s)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.floats(0.2, 0.99), st.floats(0.02, 1.5), st.floats(0.0, 0.9))
 def test_laws(rho: float, cv: float, phi: float) -> None:
     wait = autocorrelated_service_wait(1.0, rho, cv, phi)

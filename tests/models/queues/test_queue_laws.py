@@ -91,7 +91,7 @@ def test_waits_vanish_with_the_load_and_with_all_variation(
 
 
 @each_method
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(cvs, cvs, utilizations)
 def test_no_wait_exceeds_kingman(
     method: Callable[..., Wait], interarrival_cv: float, service_cv: float, rho: float
@@ -102,7 +102,7 @@ def test_no_wait_exceeds_kingman(
 
 
 @each_method
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(cvs, cvs, utilizations, st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_quantiles_are_ordered(
     method: Callable[..., Wait],
@@ -118,7 +118,7 @@ def test_quantiles_are_ordered(
 
 
 @each_method
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(cvs, cvs, utilizations, st.floats(1e-3, 1e3))
 def test_methods_know_no_units(
     method: Callable[..., Wait],
@@ -158,7 +158,6 @@ def test_vanishing_noise_leaves_no_wait(method: Callable[..., Wait], cv: float) 
     assert wait.wait_prob <= 1e-6
 
 
-@settings(deadline=None)
 @given(utilizations, cvs, st.floats(0.0, 0.5), st.floats(0.0, 0.3))
 def test_correlation_of_services_never_helps(
     rho: float, cv: float, correlation: float, more: float
@@ -190,7 +189,6 @@ def test_correlated_sums_have_the_cumulants_of_their_shocks(correlation: float) 
     assert float(found.variance_s2) == pytest.approx(float(expected.variance_s2), rel=1e-9)
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 0.2), st.floats(0.05, 1.5), st.floats(1.0, 4.0), st.floats(0.0, 3.0))
 def test_larger_bulks_wait_longer(service_s: float, cv: float, size: float, more: float) -> None:
     def member(bulk_size: float) -> WaitMoments:

@@ -8,7 +8,7 @@ from math import factorial
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.queues.queue_increments import (
@@ -153,7 +153,6 @@ def test_vanishing_skewness_meets_the_normal_law(sign: float, beta: float) -> No
         assert float(prob) == pytest.approx(normal[2], rel=1e-3 * 0.1**number * 3.0 + 1e-8)
 
 
-@settings(deadline=None)
 @given(st.floats(0.05, 1.3), st.floats(1.001, 1.3), st.floats(0.01, 20.0))
 def test_grows_with_load_up_to_infinity(rho: float, factor: float, cv: float) -> None:
     light = shifted_gamma_wait(clocked_gamma(rho, cv))
@@ -164,7 +163,6 @@ def test_grows_with_load_up_to_infinity(rho: float, factor: float, cv: float) ->
     assert np.isinf(light.mean_s) == np.isinf(light.variance_s2) == (rho >= 1.0)
 
 
-@settings(deadline=None)
 @given(st.floats(-50.0, -1e-6), st.floats(1e-3, 1e3), st.floats(-100.0, 100.0))
 def test_never_nan_nor_negative(mean_s: float, sd_s: float, skewness: float) -> None:
     # Clear of the refused strip just below a mean of zero.

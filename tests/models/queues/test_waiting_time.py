@@ -243,7 +243,7 @@ def test_the_method_follows_from_what_is_known() -> None:
     assert (rare.method, rare.in_range) == (WaitMethod.LATTICE, False)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.floats(0.05, 1.5), st.floats(0.0, 3.0), st.floats(0.0, 3.0), st.integers(0, 3))
 @example(0.99999, 1.0, 0.0, 3)
 def test_never_nan_and_unbounded_from_full_utilization(
@@ -260,7 +260,7 @@ def test_never_nan_and_unbounded_from_full_utilization(
     assert 0.0 <= wait.wait_prob <= 1.0
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.floats(0.3, 0.9), st.floats(1.01, 1.1), st.floats(0.05, 1.5))
 def test_grows_with_load(rho: float, factor: float, cv: float) -> None:
     light = queue_wait(constant_time(1.0), lognormal_time(rho, cv))

@@ -151,7 +151,7 @@ def test_stability() -> None:
     assert np.all(np.isinf(beyond.quantile_s(LEVELS)))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.floats(0.02, 0.9),
     st.floats(0.0, 1.5),

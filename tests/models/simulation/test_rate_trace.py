@@ -64,7 +64,7 @@ def test_a_constant_rate_is_what_the_simulation_of_constant_rates_plays(trigger_
     assert ours == pytest.approx(theirs, rel=0.02)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     rates_per_s=st.lists(st.sampled_from([0.0, 500.0, 3000.0, 20000.0]), min_size=1, max_size=5),
     trigger_s=st.sampled_from([0.0, 0.7, 2.0]),

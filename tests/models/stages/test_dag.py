@@ -111,7 +111,7 @@ def test_bounds_of_constant_stages_are_grahams() -> None:
     assert lower <= played(dag, 4, 1).run_time_s[0] <= upper
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from([1, 3, 8, 32]), st.sampled_from([0.0, 0.3, 1.0]))
 def test_laws(seed: int, num_cores: int, cv: float) -> None:
     dag = random_job(seed, num_cores, [cv])
@@ -127,7 +127,7 @@ def test_laws(seed: int, num_cores: int, cv: float) -> None:
     assert run_time(dag, 100 * num_cores).mean_s <= time.mean_s * 1.03
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([2, 6]))
 def test_means_keep_their_bounds(seed: int, num_cores: int) -> None:
     dag = random_job(seed, num_cores, [0.1, 1.0])

@@ -98,7 +98,7 @@ def test_nearby_cvs_share_a_result() -> None:
     assert makespan_moments(40, 8, 0.30004) == makespan_moments(40, 8, 0.3)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.integers(1, 400), st.integers(1, 200), st.floats(0.0, 3.0))
 def test_never_nan_and_never_below_the_bound(num_tasks: int, num_cores: int, cv: float) -> None:
     moments = makespan_moments(num_tasks, num_cores, cv)

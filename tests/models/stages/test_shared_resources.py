@@ -95,7 +95,7 @@ def test_overload_is_infinite() -> None:
         assert np.isinf(slowdown)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.integers(1, 8),
     st.integers(0, 8),
