@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -71,10 +72,8 @@ def _levels(
                     factor * _task_s(stages, places, batches, profile.num_state_rows),
                     _seen_task_s(places, batches),
                 ],
-                "span": [span_s, _mean(batches, lambda batch, at=places: _span_s(batch, at))],
-                "launch": _mean(
-                    batches, lambda batch, at=places: _of_tasks(batch, at, "outside_run_s")
-                ),
+                "span": [span_s, _mean(batches, partial(_span_s, places=places))],
+                "launch": _mean(batches, partial(_of_tasks, places=places, what="outside_run_s")),
             }
         )
     return told

@@ -83,7 +83,7 @@ def _is_expected_to_hold(row: Row, anew: Row) -> bool:
 
 def _is_same_setting(row: Row, anew: Row) -> bool:
     ran = {name: row["setting"][name] for name in anew["setting"]}
-    return ran == anew["setting"]
+    return bool(ran == anew["setting"])
 
 
 def _of_limit(row: Row) -> float:
