@@ -21,6 +21,8 @@ _SLOW_COMMIT_S = 0.01
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 _LEAST_STEP_S = ms_to_s(1)
 _BURSTY_RATIO = 2.0
+_YOUNG_S = 30.0
+_SLOWER_RATIO = 0.1
 _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -43,6 +45,7 @@ def advice_of(
         *_skew(question.profile),
         *_bursts(question),
         *_overlapping_windows(question, chosen),
+        *_young_jvm(question.profile),
         *_spill_and_collections(question.profile),
     )
 
@@ -242,6 +245,20 @@ def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[
                         f"after, {pays}"
                     )
                 )
+
+
+def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
+    """A plan speaks for JVMs as old as those of the profiled runs."""
+    drift = profile.drift
+    slower_ratio = drift.factor(_YOUNG_S) - 1.0
+    if slower_ratio > _SLOWER_RATIO:
+        yield Advice(
+            text=(
+                f"{_YOUNG_S:.0f} s after a start batches take {slower_ratio:.0%} longer than after "
+                f"the {format_duration(drift.reference_age_s)} that this plan speaks for; headway "
+                f"predict --jvm-age {_YOUNG_S:.0f}s tells what becomes of the promise until then"
+            )
+        )
 
 
 def _spill_and_collections(profile: JobProfile) -> Iterator[Advice]:

@@ -9,6 +9,7 @@ import pytest
 from headway.domain import (
     Advice,
     Arrivals,
+    Drift,
     EventTimeWindow,
     JobProfile,
     MemoryProfile,
@@ -102,6 +103,18 @@ def test_a_busy_source_partition_is_told() -> None:
     assert len(told(skewed, "holds 60% of the rows")) == 1
     even = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.26))
     assert told(even, "of the rows") == []
+
+
+def test_a_young_jvm_is_told_where_the_logs_show_that_it_is_slower() -> None:
+    slow_start = replace(a_profile(), drift=Drift(exponent=0.2, reference_age_s=300.0))
+    (text,) = told(slow_start, "s after a start")
+    assert "30 s after a start batches take 58% longer" in text
+    assert "--jvm-age 30s" in text
+    steady = replace(a_profile(), drift=Drift(exponent=0.02, reference_age_s=300.0))
+    assert told(steady, "after a start") == []
+    # Profiled as young as that, it is what the plan speaks for.
+    young = replace(a_profile(), drift=Drift(exponent=0.2, reference_age_s=30.0))
+    assert told(young, "after a start") == []
 
 
 def test_sliding_windows_copy_rows() -> None:
