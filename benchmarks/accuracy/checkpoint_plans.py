@@ -23,11 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from campaign.checkpoint_page import page
-from campaign.machine import cores_of_others, cpu_time, made_by
-from campaign.play import append_line, campaign_session, read_lines, run_query, warm_up
+from campaign.machine import made_by
+from campaign.play import (
+    append_line,
+    campaign_session,
+    measured_run,
+    read_lines,
+    run_query,
+    warm_up,
+)
 from campaign.reading import read_group
-from campaign.schedule import FIT, GROUPS, Group
-from campaign.truth import truth_of
+from campaign.schedule import FIT, GROUPS, WARM_S, Group
 from campaign.workloads import WORKLOADS, Stream
 
 from headway import api
@@ -212,23 +218,20 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
             run_s=BEFORE_S,
             folder=work,
         )
-    warm_s = 2.5 + setting.trigger_s
-    before = cpu_time()
-    started_s, events = run_query(
+    played = measured_run(
         spark,
         WORKLOADS[WORKLOAD],
         stream,
         name=one.name,
         trigger_s=setting.trigger_s,
         partitions=setting.shuffle_partitions,
-        run_s=warm_s + max(LEAST_MEASURED_S, 3 * setting.trigger_s),
+        warm_s=WARM_S + setting.trigger_s,
+        measured_s=max(LEAST_MEASURED_S, 3 * setting.trigger_s),
         folder=work,
     )
-    others = cores_of_others(before, cpu_time())
-    truth = truth_of(events, started_s + warm_s, None)
     stores = {
         operator["numShufflePartitions"]
-        for event in events
+        for event in played.events
         for operator in event["stateOperators"]
         if "numShufflePartitions" in operator
     }
@@ -251,8 +254,7 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
         },
         "pinned_partitions": num_pinned if one.checkpoint == "existing" else None,
         "state_partitions_seen": sorted(stores),
-        "cores_of_others": others,
-        "truth": None if truth is None else truth.as_json(),
+        **played.as_json(),
     }
 
 

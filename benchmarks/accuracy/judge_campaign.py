@@ -11,30 +11,26 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
-import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from campaign.figures import is_backlog, is_undisturbed
+from campaign.machine import made_by
 from campaign.parts import latency_given_duration, parts_of
 from campaign.reading import Played, read_group
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
 from campaign.workloads import WORKLOADS
 from planned_anew import planned_anew
 from planned_runs import GROUP as PLANS_GROUP
-from pyspark import __version__ as pyspark_version
 
 from headway.domain import Arrivals, Configuration, Interval, JobProfile, LatencyDistribution
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model
 from headway.profiler.spark.session import embedded_session
-from headway.version import __version__
 
 Row = dict[str, Any]
 
@@ -189,7 +185,10 @@ def main() -> None:
         anew = planned_anew(played[PLANS_GROUP.name], known)
         _write(plans.with_name("planned-anew.jsonl.gz"), anew)
     arguments.output.with_name("campaign-machine.json").write_text(
-        json.dumps({"made": _made()}, indent=2) + "\n"
+        json.dumps(
+            {"made": f"{made_by('make accuracy-campaign')} The page by `make accuracy`."}, indent=2
+        )
+        + "\n"
     )
     print(f"{arguments.output}: {lines} predictions")
 
@@ -199,15 +198,6 @@ def _write(path: Path, rows: Iterable[Row]) -> int:
     lines = [json.dumps(row) for row in rows]
     path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
     return len(lines)
-
-
-def _made() -> str:
-    """When, where and by what the runs were made."""
-    return (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `make accuracy-campaign`, headway {__version__}, "
-        f"PySpark {pyspark_version}, Python {platform.python_version()}, {os.cpu_count()} cores, "
-        f"{platform.machine()}, {platform.system()}; the page by `make accuracy`."
-    )
 
 
 if __name__ == "__main__":

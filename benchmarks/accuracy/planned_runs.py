@@ -20,11 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.machine import cores_of_others, cpu_time
-from campaign.play import append_line, campaign_session, read_lines, run_query, warm_up
+from campaign.play import (
+    MeasuredRun,
+    append_line,
+    campaign_session,
+    measured_run,
+    read_lines,
+    warm_up,
+)
 from campaign.reading import read_group
-from campaign.schedule import FIT, GROUPS
-from campaign.truth import truth_of
+from campaign.schedule import FIT, GROUPS, WARM_S
 from campaign.workloads import WORKLOADS, Stream
 
 from headway import api
@@ -113,9 +118,7 @@ def play(folder: Path) -> None:
             plan = planned(known[asked.workload], asked)
             print(f"{place + 1} of {len(every)}: {asked.name}, {asked.target}", file=sys.stderr)
             setting = plan.configuration
-            warm_s = 2.5 + setting.trigger_s
-            before = cpu_time()
-            started_s, events = run_query(
+            played = measured_run(
                 spark,
                 WORKLOADS[asked.workload],
                 Stream(
@@ -125,15 +128,14 @@ def play(folder: Path) -> None:
                 name=asked.name,
                 trigger_s=setting.trigger_s,
                 partitions=setting.shuffle_partitions,
-                run_s=warm_s + max(LEAST_MEASURED_S, 4 * setting.trigger_s),
+                warm_s=WARM_S + setting.trigger_s,
+                measured_s=max(LEAST_MEASURED_S, 4 * setting.trigger_s),
                 folder=work,
             )
-            others = cores_of_others(before, cpu_time())
-            truth = truth_of(events, started_s + warm_s, None)
-            append_line(work / "truth.jsonl", _row(asked, plan, truth, others))
+            append_line(work / "truth.jsonl", _row(asked, plan, played))
 
 
-def _row(asked: Asked, plan: Plan, truth: Any, others: float) -> Row:
+def _row(asked: Asked, plan: Plan, played: MeasuredRun) -> Row:
     setting, latency = plan.configuration, plan.prediction.tuple_latency
     return {
         "name": asked.name,
@@ -153,8 +155,7 @@ def _row(asked: Asked, plan: Plan, truth: Any, others: float) -> Row:
             "partitions": setting.shuffle_partitions,
             "max_rows": setting.max_offsets_per_trigger,
         },
-        "cores_of_others": others,
-        "truth": None if truth is None else truth.as_json(),
+        **played.as_json(),
     }
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from campaign.figures import is_undisturbed
-
-Row = dict[str, Any]
-
-FLOOR_RATIO = 0.05
-"""Runs of one setting lie this far apart: missed by less is not missed for sure."""
+from campaign.figures import Row, is_undisturbed
+from campaign.promises import (
+    KEPT_HEADER,
+    answer_text,
+    kept_row,
+    measured_s,
+    of_limit,
+    planned_text,
+    setting_text,
+)
 
 _PREFACE = (
     "The demo's stateful word count, planned from three fitted runs of each place (see "
@@ -40,21 +43,15 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def _kept(plans: Sequence[Row]) -> Iterator[str]:
-    yield "| | kept | kept within 5 % | missed |"
-    yield "|---|---|---|---|"
+    yield from KEPT_HEADER
     for checkpoint in ("new", "existing"):
         for feasible, word in ((True, "feasible"), (False, "infeasible")):
-            ratios = [
-                _of_limit(row)
+            told = (
+                row
                 for row in plans
                 if row["checkpoint"] == checkpoint and row["feasible"] is feasible and _is_told(row)
-            ]
-            kept = sum(ratio <= 1 for ratio in ratios)
-            nearly = sum(1 < ratio <= 1 + FLOOR_RATIO for ratio in ratios)
-            yield (
-                f"| {checkpoint} checkpoint, planned as {word} | {kept} | {nearly} "
-                f"| {len(ratios) - kept - nearly} |"
             )
+            yield kept_row(f"{checkpoint} checkpoint, planned as {word}", told)
     left_out = [row["name"] for row in plans if not _is_told(row)]
     yield ""
     if left_out:
@@ -69,12 +66,11 @@ def _table(plans: Sequence[Row]) -> Iterator[str]:
     yield "| place | checkpoint | promise | rows/s | planned | setting | measured | of limit |"
     yield "|---|---|---|---|---|---|---|---|"
     for row in sorted(filter(_is_told, plans), key=lambda row: row["name"]):
-        planned = "over capacity" if row["told_s"] is None else f"{row['told_s']:.2f} s"
         yield (
             f"| {row['place']} | {row['checkpoint']} "
             f"| {row['statistic']} <= {row['limit_s']:.2f} s | {row['rate_per_s']:,.0f} "
-            f"| {'' if row['feasible'] else 'infeasible, '}{planned} | {_setting(row)} "
-            f"| {_measured_s(row):.2f} s | {_of_limit(row):.0%} |"
+            f"| {answer_text(row['told_s'], feasible=row['feasible'])} | {_setting(row)} "
+            f"| {measured_s(row):.2f} s | {of_limit(row):.0%} |"
         )
     yield ""
 
@@ -103,38 +99,27 @@ def _rules(rules: Sequence[Row]) -> Iterator[str]:
     yield "| setting by | setting | planned | keeps the promise | measured | kept it |"
     yield "|---|---|---|---|---|---|"
     for row in rules:
-        planned = "over capacity" if row["told_s"] is None else f"{row['told_s']:.2f} s"
         if row["truth"] is None:
             measured, kept = "no two batches in time", "no"
         else:
-            measured = f"{_measured_s(row):.2f} s" + (
+            measured = f"{measured_s(row):.2f} s" + (
                 "" if row["truth"]["kept_up"] else ", and growing"
             )
-            kept = _yes(row["truth"]["kept_up"] and _of_limit(row) <= 1)
+            kept = _yes(row["truth"]["kept_up"] and of_limit(row) <= 1)
         yield (
-            f"| {row['rule']} | {_setting(row)} | {planned} | {_yes(row['feasible'])} "
-            f"| {measured} | {kept} |"
+            f"| {row['rule']} | {_setting(row)} | {planned_text(row['told_s'])} "
+            f"| {_yes(row['feasible'])} | {measured} | {kept} |"
         )
     yield ""
 
 
 def _setting(row: Row) -> str:
-    setting = row["setting"]
-    trigger = f"{setting['trigger_s']:g} s" if setting["trigger_s"] else "as fast as possible"
     nodes = f", {row['nodes']} executors" if row["nodes"] > 1 else ""
-    return f"{trigger}, {setting['partitions']} partitions{nodes}"
+    return setting_text(row["setting"]) + nodes
 
 
 def _is_told(row: Row) -> bool:
     return row["truth"] is not None and is_undisturbed(row)
-
-
-def _measured_s(row: Row) -> float:
-    return float(row["truth"]["latency"][row["statistic"]])
-
-
-def _of_limit(row: Row) -> float:
-    return _measured_s(row) / float(row["limit_s"])
 
 
 def _yes(is_so: bool) -> str:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from campaign.figures import Row, is_undisturbed
-
-FLOOR_RATIO = 0.05
-"""Two runs of one setting lie this far apart: a promise missed by less is not a miss for sure."""
+from campaign.promises import (
+    KEPT_HEADER,
+    answer_text,
+    kept_row,
+    measured_s,
+    of_limit,
+    setting_text,
+)
 
 
 def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
@@ -20,27 +25,19 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
         "the setting that comes closest."
     )
     yield ""
-    yield "| | kept | kept within 5 % | missed |"
-    yield "|---|---|---|---|"
+    yield from KEPT_HEADER
     for feasible, name in ((True, "planned as feasible"), (False, "planned as infeasible")):
-        ratios = [_of_limit(row) for row in told if row["feasible"] is feasible]
-        kept = sum(ratio <= 1 for ratio in ratios)
-        nearly = sum(1 < ratio <= 1 + FLOOR_RATIO for ratio in ratios)
-        yield f"| {name} | {kept} | {nearly} | {len(ratios) - kept - nearly} |"
+        yield kept_row(name, (row for row in told if row["feasible"] is feasible))
     yield ""
     yield from _planned_anew(told, anew)
     yield "| plan | promise | rows/s | planned | setting | measured | of the limit |"
     yield "|---|---|---|---|---|---|---|"
     for row in told:
-        setting, seconds = row["setting"], row["truth"]["latency"][row["statistic"]]
-        trigger = f"{setting['trigger_s']:g} s" if setting["trigger_s"] else "as fast as possible"
-        planned_s = row["planned_latency_s"]
-        figure = "over capacity" if planned_s is None else f"{planned_s:.2f} s"
         yield (
             f"| {row['name'].removeprefix('plan/')} | {row['target']} | {row['rate_per_s']:,.0f} "
-            f"| {'' if row['feasible'] else 'infeasible, '}{figure} "
-            f"| {trigger}, {setting['partitions']} partitions | {seconds:.2f} s "
-            f"| {_of_limit(row):.0%} |"
+            f"| {answer_text(row['planned_latency_s'], feasible=row['feasible'])} "
+            f"| {setting_text(row['setting'])} | {measured_s(row):.2f} s "
+            f"| {of_limit(row):.0%} |"
         )
     yield ""
 
@@ -50,9 +47,9 @@ def _planned_anew(told: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]
     if not anew:
         return
     refused = [row for row in told if not row["feasible"]]
-    kept = [row for row in refused if _of_limit(row) <= 1]
+    kept = [row for row in refused if of_limit(row) <= 1]
     by_margin = [row for row in kept if _is_expected_to_hold(row, anew[row["name"]])]
-    missed = [row for row in refused if _of_limit(row) > 1]
+    missed = [row for row in refused if of_limit(row) > 1]
     missed_too = [row for row in missed if _is_expected_to_hold(row, anew[row["name"]])]
     found = [row for row in told if anew[row["name"]]["feasible"]]
     newly = [row for row in found if not row["feasible"]]
@@ -69,7 +66,7 @@ def _planned_anew(told: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]
         f"{len(newly)} of them refused before and {len(lost)} found before and refused now"
         + (
             f"; {len(same)} of the newly feasible are at the setting that was run, of which "
-            f"{sum(_of_limit(row) <= 1 for row in same)} was kept."
+            f"{sum(of_limit(row) <= 1 for row in same)} was kept."
             if same
             else "; none of the newly feasible is at a setting that was run, so none is judged."
         )
@@ -84,7 +81,3 @@ def _is_expected_to_hold(row: Row, anew: Row) -> bool:
 def _is_same_setting(row: Row, anew: Row) -> bool:
     ran = {name: row["setting"][name] for name in anew["setting"]}
     return bool(ran == anew["setting"])
-
-
-def _of_limit(row: Row) -> float:
-    return float(row["truth"]["latency"][row["statistic"]] / row["limit_s"])

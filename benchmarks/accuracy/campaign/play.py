@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from campaign.machine import cores_of_others, cpu_time
 from campaign.schedule import VARIED, Group, Run, runs_of
-from campaign.truth import Event, truth_of
+from campaign.truth import Event, Truth, truth_of
 from campaign.workloads import WORKLOADS, Stream, Workload, varying
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -108,20 +108,17 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
     if setting.backlog:
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
         stream = _backlog_stream(limit)
-    warm_s, measured_s = setting.warm_s, setting.measured_s(run.role)
-    before = cpu_time()
-    started_s, events = run_query(
+    played = measured_run(
         spark,
         workload,
         stream,
         name=run.name,
         trigger_s=setting.trigger_s,
         partitions=setting.partitions,
-        run_s=warm_s + measured_s,
+        warm_s=setting.warm_s,
+        measured_s=setting.measured_s(run.role),
         folder=folder,
     )
-    after = cpu_time()
-    truth = truth_of(events, started_s + warm_s, workload.windows)
     return {
         "group": run.group,
         "workload": run.workload,
@@ -131,9 +128,8 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
         "rate_per_s": stream.rate_per_s,
         "carried_per_s": carried_per_s,
         "max_rows": stream.max_rows_per_trigger,
-        "started_s": started_s,
-        "cores_of_others": cores_of_others(before, after),
-        "truth": None if truth is None else truth.as_json(),
+        "started_s": played.started_s,
+        **played.as_json(),
     }
 
 
@@ -178,6 +174,51 @@ def _backlog_stream(num_rows: int) -> Stream:
         start_epoch_s=time.time() - _BACKLOG_AGE_S,
         max_rows_per_trigger=num_rows,
     )
+
+
+class MeasuredRun(NamedTuple):
+    """A run, what was measured of it after its warm-up, and how busy others kept the machine."""
+
+    started_s: float
+    events: list[Event]
+    cores_of_others: float
+    truth: Truth | None
+
+    def as_json(self) -> dict[str, Any]:
+        """What every line of results says of its run."""
+        return {
+            "cores_of_others": self.cores_of_others,
+            "truth": None if self.truth is None else self.truth.as_json(),
+        }
+
+
+def measured_run(
+    spark: SparkSession,
+    workload: Workload,
+    stream: Stream,
+    *,
+    name: str,
+    trigger_s: float,
+    partitions: int,
+    warm_s: float,
+    measured_s: float,
+    folder: Path,
+) -> MeasuredRun:
+    """Run a query, and measure it once it has been warmed up."""
+    before = cpu_time()
+    started_s, events = run_query(
+        spark,
+        workload,
+        stream,
+        name=name,
+        trigger_s=trigger_s,
+        partitions=partitions,
+        run_s=warm_s + measured_s,
+        folder=folder,
+    )
+    others = cores_of_others(before, cpu_time())
+    truth = truth_of(events, started_s + warm_s, workload.windows)
+    return MeasuredRun(started_s, events, others, truth)
 
 
 def run_query(
