@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.api.settings import node_types_from, one_of
+from headway.api.settings import executors_by_cores, node_types_from, one_of
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
 from headway.units import parse_size_bytes, spark_memory_text
@@ -92,12 +92,7 @@ def _executors_per_node(
     """Executors that a node holds: by its cores, and by its memory where both are known."""
     from headway.planner.memory import overhead_bytes
 
-    if node_cores < cores:
-        raise InputError(
-            f"a node of {node_cores} cores has no room for an executor of {cores}; "
-            "give a larger --node-cores or fewer --cores"
-        )
-    room = node_cores // cores
+    room = executors_by_cores(node_cores, cores)
     if node_type is None:
         return room
     if node_type.executors_per_node is not None:

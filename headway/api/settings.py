@@ -160,11 +160,7 @@ def plan(
         job.baseline.cores_per_executor if cores is None else cores, "cores"
     )
     per_node = _at_least_one(per_executor if node_cores is None else node_cores, "node_cores")
-    if per_node < per_executor:
-        raise InputError(
-            f"a node of {per_node} cores has no room for an executor of {per_executor}; "
-            "give a larger --node-cores or fewer --cores"
-        )
+    room = executors_by_cores(per_node, per_executor)
     per_task = _at_least_one(
         job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus"
     )
@@ -190,7 +186,7 @@ def plan(
         first,
         SearchSpace(
             max_nodes=_at_least_one(max_nodes, "max_nodes"),
-            executors_per_node=per_node // per_executor,
+            executors_per_node=room,
             cores_per_executor=per_executor,
             task_cpus=per_task,
             shuffle_partitions=None
@@ -244,6 +240,22 @@ def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
     if not _is_number(rate_per_s) or not 0 < rate_per_s < math.inf:
         raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
     return replace(job.arrivals, rate_per_s=float(rate_per_s))
+
+
+def executors_by_cores(node_cores: int, cores: int) -> int:
+    """Executors that a node holds by its cores alone.
+
+    Raises
+    ------
+    InputError
+        If it holds none.
+    """
+    if node_cores < cores:
+        raise InputError(
+            f"a node of {node_cores} cores has no room for an executor of {cores}; "
+            "give a larger --node-cores or fewer --cores"
+        )
+    return node_cores // cores
 
 
 def _promises(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from headway.domain.burst import Burst
+from headway.domain.checks import require_seconds
 from headway.errors import InputError
 from headway.units import format_duration, parse_duration_s
 
@@ -51,8 +51,7 @@ class Target:
     def __post_init__(self) -> None:
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise ValueError(f"quantile is {self.quantile}; expected between 0 and 1")
-        if not 0 < self.limit_s < math.inf:
-            raise ValueError(f"limit_s is {self.limit_s}; expected a positive number of seconds")
+        require_seconds(limit_s=self.limit_s)
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -142,10 +141,9 @@ class CatchUp:
     after: float | Burst
 
     def __post_init__(self) -> None:
-        for name in ("limit_s", "after"):
-            value = getattr(self, name)
-            if not isinstance(value, Burst) and not 0 < value < math.inf:
-                raise ValueError(f"{name} is {value}; expected a positive number of seconds")
+        require_seconds(limit_s=self.limit_s)
+        if not isinstance(self.after, Burst):
+            require_seconds(after=self.after)
 
     @classmethod
     def parse(cls, text: str) -> CatchUp:
@@ -192,8 +190,7 @@ class Deadline:
     limit_s: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.limit_s < math.inf:
-            raise ValueError(f"limit_s is {self.limit_s}; expected a positive number of seconds")
+        require_seconds(limit_s=self.limit_s)
 
     @classmethod
     def parse(cls, text: str) -> Deadline:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headway.domain import Advice, Configuration, JobProfile, Metric, WindowKind
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
-from headway.planner.driver import MEASURED_LAUNCHES_PER_S, most_launches_per_s
+from headway.planner.driver import MEASURED_LAUNCHES_PER_S, launches_per_s, most_launches_per_s
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
 from headway.planner.sources import short_of_tasks, with_source_partitions
@@ -170,11 +170,11 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
     model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
     rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
     interval_s = max(chosen.trigger_s, float(model.mean_s(rows)))
-    tasks = sum(stage.num_tasks(chosen.shuffle_partitions) for stage in profile.stages)
-    if tasks / interval_s > MEASURED_LAUNCHES_PER_S:
+    launched_per_s = float(launches_per_s(profile, chosen.shuffle_partitions, interval_s))
+    if launched_per_s > MEASURED_LAUNCHES_PER_S:
         yield Advice(
             text=(
-                f"the driver launches {tasks / interval_s:,.0f} tasks a second: "
+                f"the driver launches {launched_per_s:,.0f} tasks a second: "
                 f"{MEASURED_LAUNCHES_PER_S:,.0f} were measured of Spark's scheduler (Ousterhout "
                 f"2013), a plan allows up to {most_launches_per_s(profile):,.0f}; fewer partitions "
                 "or a longer trigger launch fewer"

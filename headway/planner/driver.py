@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.domain import JobProfile
-from headway.models.arrays import Array
+from headway.models.arrays import Array, Numeric
 
 #: Measured of the scheduler of Spark 0.8 (Ousterhout et al., talk on Sparrow, 2013) ...
 MEASURED_LAUNCHES_PER_S = 1500.0
@@ -22,15 +22,22 @@ def most_launches_per_s(profile: JobProfile) -> float:
     theory.md (P18).
     """
     seen = (
-        sum(stage.num_tasks(one.configuration.shuffle_partitions) for stage in profile.stages)
-        / max(one.configuration.trigger_s, one.batch_duration_mean_s)
+        float(
+            launches_per_s(
+                profile,
+                one.configuration.shuffle_partitions,
+                max(one.configuration.trigger_s, one.batch_duration_mean_s),
+            )
+        )
         for one in profile.settings
         if one.batch_duration_mean_s > 0.0
     )
     return max(_LAUNCHES_PER_S, *seen, 0.0)
 
 
-def launches_per_s(profile: JobProfile, partitions: NDArray[np.int_], interval_s: Array) -> Array:
+def launches_per_s(
+    profile: JobProfile, partitions: int | NDArray[np.int_], interval_s: Numeric
+) -> Array:
     """Tasks that settings launch per second, a batch in every interval [1/s].
 
     Notes
