@@ -123,6 +123,7 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
         "group": run.group,
         "workload": run.workload,
         "role": run.role,
+        "play": run.play,
         "name": run.name,
         "setting": setting._asdict(),
         "rate_per_s": stream.rate_per_s,

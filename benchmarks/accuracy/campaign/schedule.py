@@ -1,8 +1,11 @@
 """What is run where, in which order, and which runs are fitted: all fixed before looking.
 
 A workload is fitted on three settings (one trigger and partition number apart from each other, as
-`headway profile --advise` asks for) and judged on all others. Rates are shares of the rate at
-which one more row costs as much time as it took to arrive, which a probe finds first.
+`headway profile --advise` asks for) and judged on all others. Every setting is played several
+times, all of them once before any of them again: runs of one setting lie apart by what the machine
+does meanwhile, and a mean over two moments tells more of the setting than one run of twice the
+length. Rates are shares of the rate at which one more row costs as much time as it took to arrive,
+which a probe finds first.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-FIT, JUDGE, REPEAT, VARIED = "fit", "judge", "repeat", "varied"
+FIT, JUDGE, VARIED = "fit", "judge", "varied"
 EVERY = "every"
 """No role of a run: fitted on all runs of a workload, the judged one among them."""
 SEED = 20261121
-WARM_S, MEASURED_S = 2.5, 8.0
+WARM_S, MEASURED_S = 2.5, 12.0
 
 
 class Setting(NamedTuple):
@@ -56,14 +59,15 @@ JUDGED = (
 )
 FEWER = (Setting(0.0, 8, 0.6), Setting(1.0, 4, 0.6), Setting(1.0, 2, 0.9))
 """Judged in the groups that are small."""
-REPEATED = Setting(1.0, 4, 0.6)
+ONCE = Setting(2.0, 4, 1.15)
+"""Played once: more than can be carried tells no latency."""
 MORE = (
     Setting(5.0, 2, 0.6),
     Setting(0.5, 2, 0.1),
     Setting(1.0, 1, 0.3),
     Setting(1.0, 32, 0.45),
 )
-"""Of the first workload."""
+"""All for the first workload, one for each of the others in turn."""
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
 """Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
@@ -79,6 +83,11 @@ class Group:
     driver_memory: str = "2g"
     num_slots: int
     is_small: bool = True
+
+    @property
+    def num_plays(self) -> int:
+        """How often each of its settings is played."""
+        return 1 if self.is_small else 2
 
 
 GROUPS = {
@@ -145,21 +154,28 @@ class Run:
     workload: str
     setting: Setting
     role: str
+    play: int = 1
 
     @property
     def name(self) -> str:
         """What its query is called, in event logs and results."""
-        return f"{self.workload}/{self.setting}/{self.role}"
+        return f"{self.workload}/{self.setting}/{self.role}/{self.play}"
 
 
 def runs_of(group: Group) -> list[Run]:
-    """All runs of a group in the order they are played: drawn once, repeats spread over it."""
+    """All runs of a group in the order they are played: drawn once, play after play."""
+    draw = random.Random(f"{SEED}-{group.name}")
+    return [run for play in range(1, group.num_plays + 1) for run in _play(group, play, draw)]
+
+
+def _play(group: Group, play: int, draw: random.Random) -> list[Run]:
     runs = [
-        Run(group=group.name, workload=workload, setting=setting, role=role)
+        Run(group=group.name, workload=workload, setting=setting, role=role, play=play)
         for workload in group.workloads
         for setting, role in _of_workload(group, workload)
+        if play == 1 or (setting != ONCE and role != VARIED)
     ]
-    random.Random(f"{SEED}-{group.name}").shuffle(runs)
+    draw.shuffle(runs)
     return runs
 
 
@@ -169,8 +185,8 @@ def _of_workload(group: Group, workload: str) -> Iterator[tuple[Setting, str]]:
         yield from ((setting, JUDGE) for setting in FEWER)
         return
     yield from ((setting, JUDGE) for setting in JUDGED)
-    yield REPEATED, REPEAT
-    if workload == "aggregation":
-        yield from ((setting, JUDGE) for setting in MORE)
+    place = group.workloads.index(workload)
+    for setting in MORE if place == 0 else (MORE[place % len(MORE)],):
+        yield setting, JUDGE
     if workload in VARYING:
         yield ORDINARY, VARIED
