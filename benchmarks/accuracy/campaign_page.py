@@ -18,6 +18,7 @@ from campaign.figures import (
     GOAL_P99_RATIO,
     QUOTED,
     Row,
+    by_setting,
     covered,
     error_ratio,
     errors,
@@ -30,6 +31,7 @@ from campaign.figures import (
     is_warned,
     largest,
     median_size,
+    plays_of,
     regimes,
     repeat_differences,
     share_within,
@@ -50,27 +52,26 @@ def read_results(path: Path) -> list[Row]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def judged_runs(results: Path) -> list[Row]:
+def judged_settings(results: Path) -> list[Row]:
     """Those whose figures are quoted, of the groups that were fitted themselves."""
     runs = read_results(results / "campaign.jsonl.gz")
-    return [
-        row
-        for row in runs
-        if row["fitted"]["group"] == row["group"]
-        and row["fitted"]["role"] == FIT
-        and is_judged(row)
-    ]
+    fitted = (row for row in _of_own_group(runs) if row["fitted"]["role"] == FIT)
+    return [row for row in by_setting(fitted) if is_judged(row)]
+
+
+def _of_own_group(runs: Sequence[Row]) -> list[Row]:
+    return [row for row in runs if row["fitted"]["group"] == row["group"]]
 
 
 def page(results: Path) -> str:
     """The whole page."""
     runs = read_results(results / "campaign.jsonl.gz")
     machine = json.loads((results / "campaign-machine.json").read_text())
-    own = [row for row in runs if row["fitted"]["group"] == row["group"]]
-    fitted = [row for row in own if row["fitted"]["role"] == FIT]
-    every = [row for row in own if row["fitted"]["role"] == EVERY]
-    ordinary = [row for row in own if row["fitted"]["role"] == VARIED]
-    across = [row for row in runs if row["fitted"]["group"] != row["group"]]
+    fitted, every, ordinary = (
+        by_setting(row for row in _of_own_group(runs) if row["fitted"]["role"] == role)
+        for role in (FIT, EVERY, VARIED)
+    )
+    across = by_setting(row for row in runs if row["fitted"]["group"] != row["group"])
     lines = [
         "# How right the predictions are",
         "",
@@ -107,7 +108,7 @@ def page(results: Path) -> str:
         ),
         "## Over capacity, and called so",
         "",
-        *_saturation(fitted),
+        *_saturation(plays_of(fitted)),
         "## Working off a backlog",
         "",
         *_backlog_table([row for row in fitted if is_backlog(row)]),
@@ -124,10 +125,10 @@ def page(results: Path) -> str:
         ),
         "## What the errors are made of",
         "",
-        *parts_tables(fitted),
+        *parts_tables(plays_of(fitted)),
         FINDINGS,
         "",
-        "## Every judged run",
+        "## Every judged setting",
         "",
         *_details(fitted),
     ]
@@ -144,8 +145,8 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     judged = [row for row in rows if is_judged(row)]
     held, told = covered(rows)
     yield (
-        f"**{len(judged)} judged runs; 13 workloads on two cores, two of them on others as well, "
-        "and one that waits on 4 and 16 slots.**"
+        f"**{len(judged)} judged settings, {len(plays_of(judged))} runs; 13 workloads on two "
+        "cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
     yield "| figure | median error | within 10 % | within 15 % | largest | floor |"
@@ -165,7 +166,16 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
             f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | |"
         )
     yield ""
-    yield f"90 % intervals of mean and p99 held {held} of {told} times ({100 * held / told:.0f} %)."
+    plays = plays_of(rows)
+    single = {figure: errors(plays, "latency", figure) for figure in ("mean", "p99")}
+    yield (
+        "Single runs, each judged alone: "
+        f"mean {median_size(single['mean'])}, {share_within(single['mean'], GOAL_MEAN_RATIO)} "
+        f"within 10 %; p99 {median_size(single['p99'])}, "
+        f"{share_within(single['p99'], GOAL_P99_RATIO)} within 15 %. "
+        f"Their 90 % intervals of mean and p99 held {held} of {told} times "
+        f"({100 * held / told:.0f} %)."
+    )
     yield ""
 
 
@@ -220,7 +230,8 @@ def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
 
 def _window_table(rows: Sequence[Row]) -> Iterator[str]:
     yield (
-        "| run | windows | mean: predicted | measured | error | p99: predicted | measured | error |"
+        "| setting | windows | mean: predicted | measured | error "
+        "| p99: predicted | measured | error |"
     )
     yield "|---|---|---|---|---|---|---|---|"
     for row in rows:
@@ -233,12 +244,13 @@ def _window_table(rows: Sequence[Row]) -> Iterator[str]:
             else f"not told | {true[figure]:.2f} s | "
             for figure in ("mean", "p99")
         )
-        yield f"| {row['name']} | {true['count']} | {' | '.join(figures)} |"
+        count = sum((play["truth"]["windows"] or {}).get("count", 0) for play in plays_of([row]))
+        yield f"| {_name(row)} | {count} | {' | '.join(figures)} |"
     yield ""
 
 
 def _saturation(rows: Sequence[Row]) -> Iterator[str]:
-    """Of runs on a stream: did they keep up, and were they called stable."""
+    """Of runs on a stream, each by itself: did they keep up, and were they called stable."""
     open_runs = [row for row in rows if not is_backlog(row) and is_undisturbed(row)]
     counts = {
         (kept_up, stable): [
@@ -292,27 +304,34 @@ def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
+def _name(row: Row) -> str:
+    """Of a setting: that of its run without the number of the play."""
+    return str(row["name"].rsplit("/", 1)[0])
+
+
 def _details(rows: Sequence[Row]) -> Iterator[str]:
     yield (
-        "| run | rows/s | others' cores | mean: predicted | measured | error "
-        "| p99: predicted | measured | error |"
+        "| setting | rows/s | others' cores | mean: predicted | measured | plays | error "
+        "| p99: predicted | measured | plays | error |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:
         if not is_judged(row):
             continue
-        figures = (
-            f"{told:.2f} s | {true:.2f} s | {told / true - 1:+.1%}"
-            for told, true in (
-                (row["predicted"]["latency"][figure], row["truth"]["latency"][figure])
-                for figure in ("mean", "p99")
-            )
-        )
+        plays = plays_of([row])
+        figures = (_figure_cells(row, plays, figure) for figure in ("mean", "p99"))
+        others = max(play["cores_of_others"] for play in plays)
         yield (
-            f"| {row['name']}, {row['group']} | {row['rate_per_s']:,.0f} "
-            f"| {row['cores_of_others']:.2f} | {' | '.join(figures)} |"
+            f"| {_name(row)}, {row['group']} | {row['rate_per_s']:,.0f} | {others:.2f} "
+            f"| {' | '.join(figures)} |"
         )
     yield ""
+
+
+def _figure_cells(row: Row, plays: Sequence[Row], figure: str) -> str:
+    told, true = row["predicted"]["latency"][figure], row["truth"]["latency"][figure]
+    each = ", ".join(f"{play['truth']['latency'][figure]:.2f}" for play in plays)
+    return f"{told:.2f} s | {true:.2f} s | {each} | {told / true - 1:+.1%}"
 
 
 def main() -> None:
@@ -323,7 +342,7 @@ def main() -> None:
     arguments = parser.parse_args()
     plots = arguments.output.parent / "img"
     plots.mkdir(parents=True, exist_ok=True)
-    scatter(judged_runs(arguments.results), plots / "accuracy-scatter.svg")
+    scatter(judged_settings(arguments.results), plots / "accuracy-scatter.svg")
     arguments.output.write_text(page(arguments.results))
     print(arguments.output)
 

@@ -89,6 +89,7 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
     with embedded_session(
         app_name="kafka lane, real time",
         master=f"local[{REAL_TIME_SLOTS}]",
+        event_log_dir=folder / "log",
         jars=connector_jars(),
         extra_conf={**local_checkpoint_conf(), **_REAL_TIME_CONF},
     ) as spark:

@@ -78,11 +78,10 @@ def rate_limit(question: Question, setting: Candidates) -> int | None:
         _LEAST_LIMIT_RATIO * settled,
         LEAST_CATCH_UP_RATIO * rate_per_s * interval_s,
     )
-    factor = float(setting.planned_ratio(rate_per_s)[0])
+    factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
+    usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
     in_time = all(
-        limited_recovery_s(
-            model, rate_per_s, configuration.trigger_s, factor, outage_s, float(limit)
-        )
+        limited_recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual, float(limit))
         <= limit_s
         for limit_s, outage_s in question.outages
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
@@ -93,15 +95,28 @@ def limited_recovery_s(
     trigger_s: float,
     factor: float,
     outage_s: float,
+    usual_rows: float,
     limit_rows: float,
 ) -> float:
-    """The same where no batch takes more than ``limit_rows``: theory.md (B14).
+    """The same as :func:`recovery_s` where no batch takes more than ``limit_rows``.
+
+    Notes
+    -----
+    theory.md (P8): full batches until the rest fits into one, then the chain. ``inf`` where full
+    batches take no more than arrives meanwhile.
 
     Examples
     --------
-    >>> limited_recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 1000.0)
-    60.0
+    >>> limited_recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0)
+    55.0
     """
-    interval_s = max(trigger_s, factor * float(model.mean_s(limit_rows)))
-    spare_per_s = limit_rows / interval_s - rate_per_s
-    return float(rate_per_s * outage_s / spare_per_s) if spare_per_s > 0 else float("inf")
+    full_s = max(trigger_s, factor * float(model.mean_s(limit_rows)))
+    less_rows = limit_rows - rate_per_s * full_s
+    if less_rows <= 0:
+        return float("inf")
+    backlog_rows = rate_per_s * outage_s
+    num_full = math.ceil(max(backlog_rows - limit_rows, 0.0) / less_rows)
+    rest = backlog_rows - num_full * less_rows
+    return num_full * full_s + float(
+        worked_off_s(model, rate_per_s, trigger_s, factor, rest, usual_rows)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import campaign_page
 import pytest
 from campaign import figures
-from campaign.schedule import ACROSS, FIT, FITTED, GROUPS, JUDGED, runs_of
+from campaign.schedule import ACROSS, FIT, FITTED, GROUPS, JUDGED, MORE, ONCE, runs_of
 from campaign.truth import truth_of
 from campaign.workloads import WORKLOADS, WindowShape
 
@@ -122,6 +122,36 @@ def test_errors_are_predicted_over_measured() -> None:
     assert figures.covered([a_row()]) == (1, 2)
 
 
+def a_play(mean_s: float, **changes: Any) -> Row:
+    row = a_row(**changes)
+    latency = row["truth"]["latency"] | {"mean": mean_s}
+    return row | {"truth": row["truth"] | {"latency": latency}}
+
+
+def test_a_setting_is_the_mean_of_its_plays() -> None:
+    other = a_play(2.0, workload="join")
+    setting, alone = figures.by_setting([a_play(0.9), other, a_play(1.3)])
+    assert figures.errors([setting], "latency", "mean") == pytest.approx([0.0])
+    assert figures.errors([alone], "latency", "mean") == pytest.approx([-0.45])
+    assert figures.repeat_differences([setting, alone], "mean") == pytest.approx([-0.4 / 1.1])
+    assert figures.plays_of([setting]) == [a_play(0.9), a_play(1.3)]
+    # Intervals are those of single plays: both means are inside, none of the p99.
+    assert figures.covered([setting]) == (2, 4)
+
+
+def test_a_disturbed_play_leaves_the_other() -> None:
+    setting = figures.by_setting([a_play(9.0, cores_of_others=0.5), a_play(1.1)])
+    assert figures.errors(setting, "latency", "mean") == pytest.approx([0.0])
+
+
+def test_a_setting_that_fell_behind_once_is_not_judged() -> None:
+    behind = a_row(truth=a_row()["truth"] | {"kept_up": False, "duration": {"p95": 1.2}})
+    for plays in ([a_row(), behind], [behind, a_row()]):
+        (setting,) = figures.by_setting(plays)
+        assert figures.fell_behind(setting)
+        assert not figures.is_judged(setting)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -158,8 +188,15 @@ def test_fitted_settings_are_never_judged() -> None:
         for workload in group.workloads:
             assert workload in WORKLOADS
             fitted = [r for r in runs_of(group) if r.workload == workload and r.role == FIT]
-            assert len(fitted) == 3
+            assert len(fitted) == 3 * group.num_plays
     assert all(first in GROUPS and second in GROUPS for first, second in ACROSS)
+
+
+def test_a_setting_is_played_again_only_after_all_others() -> None:
+    plays = [run.play for run in runs_of(GROUPS["two-cores"])]
+    assert plays == sorted(plays)
+    again = [run for run in runs_of(GROUPS["two-cores"]) if run.play == 2]
+    assert {run.setting for run in again} == {*FITTED, *JUDGED, *MORE} - {ONCE}
 
 
 def test_the_committed_results_make_the_published_page() -> None:

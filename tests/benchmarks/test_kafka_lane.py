@@ -51,15 +51,18 @@ def test_every_case_has_topics_of_its_own_and_three_of_each_job_are_fitted() -> 
     assert not any(case.is_fitted for case in REAL_TIME_CASES)
 
 
-def test_a_recovery_lasts_from_the_first_trigger_to_the_end_of_the_last_late_batch() -> None:
-    waits_s = [11.0, 8.0, 4.0, 1.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
-    events = [batch(float(second), wait_s, 0.4) for second, wait_s in enumerate(waits_s)]
-    seen = recovery_of(events, usual_duration_s=0.4)
+def test_a_recovery_lasts_until_a_batch_is_back_to_its_usual_size() -> None:
+    rows = [100, 800, 400, 111, 109, 100, 120]
+    events = [
+        batch(float(second), 11.0 - second, 0.4) | {"numInputRows": many}
+        for second, many in enumerate(rows)
+    ]
+    seen = recovery_of(events, usual_rows=100.0)
     assert seen["piled_up_s"] == pytest.approx(11.0)
     assert seen["num_batches"] == 4
-    assert seen["time_s"] == pytest.approx(3.4)
+    assert seen["time_s"] == pytest.approx(4.0)
     assert seen["is_over"]
-    assert not recovery_of(events[:4], usual_duration_s=0.4)["is_over"]
+    assert not recovery_of(events[:4], usual_rows=100.0)["is_over"]
 
 
 def test_jars_that_are_not_what_was_pinned_are_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -136,8 +137,22 @@ def test_recovery_is_the_chain_of_batches() -> None:
         taken_s += left_s
     found = recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual)
     assert float(found) == pytest.approx(taken_s)
-    capped = limited_recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, 10000.0)
-    assert capped == pytest.approx(rate_per_s * outage_s / (10000.0 / 1.5 - rate_per_s))
+
+
+def test_recovery_behind_a_limit_is_the_chain_of_batches() -> None:
+    model = DurationModel(0.5, (LevelSpan("stage", 0.0, ((1e-4, 1.0, 1.0),)),))
+    rate_per_s, trigger_s, outage_s, usual, limit = 5000.0, 1.0, 100.0, 5000.0, 10000.0
+    waiting, taken_s = rate_per_s * outage_s, 0.0
+    while waiting > 1.1 * usual:
+        taken = min(waiting, limit)
+        interval_s = max(trigger_s, 0.5 + 1e-4 * taken)
+        waiting += rate_per_s * interval_s - taken
+        taken_s += interval_s
+    found = limited_recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual, limit)
+    assert found == pytest.approx(taken_s)
+    without = limited_recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual, 1e9)
+    assert without == float(recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual))
+    assert limited_recovery_s(model, rate_per_s, 2.0, 1.0, 9.0, usual, limit) == math.inf
 
 
 def test_a_promise_to_catch_up_takes_the_nodes_it_needs() -> None:

@@ -7,6 +7,8 @@
 * Errors are predicted over measured, less one, of steady runs that were called stable and whose
   prediction does not warn of saturation (more than 0.9 s of work per second of input, or batches
   that mostly outlast their trigger): there a prediction says itself not to be relied on.
+* A *setting* is played several times. Its figures, measured and predicted, are the means over the
+  plays that were not disturbed; it is judged if each of these is. Intervals are for single plays.
 """
 
 from __future__ import annotations
@@ -88,11 +90,47 @@ def largest(values: Sequence[float]) -> str:
     return f"{100 * max(values, key=abs):+.0f} %" if values else "-"
 
 
+def by_setting(rows: Iterable[Row]) -> list[Row]:
+    """One row per setting, which holds its plays."""
+    settings: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        key = (row["group"], row["workload"], *row["setting"].values())
+        settings.setdefault(key, []).append(row)
+    return [_mean_of(plays) for plays in settings.values()]
+
+
+def plays_of(rows: Iterable[Row]) -> list[Row]:
+    """The single plays of settings."""
+    return [play for row in rows for play in row.get("plays", [row])]
+
+
+def _mean_of(plays: Sequence[Row]) -> Row:
+    kept = [play for play in plays if is_undisturbed(play)] or plays
+    if not all(is_judged(play) for play in kept) and not all(is_backlog(play) for play in kept):
+        # What ends the judging of one ends that of all.
+        return {**next(play for play in kept if not is_judged(play)), "plays": plays}
+    means = {what: _mean([play[what] for play in kept]) for what in ("truth", "predicted")}
+    return {**kept[0], **means, "plays": plays}
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    """Of numbers at any depth, where they are known; a yes only if all say so."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    first = known[0]
+    if isinstance(first, dict):
+        return {name: _mean([value.get(name) for value in known]) for name in first}
+    if isinstance(first, list):
+        return [_mean(ends) for ends in zip(*known, strict=True)]
+    return all(known) if isinstance(first, bool) else statistics.fmean(known)
+
+
 def covered(rows: Iterable[Row]) -> tuple[int, int]:
-    """How many of the 90 % intervals for mean and p99 held, and how many there were."""
+    """How many of the 90 % intervals for mean and p99 of a play held, and how many there were."""
     held = [
         interval[0] <= row["truth"]["latency"][figure] <= interval[1]
-        for row in rows
+        for row in plays_of(rows)
         if is_judged(row)
         for figure, interval in (
             ("mean", row["predicted"]["latency"]["mean90"]),
@@ -104,16 +142,13 @@ def covered(rows: Iterable[Row]) -> tuple[int, int]:
 
 
 def repeat_differences(rows: Iterable[Row], figure: str) -> list[float]:
-    """How far two runs of one setting lie apart, over their mean: no prediction can do better."""
-    by_setting: dict[tuple[object, ...], list[float]] = {}
+    """How far two plays of one setting lie apart, over their mean."""
+    differences = []
     for row in rows:
-        if is_steady(row):
-            key = (row["group"], row["workload"], *row["setting"].values())
-            by_setting.setdefault(key, []).append(row["truth"]["latency"][figure])
-    return [
-        (first - second) / ((first + second) / 2)
-        for first, second, *_ in (values for values in by_setting.values() if len(values) > 1)
-    ]
+        values = [play["truth"]["latency"][figure] for play in plays_of([row]) if is_steady(play)]
+        if len(values) > 1:
+            differences.append((values[0] - values[1]) / statistics.fmean(values[:2]))
+    return differences
 
 
 def halves(rows: Sequence[Row]) -> dict[str, list[Row]]:

@@ -69,6 +69,9 @@ def campaign_session(group: Group, folder: Path) -> AbstractContextManager[Spark
         extra_conf={
             **local_checkpoint_conf(),
             "spark.sql.streaming.numRecentProgressUpdates": "100000",
+            # More than a hundred pieces of generated code, and each run would find its own thrown
+            # away and compile it anew, which no query that runs alone ever does.
+            "spark.sql.codegen.cache.maxEntries": "10000",
         },
     )
 
@@ -177,18 +180,35 @@ def _backlog_stream(num_rows: int) -> Stream:
     )
 
 
+class Compiled(NamedTuple):
+    """What the driver's JVM has compiled so far."""
+
+    generated_classes: int
+    jit_s: float
+
+
+def compiled(spark: SparkSession) -> Compiled:
+    """Classes that Spark generated, and processor time of the just-in-time compilers."""
+    jvm: Any = spark.sparkContext._jvm
+    classes = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+    compilers = jvm.java.lang.management.ManagementFactory.getCompilationMXBean()
+    return Compiled(int(classes.getCount()), compilers.getTotalCompilationTime() / 1e3)
+
+
 class MeasuredRun(NamedTuple):
-    """A run, what was measured of it after its warm-up, and how busy others kept the machine."""
+    """A run, what was measured of it after its warm-up, and what else kept the machine busy."""
 
     started_s: float
     events: list[Event]
     cores_of_others: float
+    compiled: Compiled
     truth: Truth | None
 
     def as_json(self) -> dict[str, Any]:
         """What every line of results says of its run."""
         return {
             "cores_of_others": self.cores_of_others,
+            "compiled": self.compiled._asdict(),
             "truth": None if self.truth is None else self.truth.as_json(),
         }
 
@@ -206,7 +226,7 @@ def measured_run(
     folder: Path,
 ) -> MeasuredRun:
     """Run a query, and measure it once it has been warmed up."""
-    before = cpu_time()
+    before, compiled_before = cpu_time(), compiled(spark)
     started_s, events = run_query(
         spark,
         workload,
@@ -217,9 +237,13 @@ def measured_run(
         run_s=warm_s + measured_s,
         folder=folder,
     )
-    others = cores_of_others(before, cpu_time())
+    others, compiled_after = cores_of_others(before, cpu_time()), compiled(spark)
     truth = truth_of(events, started_s + warm_s, workload.windows)
-    return MeasuredRun(started_s, events, others, truth)
+    meanwhile = Compiled(
+        compiled_after.generated_classes - compiled_before.generated_classes,
+        compiled_after.jit_s - compiled_before.jit_s,
+    )
+    return MeasuredRun(started_s, events, others, meanwhile, truth)
 
 
 def run_query(

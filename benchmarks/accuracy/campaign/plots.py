@@ -11,11 +11,11 @@ _MARKS = "osv^<>DPX*hdp"
 
 
 def scatter(rows: Sequence[Row], path: Path) -> None:
-    """Mean and p99 tuple latency of judged runs, one mark per run and shape per workload."""
+    """Mean and p99 tuple latency of judged settings, one mark each and shape per workload."""
     import matplotlib as mpl
 
     mpl.use("svg")
-    # The same runs make the same file.
+    # The same results make the same file.
     mpl.rcParams["svg.hashsalt"] = "headway"
     from matplotlib import pyplot
 
@@ -42,7 +42,7 @@ def scatter(rows: Sequence[Row], path: Path) -> None:
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
         panel.set(xlabel=f"measured {figure} [s]", ylabel=f"predicted {figure} [s]")
         panel.set_aspect("equal")
-        panel.set_title(f"{figure} tuple latency, {len(rows)} runs that were not fitted")
+        panel.set_title(f"{figure} tuple latency, {len(rows)} settings that were not fitted")
     handles, labels = panels[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8, frameon=False)
     picture.savefig(path, metadata={"Date": None})

@@ -12,9 +12,9 @@ from read_logs import LogsOfRuns
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution, Prediction
 from headway.domain.stage import TasksRule
 from headway.errors import HeadwayError
-from headway.models.batches.rate_limits import recovery_capped_s, recovery_uncapped
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.recovery import limited_recovery_s, recovery_s
 from kafka.cases import Job, Mode
 from kafka.runs import Record
 
@@ -118,30 +118,18 @@ def _on_partitions(profile: JobProfile, partitions: int) -> JobProfile:
 def _recovery(
     profile: JobProfile, configuration: Configuration, arrivals: Arrivals, run: Record
 ) -> Record:
-    """theory.md (B13), (B14), with the tangent of the duration at a full batch."""
+    """theory.md (P8), as the planner promises it, without its margin."""
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    limit = configuration.max_offsets_per_trigger
-    piled_up_s = run["recovery"]["piled_up_s"]
-    rows = (
-        float(settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s))
-        if limit is None
-        else float(limit)
-    )
-    per_row_s = float(model.slope_s(rows))
-    fixed_s = float(model.mean_s(rows)) - per_row_s * rows
+    rate_per_s, trigger_s = arrivals.rate_per_s, configuration.trigger_s
+    usual_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))
+    piled_up_s, limit = run["recovery"]["piled_up_s"], configuration.max_offsets_per_trigger
     if limit is None:
-        recovery = recovery_uncapped(
-            fixed_s, arrivals.rate_per_s * per_row_s, configuration.trigger_s, piled_up_s
+        time_s = float(recovery_s(model, rate_per_s, trigger_s, 1.0, piled_up_s, usual_rows))
+    else:
+        time_s = limited_recovery_s(
+            model, rate_per_s, trigger_s, 1.0, piled_up_s, usual_rows, float(limit)
         )
-        return {"time_s": recovery.time_s, "num_batches": recovery.num_batches}
-    # The definition counts as late what waited for more than a trigger and a half.
-    late_s = max(piled_up_s - 1.5 * configuration.trigger_s, 0.0)
-    time_s = float(
-        recovery_capped_s(
-            arrivals.rate_per_s, limit, configuration.trigger_s, fixed_s, per_row_s, late_s
-        )
-    )
-    return {"time_s": time_s, "num_batches": time_s / configuration.trigger_s}
+    return {"time_s": time_s}
 
 
 def _figures(prediction: Prediction) -> Record:

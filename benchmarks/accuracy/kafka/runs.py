@@ -36,8 +36,9 @@ _QUANTILES = (0.5, 0.95, 0.99)
 _PERCENTILES = np.arange(5, 100, 5)
 _LOOK_EVERY_S = 0.2
 _FIRST_BATCH_WITHIN_S = 90.0
-# From here on a batch has waited for more than its trigger: it works off what piled up.
-_CATCHING_UP_RATIO = 1.5
+# Up to here a batch has its usual size, as in the planner's promises.
+_BACK_RATIO = 1.1
+_FIRST_BATCHES = 8
 
 
 def play(
@@ -150,36 +151,31 @@ def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) 
         },
     }
     if len(runs) > 1:
-        record["recovery"] = recovery_of(
-            runs[1], usual_duration_s=record["batch_duration_s"]["mean"]
-        )
+        record["recovery"] = recovery_of(runs[1], usual_rows=measured.rows_per_batch)
     return record
 
 
-def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_duration_s: float) -> Record:
-    """From the first trigger after an outage to the end of the last batch that was late."""
+def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_rows: float) -> Record:
+    """From the first trigger after an outage until batches are back to their usual size."""
     counted = [event for event in events if event["numInputRows"] > 0]
-    waited_s = [begun_epoch_s(event) - _first_arrival_s(event) for event in counted]
-    usual_s = max(_usual_interval_s(counted), usual_duration_s)
-    late = [
-        number for number, wait_s in enumerate(waited_s) if wait_s > _CATCHING_UP_RATIO * usual_s
-    ]
-    end = counted[late[-1]] if late else counted[0]
+    rows = [event["numInputRows"] for event in counted]
+    # A batch that the outage cut off is done again first, at the size it had.
+    largest = rows.index(max(rows))
+    back = next(
+        (place for place in range(largest, len(rows)) if rows[place] <= _BACK_RATIO * usual_rows),
+        None,
+    )
+    end = counted[-1 if back is None else back]
     return {
-        "piled_up_s": waited_s[0],
-        "first_batch_rows": counted[0]["numInputRows"],
-        "first_batch_duration_s": ms_to_s(counted[0]["durationMs"]["triggerExecution"]),
-        "num_batches": len(late),
-        "time_s": begun_epoch_s(end)
-        + ms_to_s(end["durationMs"]["triggerExecution"])
-        - begun_epoch_s(counted[0]),
-        "is_over": bool(late) and late[-1] < len(counted) - 1,
+        "piled_up_s": begun_epoch_s(counted[0]) - _first_arrival_s(counted[0]),
+        "batches": [
+            {"rows": event["numInputRows"], "duration_ms": event["durationMs"]}
+            for event in counted[:_FIRST_BATCHES]
+        ],
+        "num_batches": len(rows) if back is None else back,
+        "time_s": begun_epoch_s(end) - begun_epoch_s(counted[0]),
+        "is_over": back is not None,
     }
-
-
-def _usual_interval_s(events: Sequence[Mapping[str, Any]]) -> float:
-    """The usual time between two batches at the end, when the query is back."""
-    return float(np.median(np.diff([begun_epoch_s(event) for event in events])[-5:]))
 
 
 def _real_time(events: Sequence[Mapping[str, Any]], after_s: float) -> Record:
@@ -198,12 +194,15 @@ def _real_time(events: Sequence[Mapping[str, Any]], after_s: float) -> Record:
         "num_batches": len(counted),
         "batches": [
             {
+                "batch_id": event["batchId"],
+                "begun_epoch_s": begun_epoch_s(event),
                 "started_s": begun_epoch_s(event) - begun_epoch_s(first),
                 "rows": event["numInputRows"],
                 "duration_ms": event["durationMs"],
                 "reported": {
                     name: value for name, value in event.items() if "latenc" in name.lower()
                 },
+                "state": event["stateOperators"],
             }
             for event in counted
         ],
