@@ -27,7 +27,7 @@ from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case, Mode
 from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.judging import judge
 from kafka.page import page
-from kafka.real_time import judge_real_time
+from kafka.real_time import judge_real_time, with_launches
 from kafka.runs import Record, play, warm_up
 from read_logs import read_logs_of_runs
 
@@ -99,6 +99,8 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
         for number, case in enumerate(cases, start=1):
             tell(f"real time {number}/{len(cases)}: {case.name}")
             records.append(_played(spark, lane, case, folder, REAL_TIME_RUN_S))
+    with embedded_session(app_name="kafka lane, real time, launches") as spark:
+        records = with_launches(records, read_logs_of_runs(spark, folder / "log"))
     _write(records, folder / "measured.jsonl")
     return judge_real_time(records, num_slots=REAL_TIME_SLOTS)
 

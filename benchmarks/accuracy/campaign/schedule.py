@@ -1,6 +1,6 @@
 """What is run where, in which order, and which runs are fitted: all fixed before looking.
 
-A workload is fitted on three settings (one trigger and partition number apart from each other, as
+A workload is fitted on three settings (batches of very different sizes, and other partitions, as
 `headway profile --advise` asks for) and judged on all others. Every setting is played several
 times, all of them once before any of them again: runs of one setting lie apart by what the machine
 does meanwhile, and a mean over two moments tells more of the setting than one run of twice the
@@ -47,9 +47,10 @@ class Setting(NamedTuple):
         return max(MEASURED_S, (5.0 if role == FIT else 4.0) * self.trigger_s)
 
 
-FITTED = (Setting(1.0, 2, 0.3), Setting(3.0, 2, 0.6), Setting(2.0, 8, 0.45))
+FITTED = (Setting(0.0, 2, 0.3), Setting(3.0, 2, 0.6), Setting(2.0, 8, 0.45))
+"""The smallest batches there are, the largest, and other partitions."""
 JUDGED = (
-    Setting(0.0, 2, 0.3),
+    Setting(1.0, 2, 0.3),
     Setting(0.0, 8, 0.6),
     Setting(1.0, 4, 0.6),
     Setting(2.0, 16, 0.3),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from read_logs import LogsOfRuns
 
 from headway.models.real_time.latency import RealTimeLatency, real_time_latency
 from headway.models.real_time.stages import SHUFFLE_MAX_WAIT_S, RealTimeStage, required_slots
+from headway.units import ms_to_s
 from kafka.cases import Job
 from kafka.runs import Record
 
@@ -17,6 +19,7 @@ FITTED = (Job.TRANSFORM, 4)
 # Of the work on a row; at these rates a task is busy for a few hundredths of its time, so that
 # twice as much would not show.
 ROW_S = 3e-5
+_BEFORE_TASKS = ("latestOffset", "walCommit", "getBatch", "queryPlanning")
 _ROW_CV = 1.0
 _LEVELS = np.array([0.5, 0.95, 0.99])
 
@@ -55,6 +58,30 @@ def judge_real_time(records: Sequence[Record], *, num_slots: int) -> list[Record
         run
         if "failed" in run
         else {**run, "gap_s": gap_of(run), "predicted": _told(run, base_s, gap_s, num_slots)}
+        for run in records
+    ]
+
+
+def with_launches(records: Sequence[Record], log: LogsOfRuns) -> list[Record]:
+    """The records with how long after its planning each batch launched its first task. [s]"""
+    launched_s: dict[tuple[str, int], float] = {}
+    for stage in log.collected.stage_runs:
+        if stage["query_id"] is not None and stage["first_launch_s"] is not None:
+            batch = (stage["query_id"], stage["batch_id"])
+            launched_s[batch] = min(launched_s.get(batch, np.inf), stage["first_launch_s"])
+    return [
+        run
+        if "failed" in run
+        else {
+            **run,
+            "launch_s": [
+                launched_s[run["query_id"], batch["batch_id"]]
+                - batch["begun_epoch_s"]
+                - ms_to_s(sum(batch["duration_ms"].get(phase, 0) for phase in _BEFORE_TASKS))
+                for batch in run["batches"]
+                if (run["query_id"], batch["batch_id"]) in launched_s
+            ],
+        }
         for run in records
     ]
 

@@ -38,14 +38,29 @@ def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
     Notes
     -----
     theory.md (E15)-(E17). Fixed time and time per row are told apart by batches of different size,
-    the cost of a partition by two numbers of them, of a slot likewise; how far runs of one setting
-    lie apart by two such runs. A planned batch of three times the largest is to be known within
-    5 %, which gives the number of batches.
+    and the smallest are those of a query that runs as fast as possible; the cost of a partition
+    by two numbers of them, of a slot likewise; how far runs of one setting lie apart by two such
+    runs. A planned batch of three times the largest is to be known within 5 %, which gives the
+    number of batches.
     """
     return tuple(
         run
-        for lesson in (_more_rows, _other_partitions, _other_slots, _once_more)
+        for lesson in (_fewer_rows, _more_rows, _other_partitions, _other_slots, _once_more)
         for run in lesson(profile)
+    )
+
+
+def _fewer_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
+    low, _ = profile.rows_per_batch_range
+    fewest = float(settled_batch_rows(_model(profile), profile.settings[-1].rate_per_s, 0.0))
+    if low <= _ROWS_RATIO * fewest:
+        return
+    yield _run(
+        profile,
+        learns="what small batches cost, as they are wherever latency is to be low",
+        why=f"no batch had fewer than {low:,.0f} rows, of some {fewest:,.0f} without a trigger",
+        configuration=replace(profile.baseline, trigger_s=0.0, max_offsets_per_trigger=None),
+        num_batches=_batches_needed(profile, fewest),
     )
 
 
