@@ -169,9 +169,9 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     plays = plays_of(rows)
     first, second = ([row for row in plays if row.get("play", 1) == number] for number in (1, 2))
     yield (
-        f"Single runs, each judged alone: {_in_words(plays)}; of the first plays {_in_words(first)}; "
-        f"of the second plays {_in_words(second)}. The 90 % intervals of single runs for mean and "
-        f"p99 held {held} of {told} times ({100 * held / told:.0f} %)."
+        f"Single runs, each judged alone: {_in_words(plays)}; first plays: {_in_words(first)}; "
+        f"second plays: {_in_words(second)}. The 90 % intervals of single runs for mean and p99 "
+        f"held {held} of {told} times ({100 * held / told:.0f} %)."
     )
     yield ""
 
