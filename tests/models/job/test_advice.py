@@ -59,8 +59,10 @@ def test_a_job_whose_batches_are_hardly_smaller_without_a_trigger_needs_none_of_
 
 def test_many_partitions_are_tried_with_fewer() -> None:
     many = setting(configuration=a_configuration(shuffle_partitions=200))
-    partitions = advised_runs(a_profile(settings=(many,)))[2]
-    assert partitions.configuration.shuffle_partitions == 50
+    tried = [
+        run.configuration.shuffle_partitions for run in advised_runs(a_profile(settings=(many,)))
+    ]
+    assert 50 in tried
 
 
 def test_noisier_batches_need_more_of_them() -> None:
