@@ -54,7 +54,7 @@ def test_every_case_has_topics_of_its_own_and_three_of_each_job_are_fitted() -> 
 def test_a_recovery_lasts_until_a_batch_is_back_to_its_usual_size() -> None:
     rows = [100, 800, 400, 111, 109, 100, 120]
     events = [
-        batch(float(second), 11.0 - second, 0.4) | {"numInputRows": many}
+        {**batch(float(second), 11.0 - second, 0.4), "numInputRows": many}
         for second, many in enumerate(rows)
     ]
     seen = recovery_of(events, usual_rows=100.0)
