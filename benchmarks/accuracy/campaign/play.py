@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from campaign.machine import cores_of_others, cpu_time
+from campaign.machine import Cores, cores_between, cpu_time
 from campaign.schedule import VARIED, Group, Run, runs_of
 from campaign.truth import Event, Truth, truth_of
 from campaign.workloads import WORKLOADS, Stream, Workload, varying
@@ -200,14 +200,16 @@ class MeasuredRun(NamedTuple):
 
     started_s: float
     events: list[Event]
-    cores_of_others: float
+    cores: Cores
     compiled: Compiled
     truth: Truth | None
 
     def as_json(self) -> dict[str, Any]:
         """What every line of results says of its run."""
         return {
-            "cores_of_others": self.cores_of_others,
+            "cores_of_others": self.cores.of_others,
+            "cores_busy": self.cores.busy,
+            "cores_stolen": self.cores.stolen,
             "compiled": self.compiled._asdict(),
             "truth": None if self.truth is None else self.truth.as_json(),
         }
@@ -237,13 +239,13 @@ def measured_run(
         run_s=warm_s + measured_s,
         folder=folder,
     )
-    others, compiled_after = cores_of_others(before, cpu_time()), compiled(spark)
+    cores, compiled_after = cores_between(before, cpu_time()), compiled(spark)
     truth = truth_of(events, started_s + warm_s, workload.windows)
     meanwhile = Compiled(
         compiled_after.generated_classes - compiled_before.generated_classes,
         compiled_after.jit_s - compiled_before.jit_s,
     )
-    return MeasuredRun(started_s, events, others, meanwhile, truth)
+    return MeasuredRun(started_s, events, cores, meanwhile, truth)
 
 
 def run_query(

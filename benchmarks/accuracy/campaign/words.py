@@ -38,7 +38,8 @@ Found in the event logs of these runs and in the counters of JVM and machine bes
   JSON rows cost 1.9 times as much processor time in one play of 1 s and 4 partitions as in the
   other, those of the growing state 1.5 times at 2 s and 16 partitions. Nothing else ran (0.02 to
   0.06 cores), and the hypervisor reported 0 to 0.13 cores stolen: this virtual machine is sometimes
-  slow by itself. No profile can foretell that. In durations it is what is left, and as fast as
+  slow by itself. The counters were read every second beside these runs; a run records its own
+  since. No profile can foretell such times. In durations it is what is left, and as fast as
   possible, where a batch brings the next one its rows, a latency moves several times as much.
 * **Small batches cost more per row.** Fitted without batches as small as those of a query that runs
   as fast as possible, ten of thirteen workloads were told 12 to 32 % too short there at 30 % load:
@@ -48,9 +49,9 @@ Found in the event logs of these runs and in the counters of JVM and machine bes
   With such a run among the three, all other settings gained too: of those that no choice was fitted
   on, all came within 10 % on the first plays. `--advise` now asks for it first.
 * **Generated code of other queries.** Spark keeps a hundred pieces of generated code per session.
-  In the campaign before this one the heap held exactly 100 after six runs of thirteen workloads:
-  every run began by compiling its own anew and ran it cold, and the just-in-time compilers took
-  128 s of processor time in the first four minutes. This campaign keeps all of it
+  In a trial of this campaign the heap held exactly 100 after the probes and six runs, so that a run
+  could find its own thrown away, compile it anew and run it cold; the just-in-time compilers took
+  128 s of processor time in the first four minutes. What is shown here keeps all of it
   (`spark.sql.codegen.cache.maxEntries`); compilers take 0.35 s per run (median; nine tenths below
   1.8 s). Sessions that run many queries have the same trouble.
 * **Watermarks are constants in the code**: tumbling and sliding windows, sessions and
@@ -69,8 +70,7 @@ Found in the event logs of these runs and in the counters of JVM and machine bes
   of 0.25 s in one play and 0.14 s in the other, and the line through the three has too steep a
   slope. Bursty is fitted on runs of which one fell behind.
 
-Found in the campaign before (8 s runs, single plays, with the cold code told above), and not tried
-again:
+Found in the campaign before (8 s runs, single plays, a hundred pieces of code), and not tried again:
 
 * **Pauses** do not make small tasks or the driver slower: -1 % per second of idle time before the
   batch (standard errors 3 and 5 %), and 0 % over 30 recorded runs of another machine.
