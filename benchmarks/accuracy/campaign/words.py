@@ -70,7 +70,7 @@ Found in the event logs of these runs and in the counters of JVM and machine bes
   of 0.25 s in one play and 0.14 s in the other, and the line through the three has too steep a
   slope. Bursty is fitted on runs of which one fell behind.
 
-Found in the campaign before (8 s runs, single plays, a hundred pieces of code), and not tried again:
+Found in the campaign before (8 s runs, single plays, a hundred pieces of code), not tried again:
 
 * **Pauses** do not make small tasks or the driver slower: -1 % per second of idle time before the
   batch (standard errors 3 and 5 %), and 0 % over 30 recorded runs of another machine.
