@@ -17,7 +17,7 @@ def scatter(rows: Sequence[Row], path: Path) -> None:
     mpl.use("svg")
     # The same results make the same file.
     mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     picture, panels = pyplot.subplots(1, 2, figsize=(11, 5.6), layout="constrained")
     for panel, figure, goal in zip(
@@ -41,6 +41,10 @@ def scatter(rows: Sequence[Row], path: Path) -> None:
             panel.scatter(*zip(*points, strict=True), s=22, marker=mark, label=workload, alpha=0.8)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
         panel.set(xlabel=f"measured {figure} [s]", ylabel=f"predicted {figure} [s]")
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(ticker.NullFormatter())
         panel.set_aspect("equal")
         panel.set_title(f"{figure} tuple latency, {len(rows)} settings that were not fitted")
     handles, labels = panels[0].get_legend_handles_labels()
