@@ -43,7 +43,7 @@ accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accu
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/accuracy/campaign_page.py --output docs/accuracy.md
 
-accuracy-campaign: $(READY) java  ## all real runs anew, an hour and a half on a quiet machine
+accuracy-campaign: $(READY) java  ## all real runs anew, two hours and a half on a quiet machine
 	$(BIN)/python benchmarks/accuracy/run_campaign.py $(CAMPAIGN)
 	$(BIN)/python benchmarks/accuracy/planned_runs.py $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
 	$(BIN)/python benchmarks/accuracy/judge_campaign.py $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
