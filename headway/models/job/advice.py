@@ -58,7 +58,7 @@ def _fewer_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
     yield _run(
         profile,
         learns="what small batches cost, as they are wherever latency is to be low",
-        why=f"no batch had fewer than {low:,.0f} rows, of some {fewest:,.0f} without a trigger",
+        why=f"none had fewer than {low:,.0f} rows; without a trigger they hold some {fewest:,.0f}",
         configuration=replace(profile.baseline, trigger_s=0.0, max_offsets_per_trigger=None),
         num_batches=_batches_needed(profile, fewest),
     )
