@@ -20,7 +20,8 @@ def test_a_log_of_one_setting_asks_for_others(
     log = write_plain(AppLog().add(Query()).lines, tmp_path / "log")
     assert run(["profile", str(log), "--advise"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("1. trigger ")
+    assert text.startswith("1. as fast as possible, ")
+    assert "teaches what small batches cost" in text
     assert "teaches what a shuffle partition costs" in text
 
 
