@@ -9,7 +9,8 @@ import numpy as np
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
 
-_USUAL_RATIO = 1.1
+USUAL_RATIO = 1.1
+"""Up to this many times its usual rows a batch has its usual size."""
 _MOST_BATCHES = 200
 
 
@@ -80,13 +81,13 @@ def worked_off_s(
     )
     total_s = np.zeros_like(rows)
     for _ in range(_MOST_BATCHES):
-        behind = rows > _USUAL_RATIO * usual
+        behind = rows > USUAL_RATIO * usual
         if not np.any(behind):
             break
         interval_s = np.maximum(trigger, factors * model.mean_s(rows))
         total_s = np.where(behind, total_s + interval_s, total_s)
         rows = np.where(behind, rate * interval_s, rows)
-    return np.where(rows > _USUAL_RATIO * usual, np.inf, total_s)
+    return np.where(rows > USUAL_RATIO * usual, np.inf, total_s)
 
 
 def limited_recovery_s(

@@ -92,11 +92,11 @@ def largest(values: Sequence[float]) -> str:
 
 def by_setting(rows: Iterable[Row]) -> list[Row]:
     """One row per setting, which holds its plays."""
-    settings: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        key = (row["group"], row["workload"], *row["setting"].values())
-        settings.setdefault(key, []).append(row)
-    return [_mean_of(plays) for plays in settings.values()]
+    return [_mean_of(plays) for plays in grouped(rows, _setting_of).values()]
+
+
+def _setting_of(row: Row) -> str:
+    return f"{row['group']}/{row['workload']}/{row['setting']}"
 
 
 def plays_of(rows: Iterable[Row]) -> list[Row]:
@@ -159,7 +159,7 @@ def halves(rows: Sequence[Row]) -> dict[str, list[Row]]:
     }
 
 
-def grouped(rows: Sequence[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
+def grouped(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
     """Rows by a property, in the order of their first appearance."""
     groups: dict[str, list[Row]] = {}
     for row in rows:

@@ -14,6 +14,7 @@ import numpy as np
 
 from headway.domain.prediction import LatencyDistribution
 from headway.errors import HeadwayError
+from headway.planner.recovery import USUAL_RATIO
 from headway.runtime.measure import (
     begun_epoch_s,
     measure_tuple_latency,
@@ -36,8 +37,6 @@ _QUANTILES = (0.5, 0.95, 0.99)
 _PERCENTILES = np.arange(5, 100, 5)
 _LOOK_EVERY_S = 0.2
 _FIRST_BATCH_WITHIN_S = 90.0
-# Up to here a batch has its usual size, as in the planner's promises.
-_BACK_RATIO = 1.1
 _FIRST_BATCHES = 8
 
 
@@ -162,7 +161,7 @@ def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_rows: float) -> Re
     # A batch that the outage cut off is done again first, at the size it had.
     largest = rows.index(max(rows))
     back = next(
-        (place for place in range(largest, len(rows)) if rows[place] <= _BACK_RATIO * usual_rows),
+        (place for place in range(largest, len(rows)) if rows[place] <= USUAL_RATIO * usual_rows),
         None,
     )
     end = counted[-1 if back is None else back]
