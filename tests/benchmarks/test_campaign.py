@@ -9,7 +9,17 @@ from typing import Any
 import campaign_page
 import pytest
 from campaign import figures
-from campaign.schedule import ACROSS, FIT, FITTED, GROUPS, JUDGED, MORE, ONCE, runs_of
+from campaign.schedule import (
+    ACROSS,
+    FIT,
+    FITTED,
+    GROUPS,
+    JUDGED,
+    MORE,
+    NUM_PLAYS,
+    ONCE,
+    runs_of,
+)
 from campaign.truth import truth_of
 from campaign.workloads import WORKLOADS, WindowShape
 
@@ -188,7 +198,7 @@ def test_fitted_settings_are_never_judged() -> None:
         for workload in group.workloads:
             assert workload in WORKLOADS
             fitted = [r for r in runs_of(group) if r.workload == workload and r.role == FIT]
-            assert len(fitted) == 3 * group.num_plays
+            assert len(fitted) == 3 * NUM_PLAYS
     assert all(first in GROUPS and second in GROUPS for first, second in ACROSS)
 
 

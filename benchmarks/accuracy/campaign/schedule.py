@@ -69,6 +69,8 @@ MORE = (
     Setting(1.0, 32, 0.45),
 )
 """All for the first workload, one for each of the others in turn."""
+NUM_PLAYS = 2
+"""How often each of the others is played."""
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
 """Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
@@ -84,11 +86,6 @@ class Group:
     driver_memory: str = "2g"
     num_slots: int
     is_small: bool = True
-
-    @property
-    def num_plays(self) -> int:
-        """How often each of its settings is played."""
-        return 1 if self.is_small else 2
 
 
 GROUPS = {
@@ -166,7 +163,7 @@ class Run:
 def runs_of(group: Group) -> list[Run]:
     """All runs of a group in the order they are played: drawn once, play after play."""
     draw = random.Random(f"{SEED}-{group.name}")
-    return [run for play in range(1, group.num_plays + 1) for run in _play(group, play, draw)]
+    return [run for play in range(1, NUM_PLAYS + 1) for run in _play(group, play, draw)]
 
 
 def _play(group: Group, play: int, draw: random.Random) -> list[Run]:
