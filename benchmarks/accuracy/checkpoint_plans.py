@@ -25,6 +25,7 @@ from typing import Any
 from campaign.checkpoint_page import page
 from campaign.machine import made_by
 from campaign.play import (
+    Query,
     append_line,
     campaign_session,
     measured_run,
@@ -46,7 +47,8 @@ WORKLOAD = "aggregation"
 STATISTICS = ("mean", "p50", "p95", "p99")
 CHECKPOINTS = ("new", "existing")
 SEED = 20261122
-WARM_UP_S = 15.0
+WARM_UP_S = 60.0
+"""As old as the JVMs of the fitted runs were, about: executors compile more slowly."""
 BEFORE_S, BEFORE_TRIGGER_S = 6.0, 1.0
 """The run that leaves the checkpoint."""
 LEAST_MEASURED_S = 8.0
@@ -201,30 +203,24 @@ def play(folder: Path) -> list[Row]:
 
 def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
     setting = one.configuration
-    # Where the rows of a checkpoint began, those that follow go on.
-    stream = Stream(
-        rate_per_s=one.rate_per_s,
-        start_epoch_s=time.time(),
-        max_rows_per_trigger=setting.max_offsets_per_trigger,
-    )
-    if one.checkpoint == "existing":
-        run_query(
-            spark,
-            WORKLOADS[WORKLOAD],
-            stream,
-            name=one.name,
-            trigger_s=BEFORE_TRIGGER_S,
-            partitions=num_pinned,
-            run_s=BEFORE_S,
-            folder=work,
-        )
-    played = measured_run(
-        spark,
-        WORKLOADS[WORKLOAD],
-        stream,
+    query = Query(
         name=one.name,
+        workload=WORKLOADS[WORKLOAD],
+        # Where the rows of a checkpoint began, those that follow go on.
+        stream=Stream(
+            rate_per_s=one.rate_per_s,
+            start_epoch_s=time.time(),
+            max_rows_per_trigger=setting.max_offsets_per_trigger,
+        ),
         trigger_s=setting.trigger_s,
         partitions=setting.shuffle_partitions,
+    )
+    if one.checkpoint == "existing":
+        before = replace(query, trigger_s=BEFORE_TRIGGER_S, partitions=num_pinned)
+        run_query(spark, before, run_s=BEFORE_S, folder=work)
+    played = measured_run(
+        spark,
+        query,
         warm_s=WARM_S + setting.trigger_s,
         measured_s=max(LEAST_MEASURED_S, 3 * setting.trigger_s),
         folder=work,

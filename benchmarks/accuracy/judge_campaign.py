@@ -17,16 +17,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from campaign.figures import is_backlog, is_undisturbed
+from campaign.figures import LONGEST, is_backlog, is_undisturbed
 from campaign.machine import made_by
-from campaign.parts import latency_given_duration, parts_of
+from campaign.parts import latency_given_duration, longest_window_s, parts_of
 from campaign.reading import Played, read_group
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
 from campaign.workloads import WORKLOADS
 from planned_anew import planned_anew
 from planned_runs import GROUP as PLANS_GROUP
 
-from headway.domain import Arrivals, Configuration, Interval, JobProfile, LatencyDistribution
+from headway.domain import (
+    Arrivals,
+    Configuration,
+    Interval,
+    JobProfile,
+    LatencyDistribution,
+    Prediction,
+)
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model
@@ -99,7 +106,7 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
         "sustainable_rate_per_s": said.sustainable_rate_per_s,
         "latency": _as_row(said.tuple_latency),
         "duration": _as_row(said.batch_duration),
-        "windows": _as_row(said.window_latency),
+        "windows": _windows(said, profile, configuration, row, factor),
         "run_to_run_ratio": profile.noise.run_to_run_ratio,
         "jvm_age_s": age_s,
     }
@@ -144,8 +151,28 @@ def _as_row(told: LatencyDistribution | None) -> Row | None:
     }
 
 
+def _windows(
+    said: Prediction, profile: JobProfile, configuration: Configuration, row: Row, factor: float
+) -> Row | None:
+    """What is said of windows, and of the longest of as many as there were."""
+    told, seen = _as_row(said.window_latency), row["truth"]["windows"]
+    if told is None or seen is None:
+        return told
+    asked = replace(profile, arrivals=said.arrivals)
+    return {**told, LONGEST: longest_window_s(asked, configuration, seen["count"], factor)}
+
+
 def _ends(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
+
+
+def left_out(played: Mapping[str, Played]) -> Iterator[str]:
+    """Runs that tell no latency, and why."""
+    for one in played.values():
+        for row in one.truths:
+            if row["truth"] is None:
+                why = row.get("failed", "fewer than two batches after the warm-up")
+                yield f"{row['name']}, {one.group.name}: {why}"
 
 
 def read_groups(folder: Path) -> dict[str, Played]:
@@ -186,7 +213,11 @@ def main() -> None:
         _write(plans.with_name("planned-anew.jsonl.gz"), anew)
     arguments.output.with_name("campaign-machine.json").write_text(
         json.dumps(
-            {"made": f"{made_by('make accuracy-campaign')} The page by `make accuracy`."}, indent=2
+            {
+                "made": f"{made_by('make accuracy-campaign')} The page by `make accuracy`.",
+                "left_out": list(left_out(played)),
+            },
+            indent=2,
         )
         + "\n"
     )

@@ -22,6 +22,7 @@ from typing import Any
 
 from campaign.play import (
     MeasuredRun,
+    Query,
     append_line,
     campaign_session,
     measured_run,
@@ -118,16 +119,19 @@ def play(folder: Path) -> None:
             plan = planned(known[asked.workload], asked)
             print(f"{place + 1} of {len(every)}: {asked.name}, {asked.target}", file=sys.stderr)
             setting = plan.configuration
-            played = measured_run(
-                spark,
-                WORKLOADS[asked.workload],
-                Stream(
+            query = Query(
+                name=asked.name,
+                workload=WORKLOADS[asked.workload],
+                stream=Stream(
                     rate_per_s=asked.rate_per_s,
                     max_rows_per_trigger=setting.max_offsets_per_trigger,
                 ),
-                name=asked.name,
                 trigger_s=setting.trigger_s,
                 partitions=setting.shuffle_partitions,
+            )
+            played = measured_run(
+                spark,
+                query,
                 warm_s=WARM_S + setting.trigger_s,
                 measured_s=max(LEAST_MEASURED_S, 4 * setting.trigger_s),
                 folder=work,

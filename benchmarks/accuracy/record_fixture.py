@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import zstandard
-from campaign.play import campaign_session, run_query
+from campaign.play import Query, campaign_session, run_query
 from campaign.schedule import GROUPS
 from campaign.truth import truth_of
 from campaign.workloads import WORKLOADS, Stream
@@ -48,16 +48,14 @@ def record(folder: Path) -> None:
             for trigger_s, partitions, measured_s in RUNS:
                 name = f"aggregation {trigger_s:g}s {partitions} partitions"
                 print(name, file=sys.stderr)
-                started_s, events = run_query(
-                    spark,
-                    WORKLOAD,
-                    Stream(rate_per_s=RATE_PER_S),
+                query = Query(
                     name=name,
+                    workload=WORKLOAD,
+                    stream=Stream(rate_per_s=RATE_PER_S),
                     trigger_s=trigger_s,
                     partitions=partitions,
-                    run_s=WARM_S + measured_s,
-                    folder=work,
                 )
+                started_s, events = run_query(spark, query, run_s=WARM_S + measured_s, folder=work)
                 truth = truth_of(events, started_s + WARM_S, None)
                 if truth is None:
                     raise HeadwayError(f"{name}: too few batches")

@@ -113,6 +113,7 @@ def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
     stage = RealTimeStage(num_tasks=4, row_s=3e-5, row_cv=1.0)
     law = real_time_latency(case.rate_per_s, [stage], num_slots=8, trigger_s=5.0, gap_s=0.2)
     p50_s, p95_s, p99_s = (0.002 + float(law.quantile_s(level)) for level in (0.5, 0.95, 0.99))
+    loads = {"customMetrics": {"rocksdbLoadLatencyMs": 120}, "numStateStoreInstances": 4}
     run = {
         "name": case.name,
         "case": {
@@ -120,11 +121,12 @@ def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
             "mode": "real time",
         },
         "shuffle_partitions": 2,
-        "batches": [{"started_s": 0.0}, {"started_s": 5.2}, {"started_s": 10.4}],
+        "batches": [{"started_s": place * 5.12, "state": [loads]} for place in range(3)],
+        "launch_s": [0.03, 0.07, 0.05],
         "to_append_s": {"mean": 0.002 + law.mean_s, "p50": p50_s, "p95": p95_s, "p99": p99_s},
     }  # fmt: skip
     (judged,) = judge_real_time([run], num_slots=8)
-    assert judged["gap_s"] == pytest.approx(0.2)
+    assert judged["predicted"]["gap_s"] == pytest.approx(0.12 + 0.05 + 0.03)
     assert judged["predicted"]["implied_gap_s"] == pytest.approx(0.2, abs=0.003)
     assert judged["predicted"]["p99"] == pytest.approx(p99_s, rel=0.02)
     assert judge_real_time([{"name": "x", "failed": "y", "case": {}}], num_slots=8)

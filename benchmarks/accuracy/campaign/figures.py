@@ -9,6 +9,8 @@
   that mostly outlast their trigger): there a prediction says itself not to be relied on.
 * A *setting* is played several times. Its figures, measured and predicted, are the means over the
   plays that were not disturbed; it is judged if each of these is. Intervals are for single plays.
+* A run has a few windows, of which the p99 is the *longest*, nearly. It is held against the median
+  of the longest of so many, not against the p99 that is told of all windows that will ever be.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ Row = dict[str, Any]
 MOST_CORES_OF_OTHERS = 0.3
 GOAL_MEAN_RATIO, GOAL_P99_RATIO = 0.10, 0.15
 QUOTED = ("mean", "p50", "p95", "p99")
+LONGEST = "longest"
 WORKED_ON = ("json", "sessions", "tumbling", "rocksdb", "skewed", "join", "sliding")
 """The half of the workloads that changes of the model are worked out on: by hash of their names."""
 
@@ -64,7 +67,7 @@ def error_ratio(row: Row, what: str, figure: str) -> float | None:
     told, true = row["predicted"].get(what), row["truth"].get(what)
     if not told or not true:
         return None
-    return float(told[figure] / true[figure] - 1)
+    return float(told[figure] / true["p99" if figure == LONGEST else figure] - 1)
 
 
 def errors(rows: Iterable[Row], what: str, figure: str) -> list[float]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from headway.domain import Arrivals, JobProfile, StageProfile
+from headway.domain import Arrivals, Configuration, JobProfile, StageProfile
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, duration_model, setting_law
+from headway.models.job.window_law import window_law
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 
 Row = dict[str, Any]
@@ -131,18 +132,10 @@ def latency_given_duration(
     What is left of the error is that of the latency law and of the noise. None where no factor on
     all durations brings that mean about.
     """
-    setting = run.configuration
     asked = replace(profile, arrivals=arrivals)
-    model = duration_model(asked, setting.num_slots, setting.shuffle_partitions)
 
     def law(factor: float) -> SettingLaw:
-        return setting_law(
-            asked,
-            model,
-            rate_per_s=arrivals.rate_per_s,
-            trigger_s=setting.trigger_s,
-            factor=np.array([factor]),
-        )
+        return _law(asked, run.configuration, factor)
 
     def mean_s(factor: float) -> float:
         told = law(factor)
@@ -160,3 +153,22 @@ def latency_given_duration(
         "p99": float(told.tuple_latency_quantile_s(np.array([0.99]))[0]),
         "factor": low,
     }
+
+
+def longest_window_s(
+    profile: JobProfile, configuration: Configuration, num_windows: int, factor: float
+) -> float:
+    """Median of the longest latency of so many windows, taken as independent [s]."""
+    windows = window_law(profile, _law(profile, configuration, factor))
+    assert windows is not None
+    return float(windows.quantile_s(np.array([0.5 ** (1 / num_windows)]))[0])
+
+
+def _law(profile: JobProfile, configuration: Configuration, factor: float) -> SettingLaw:
+    return setting_law(
+        profile,
+        duration_model(profile, configuration.num_slots, configuration.shuffle_partitions),
+        rate_per_s=profile.arrivals.rate_per_s,
+        trigger_s=configuration.trigger_s,
+        factor=np.array([factor]),
+    )

@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from campaign.fixed_work import fixed_work
 from campaign.machine import Cores, cores_between, cpu_time
 from campaign.schedule import VARIED, Group, Run, runs_of
 from campaign.truth import Event, Truth, truth_of
@@ -23,6 +25,7 @@ from headway.units import spark_trigger_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _PROBE_S = 7.0
 _WARM_UP_S, _WARM_UP_RATE_PER_S = 30.0, 40_000.0
@@ -30,6 +33,32 @@ _BACKLOG_RATE_PER_S = 1e6
 _BACKLOG_AGE_S = 3600.0
 _BACKLOG_BATCH_S = 2.0
 """Work in a batch of a run from a backlog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query that can be started."""
+
+    name: str
+    workload: Workload
+    stream: Stream
+    trigger_s: float
+    partitions: int
+
+    def start(self, spark: SparkSession, folder: Path) -> StreamingQuery:
+        """It runs from a checkpoint of its own in ``folder``, one for each JVM."""
+        checkpoint = folder / "checkpoints" / f"{os.getpid()}-{self.name.replace('/', '-')}"
+        conf = {**self.workload.conf, "spark.sql.shuffle.partitions": str(self.partitions)}
+        with _settings(spark, conf):
+            return (
+                self.workload.query(spark, self.stream)
+                .writeStream.format("noop")
+                .queryName(self.name)
+                .outputMode(self.workload.output_mode)
+                .option("checkpointLocation", str(checkpoint))
+                .trigger(processingTime=spark_trigger_text(self.trigger_s))
+                .start()
+            )
 
 
 def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None:
@@ -42,7 +71,7 @@ def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> Non
     runs = [run for run in runs_of(group) if run.name not in done and run.workload in chosen]
     if not runs:
         return
-    with campaign_session(group, folder) as spark:
+    with campaign_session(group, folder) as spark, fixed_work(folder / "fixed.jsonl") as beside:
         for place, name in enumerate(chosen):
             if place == 0:
                 # What all of them share is compiled before anything is measured.
@@ -55,7 +84,10 @@ def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> Non
                 _backlog(spark, WORKLOADS[name], WORKLOADS[name].probe_rows[0], folder)
         for place, run in enumerate(runs):
             print(f"{group.name}: {place + 1} of {len(runs)}, {run.name}", file=sys.stderr)
-            append_line(results, _played(spark, run, rates[run.workload], folder))
+            begun_s = time.time()
+            played = _played(spark, run, rates[run.workload], folder)
+            seen = beside.between(begun_s, time.time())
+            append_line(results, {**played, "fixed_work": seen})
 
 
 def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:
@@ -80,16 +112,14 @@ def warm_up(
     spark: SparkSession, workload: Workload, folder: Path, carried_per_s: float, warm_s: float
 ) -> None:
     """Run a workload for a while in a JVM that has not compiled it yet."""
-    run_query(
-        spark,
-        workload,
-        Stream(rate_per_s=0.4 * carried_per_s),
+    query = Query(
         name=f"warm-up/{workload.name}",
+        workload=workload,
+        stream=Stream(rate_per_s=0.4 * carried_per_s),
         trigger_s=0.0,
         partitions=4,
-        run_s=warm_s,
-        folder=folder,
     )
+    run_query(spark, query, run_s=warm_s, folder=folder)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -111,17 +141,24 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
     if setting.backlog:
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
         stream = _backlog_stream(limit)
-    played = measured_run(
-        spark,
-        workload,
-        stream,
+    query = Query(
         name=run.name,
+        workload=workload,
+        stream=stream,
         trigger_s=setting.trigger_s,
         partitions=setting.partitions,
-        warm_s=setting.warm_s,
-        measured_s=setting.measured_s(run.role),
-        folder=folder,
     )
+    try:
+        measured = measured_run(
+            spark,
+            query,
+            warm_s=setting.warm_s,
+            measured_s=setting.measured_s(run.role),
+            folder=folder,
+        ).as_json()
+    except HeadwayError as error:
+        print(error, file=sys.stderr)
+        measured = {"truth": None, "failed": str(error)}
     return {
         "group": run.group,
         "workload": run.workload,
@@ -132,8 +169,7 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
         "rate_per_s": stream.rate_per_s,
         "carried_per_s": carried_per_s,
         "max_rows": stream.max_rows_per_trigger,
-        "started_s": played.started_s,
-        **played.as_json(),
+        **measured,
     }
 
 
@@ -154,21 +190,18 @@ def _probe(spark: SparkSession, workload: Workload, folder: Path) -> float:
 
 def _backlog(spark: SparkSession, workload: Workload, num_rows: int, folder: Path) -> float:
     """Median duration of batches of so many rows, the first ones left out [s]."""
-    name = f"probe/{workload.name}/{num_rows}"
-    _, events = run_query(
-        spark,
-        workload,
-        _backlog_stream(num_rows),
-        name=name,
+    query = Query(
+        name=f"probe/{workload.name}/{num_rows}",
+        workload=workload,
+        stream=_backlog_stream(num_rows),
         trigger_s=0.0,
         partitions=2,
-        run_s=_PROBE_S,
-        folder=folder,
     )
+    _, events = run_query(spark, query, run_s=_PROBE_S, folder=folder)
     durations_ms = [event["durationMs"]["triggerExecution"] for event in events]
     kept = sorted(durations_ms[len(durations_ms) // 2 :])
     if not kept:
-        raise HeadwayError(f"{name}: no batch was finished in {_PROBE_S:g} s")
+        raise HeadwayError(f"{query.name}: no batch was finished in {_PROBE_S:g} s")
     return float(kept[len(kept) // 2]) / 1e3
 
 
@@ -207,6 +240,7 @@ class MeasuredRun(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """What every line of results says of its run."""
         return {
+            "started_s": self.started_s,
             "cores_of_others": self.cores.of_others,
             "cores_busy": self.cores.busy,
             "cores_stolen": self.cores.stolen,
@@ -216,31 +250,13 @@ class MeasuredRun(NamedTuple):
 
 
 def measured_run(
-    spark: SparkSession,
-    workload: Workload,
-    stream: Stream,
-    *,
-    name: str,
-    trigger_s: float,
-    partitions: int,
-    warm_s: float,
-    measured_s: float,
-    folder: Path,
+    spark: SparkSession, query: Query, *, warm_s: float, measured_s: float, folder: Path
 ) -> MeasuredRun:
     """Run a query, and measure it once it has been warmed up."""
     before, compiled_before = cpu_time(), compiled(spark)
-    started_s, events = run_query(
-        spark,
-        workload,
-        stream,
-        name=name,
-        trigger_s=trigger_s,
-        partitions=partitions,
-        run_s=warm_s + measured_s,
-        folder=folder,
-    )
+    started_s, events = run_query(spark, query, run_s=warm_s + measured_s, folder=folder)
     cores, compiled_after = cores_between(before, cpu_time()), compiled(spark)
-    truth = truth_of(events, started_s + warm_s, workload.windows)
+    truth = truth_of(events, started_s + warm_s, query.workload.windows)
     meanwhile = Compiled(
         compiled_after.generated_classes - compiled_before.generated_classes,
         compiled_after.jit_s - compiled_before.jit_s,
@@ -249,34 +265,16 @@ def measured_run(
 
 
 def run_query(
-    spark: SparkSession,
-    workload: Workload,
-    stream: Stream,
-    *,
-    name: str,
-    trigger_s: float,
-    partitions: int,
-    run_s: float,
-    folder: Path,
+    spark: SparkSession, query: Query, *, run_s: float, folder: Path
 ) -> tuple[float, list[Event]]:
     """Run a query for a while; the instant of its start, and its progress."""
-    checkpoint = folder / "checkpoints" / f"{os.getpid()}-{name.replace('/', '-')}"
-    with _settings(spark, {**workload.conf, "spark.sql.shuffle.partitions": str(partitions)}):
-        query = (
-            workload.query(spark, stream)
-            .writeStream.format("noop")
-            .queryName(name)
-            .outputMode(workload.output_mode)
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(processingTime=spark_trigger_text(trigger_s))
-            .start()
-        )
-        started_s = time.time()
-        try:
-            wait_while_running(query, run_s)
-            events = progress_events(query)
-        finally:
-            query.stop()
+    running = query.start(spark, folder)
+    started_s = time.time()
+    try:
+        wait_while_running(running, run_s)
+        events = progress_events(running)
+    finally:
+        running.stop()
     return started_s, events
 
 

@@ -128,7 +128,7 @@ GROUPS = {
         Group(
             name="small-heap",
             master="local[2]",
-            driver_memory="768m",
+            driver_memory="1g",
             num_slots=2,
             workloads=("growing",),
         ),

@@ -37,7 +37,6 @@ _QUANTILES = (0.5, 0.95, 0.99)
 _PERCENTILES = np.arange(5, 100, 5)
 _LOOK_EVERY_S = 0.2
 _FIRST_BATCH_WITHIN_S = 90.0
-_FIRST_BATCHES = 8
 
 
 def play(
@@ -167,10 +166,6 @@ def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_rows: float) -> Re
     end = counted[-1 if back is None else back]
     return {
         "piled_up_s": begun_epoch_s(counted[0]) - _first_arrival_s(counted[0]),
-        "batches": [
-            {"rows": event["numInputRows"], "duration_ms": event["durationMs"]}
-            for event in counted[:_FIRST_BATCHES]
-        ],
         "num_batches": len(rows) if back is None else back,
         "time_s": begun_epoch_s(end) - begun_epoch_s(counted[0]),
         "is_over": back is not None,

@@ -297,5 +297,6 @@ def run_to_run_ratio(
     prior_runs = 3
     prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
-    seen = float(np.sum(np.square(log_ratios))) if spare_runs else 0.0
+    # What as many parameters as runs leave unexplained counts too: they were kept from following.
+    seen = float(np.sum(np.square(log_ratios)))
     return float(np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs)))

@@ -230,7 +230,7 @@ def test_little_evidence_of_drift_is_drawn_to_none() -> None:
 
 def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     random = np.random.default_rng(6)
-    two = np.array([0.5, -0.5])
+    two = np.zeros(2)
     long, short = {"num_effective": 1e9}, {"num_effective": 9.0}
     assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(USUAL_RUN_TO_RUN_RATIO)
     # Means of nine batches that differ by 0.3 lie 0.1 apart by chance.
@@ -240,6 +240,11 @@ def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     assert run_to_run_ratio(many, 5, 0.05, **long) == pytest.approx(0.2, rel=0.1)
     quiet = run_to_run_ratio(np.zeros(20), 5, 0.05, **long)
     assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO * np.sqrt(3 / 18))
+
+
+def test_what_a_fit_of_few_runs_leaves_unexplained_is_spread_between_them() -> None:
+    left = run_to_run_ratio(np.array([0.2, -0.1, 0.0]), 5, 0.05, num_effective=1e9)
+    assert left == pytest.approx(np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO**2 + 0.05) / 3))
 
 
 def three_runs(rng: np.random.Generator) -> tuple[Array, Array, Array]:

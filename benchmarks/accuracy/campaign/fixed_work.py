@@ -1,0 +1,74 @@
+"""Fixed work, timed over and over beside a run: how fast the machine itself is meanwhile.
+
+A process of its own does the same loop of the interpreter, the same copy in memory and the same
+hash once a second, and writes down the processor time each took.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+KINDS = ("interpreter_s", "memory_s", "hash_s")
+_EVERY_S = 1.0
+_LOOPS, _COPIED_BYTES, _HASHED_BYTES = 40_000, 16 << 20, 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWork:
+    """What the process has written so far."""
+
+    path: Path
+
+    def between(self, from_s: float, to_s: float) -> dict[str, float] | None:
+        """Mean processor time of each kind between two instants of the epoch [s]; None unseen."""
+        lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+        seen = [line for line in lines if from_s <= line["at_s"] <= to_s]
+        if not seen:
+            return None
+        return {kind: statistics.fmean(line[kind] for line in seen) for kind in KINDS}
+
+
+@contextmanager
+def fixed_work(path: Path) -> Iterator[FixedWork]:
+    """The process, for as long as the context lasts; what it finds is in ``path``."""
+    path.write_text("")
+    process = subprocess.Popen([sys.executable, __file__, str(path)])
+    try:
+        yield FixedWork(path)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _processor_s(work: Callable[[], object]) -> float:
+    before_s = time.thread_time()
+    work()
+    return time.thread_time() - before_s
+
+
+def _work_on(path: Path) -> None:
+    copied, hashed = bytearray(_COPIED_BYTES), bytes(_HASHED_BYTES)
+    works = (
+        lambda: sum(number * number % 7 for number in range(_LOOPS)),
+        lambda: bytes(copied),
+        lambda: hashlib.sha256(hashed).digest(),
+    )
+    with path.open("a", buffering=1) as lines:
+        while True:
+            took_s = map(_processor_s, works)
+            seen = {"at_s": time.time(), **dict(zip(KINDS, took_s, strict=True))}
+            lines.write(json.dumps(seen) + "\n")
+            time.sleep(_EVERY_S)
+
+
+if __name__ == "__main__":
+    _work_on(Path(sys.argv[1]))
