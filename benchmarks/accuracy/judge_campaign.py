@@ -22,7 +22,7 @@ from campaign.machine import made_by
 from campaign.parts import latency_given_duration, longest_window_s, parts_of
 from campaign.reading import Played, read_group
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
-from campaign.workloads import WORKLOADS
+from campaign.workloads import WORKLOADS, Stream
 from planned_anew import planned_anew
 from planned_runs import GROUP as PLANS_GROUP
 
@@ -93,7 +93,7 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
         max_offsets_per_trigger=row["max_rows"],
     )
     age_s = played.jvm_age_s(row)
-    factor = profile.drift.factor(age_s)
+    factor = profile.age_factor(age_s)
     model = duration_model(profile, num_slots, setting["partitions"])
     if setting["backlog"]:
         full_s = factor * float(model.mean_s(float(row["max_rows"])))
@@ -114,9 +114,10 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
 
 def _arrivals(profile: JobProfile, row: Row) -> Arrivals:
     """What arrives in the run asked about is known: evenly, unless bursts belong to the job."""
-    bursts = WORKLOADS[row["workload"]].burst_share_ratio < 1
-    dispersion_ratio = profile.arrivals.dispersion_ratio if bursts else 0.0
-    return Arrivals(rate_per_s=row["rate_per_s"], dispersion_ratio=dispersion_ratio)
+    rate_per_s = row["rate_per_s"]
+    is_even = WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=rate_per_s)).is_even
+    dispersion_ratio = 0.0 if is_even else profile.arrivals.dispersion_ratio
+    return Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion_ratio)
 
 
 def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:
@@ -124,7 +125,7 @@ def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:
     run = played.run_of(row)
     if run is None or row["setting"]["backlog"]:
         return None
-    factor = profile.drift.factor(played.jvm_age_s(row))
+    factor = profile.age_factor(played.jvm_age_s(row))
     parts = parts_of(profile, run, row["truth"]["from_s"], factor)
     if parts is None:
         return None

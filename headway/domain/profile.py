@@ -218,6 +218,15 @@ class JobProfile:
         """Rows of the state that is asked about: what the last run ended with."""
         return float(self.state.rows) if self.state is not None else 0.0
 
+    def age_factor(self, jvm_age_s: float) -> float:
+        """Duration at an age of the JVM over that at the reference age of the drift.
+
+        A JVM older than that of any profiled run is taken to be as old as the oldest: what
+        compilation wins dies out, and a power law would go on for ever.
+        """
+        oldest_s = max(setting.jvm_age_s for setting in self.settings)
+        return self.drift.factor(min(jvm_age_s, max(oldest_s, self.drift.reference_age_s)))
+
     @property
     def rows_per_batch_range(self) -> tuple[float, float]:
         """Fewest and most rows of a batch that were seen in steady state."""

@@ -250,7 +250,7 @@ def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[
 def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
     """A plan speaks for JVMs as old as those of the profiled runs."""
     drift = profile.drift
-    slower_ratio = drift.factor(_YOUNG_S) - 1.0
+    slower_ratio = profile.age_factor(_YOUNG_S) - 1.0
     if slower_ratio > _SLOWER_RATIO:
         yield Advice(
             text=(

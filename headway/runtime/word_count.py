@@ -29,12 +29,15 @@ def clock_lines(
     max_rows_per_trigger: int | None = None,
     burst_period_s: float = 1.0,
     burst_share_ratio: float = 1.0,
+    bulk_rows: int | None = None,
     num_words: int = 1000,
     zipf_exponent: float = 1.1,
     words_per_row: int = 8,
     seed: int = 1,
 ) -> DataFrame:
-    """Lines of text arriving at a constant rate or in bursts: ``arrival`` (timestamp), ``text``.
+    """Lines of text on the wall clock: ``arrival`` (timestamp), ``text``.
+
+    They arrive at a constant rate, in bursts, or in bulks at random times.
 
     Parameters
     ----------
@@ -51,6 +54,8 @@ def clock_lines(
     burst_period_s, burst_share_ratio : float, > 0
         Period of bursts, in whole milliseconds, and the part of it in which all its lines arrive;
         1 is a constant rate.
+    bulk_rows : int, optional
+        So many lines at a time arrive together, at the instants of a Poisson process.
     num_words : int, >= 1
         Size of the vocabulary.
     zipf_exponent : float, >= 0
@@ -70,6 +75,8 @@ def clock_lines(
         "burstPeriodMillis": round(timedelta(seconds=burst_period_s) / _MILLISECOND),
         "burstShare": burst_share_ratio,
     }
+    if bulk_rows is not None:
+        options["bulkRows"] = bulk_rows
     if start_epoch_s is not None:
         options["startEpochMicros"] = round(timedelta(seconds=start_epoch_s) / _MICROSECOND)
     if max_rows_per_trigger is not None:

@@ -135,6 +135,46 @@ def test_the_read_limit_caps_every_batch(spark: SparkSession, tmp_path: Path) ->
     assert np.all(np.diff(arrivals_us) == 1000)
 
 
+def test_bulks_come_at_random_times(spark: SparkSession, tmp_path: Path) -> None:
+    num_bulks, bulk_rows, rate_per_s = 900, 20, 2000.0
+    start_us = 1_000_000 * int(time.time() - 20)
+
+    def arrivals_us(name: str, seed: int) -> list[int]:
+        collected = Collected()
+        lines = clock_lines(
+            spark,
+            rate_per_s=rate_per_s,
+            num_source_partitions=2,
+            start_epoch_s=start_us / 1e6,
+            bulk_rows=bulk_rows,
+            max_rows_per_trigger=num_bulks * bulk_rows,
+            seed=seed,
+        )
+        collected.run(lines, tmp_path / name, num_batches=1)
+        return [us for us, _ in sorted(collected.batches[0])]
+
+    found = arrivals_us("one", 3)
+    assert len(found) == num_bulks * bulk_rows
+    assert set(Counter(found).values()) == {bulk_rows}
+    gaps_s = np.diff(np.array(sorted({start_us, *found}))) / 1e6
+    # Five standard deviations of the mean and of the variance of exponential gaps.
+    expected_s = bulk_rows / rate_per_s
+    assert gaps_s.mean() == pytest.approx(expected_s, rel=5 / np.sqrt(num_bulks))
+    assert gaps_s.var() == pytest.approx(expected_s**2, rel=5 * np.sqrt(8 / num_bulks))
+    assert arrivals_us("again", 3) == found
+    assert arrivals_us("other", 4) != found
+
+
+def test_no_bulk_arrives_before_its_time(spark: SparkSession, tmp_path: Path) -> None:
+    collected = Collected()
+    lines = clock_lines(spark, rate_per_s=2000, num_source_partitions=2, bulk_rows=100)
+    collected.run(lines, tmp_path, num_batches=4)
+    assert max(us for us, _ in collected.rows) <= time.time_ns() // 1000
+    sizes = {len(batch) for batch in collected.batches.values()}
+    assert all(size % 100 == 0 for size in sizes)
+    assert len(sizes) > 1
+
+
 def test_words_follow_zipf(spark: SparkSession, tmp_path: Path) -> None:
     num_words, exponent = 50, 1.2
     collected = Collected()
@@ -182,6 +222,21 @@ def test_options_out_of_range_are_named(
                 rate_per_s=rate_per_s,
                 num_source_partitions=1,
                 words_per_row=words_per_row,
+            ),
+            tmp_path,
+            num_batches=1,
+        )
+
+
+def test_bulks_and_bursts_exclude_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="clock source: the option bulkRows must be 0 where"):
+        Collected().run(
+            clock_lines(
+                spark,
+                rate_per_s=100,
+                num_source_partitions=1,
+                burst_share_ratio=0.5,
+                bulk_rows=10,
             ),
             tmp_path,
             num_batches=1,

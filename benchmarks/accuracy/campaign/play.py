@@ -137,7 +137,7 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
     workload, setting = WORKLOADS[run.workload], run.setting
     if run.role == VARIED:
         workload = varying(workload)
-    stream = Stream(rate_per_s=setting.share * carried_per_s)
+    stream = Stream(rate_per_s=setting.share * carried_per_s, seed=run.play)
     if setting.backlog:
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
         stream = _backlog_stream(limit)

@@ -110,6 +110,7 @@ GROUPS = {
                 "pandas",
                 "skewed",
                 "growing",
+                "bulks",
             ),
         ),
         Group(name="one-core", master="local[1]", num_slots=1, workloads=("aggregation",)),

@@ -31,8 +31,14 @@ class Stream:
     max_rows_per_trigger: int | None = None
     burst_share_ratio: float = 1.0
     burst_period_s: float = 1.0
+    bulk_rows: int | None = None
     source_partitions: int = 2
     seed: int = 1
+
+    @property
+    def is_even(self) -> bool:
+        """Whether rows arrive one by one at equal distances."""
+        return self.burst_share_ratio == 1 and self.bulk_rows is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +60,23 @@ class Workload:
     conf: Mapping[str, str] = field(default_factory=dict)
     burst_share_ratio: float = 1.0
     burst_period_s: float = 1.0
+    bulk_rows: int | None = None
     source_partitions: int = 2
     probe_rows: tuple[int, int] = (5_000, 100_000)
     windows: WindowShape | None = None
 
     def query(self, spark: SparkSession, stream: Stream) -> DataFrame:
         """The query over a stream, with the bursts that belong to the workload."""
-        return self.build(
-            spark,
-            replace(
-                stream,
-                burst_share_ratio=self.burst_share_ratio,
-                burst_period_s=self.burst_period_s,
-                source_partitions=self.source_partitions,
-            ),
+        return self.build(spark, self.arriving(stream))
+
+    def arriving(self, stream: Stream) -> Stream:
+        """The stream as its rows arrive in this workload."""
+        return replace(
+            stream,
+            burst_share_ratio=self.burst_share_ratio,
+            burst_period_s=self.burst_period_s,
+            bulk_rows=self.bulk_rows,
+            source_partitions=self.source_partitions,
         )
 
 
@@ -83,6 +92,7 @@ def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
         max_rows_per_trigger=stream.max_rows_per_trigger,
         burst_share_ratio=stream.burst_share_ratio,
         burst_period_s=stream.burst_period_s,
+        bulk_rows=stream.bulk_rows,
         seed=stream.seed,
     )
     arrival_us = functions.unix_micros("arrival")
@@ -91,7 +101,7 @@ def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
         functions.min(arrival_us).alias("first_us"),
         functions.max(arrival_us).alias("last_us"),
     ]
-    if stream.burst_share_ratio < 1:
+    if not stream.is_even:
         shares = [place / NUM_PIECES for place in range(NUM_PIECES + 1)]
         told.append(functions.percentile_approx(arrival_us, shares, 1000).alias("quantiles_us"))
     return lines.observe(ARRIVALS, *told)
@@ -259,6 +269,12 @@ _WORKLOADS = (
         build=_aggregation,
         burst_share_ratio=0.3,
         burst_period_s=1.3,
+    ),
+    Workload(
+        name="bulks",
+        does="the aggregation; rows arrive 15,000 at a time, at random times",
+        build=_aggregation,
+        bulk_rows=15_000,
     ),
     Workload(
         name="json", does="JSON parsed and filtered, no state", build=_json, output_mode="append"

@@ -58,7 +58,7 @@ def predict(
         The stream asked about.
     jvm_age_s : float or None, > 0
         Seconds since the executors started; a young JVM is slower. None is the age at which the
-        last profiled run ran.
+        last profiled run ran; older than the oldest of them counts as that one.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def predict(
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
     # The stream asked about, its burstiness included, stands in for the profiled one.
     profile = replace(profile, arrivals=arrivals)
-    age_factor = 1.0 if jvm_age_s is None else profile.drift.factor(jvm_age_s)
+    age_factor = 1.0 if jvm_age_s is None else profile.age_factor(jvm_age_s)
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     settled = float(
         settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)

@@ -41,8 +41,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * <p>Options: rowsPerSecond (required), the mean rate; numPartitions (1); startEpochMicros (when
  * the stream is first asked); burstPeriodMillis (1000) and burstShare (1), the part of every period
- * in which all its rows arrive, evenly; words, the size of the vocabulary (1000); zipf, the exponent of the word
- * frequencies (1.1, 0 for uniform); wordsPerRow (8); seed (1); maxRowsPerTrigger (no limit).
+ * in which all its rows arrive, evenly; bulkRows (0), with which so many rows at a time arrive
+ * together, at the instants of a Poisson process; words, the size of the vocabulary (1000); zipf,
+ * the exponent of the word frequencies (1.1, 0 for uniform); wordsPerRow (8); seed (1);
+ * maxRowsPerTrigger (no limit).
  */
 public final class ClockSource implements TableProvider {
 
@@ -64,7 +66,7 @@ public final class ClockSource implements TableProvider {
   /** What the options say, checked once on the driver and sent along with every task. */
   record Settings(double rowsPerSecond, int numPartitions, Long startEpochMicros, int words,
                   double zipf, int wordsPerRow, long seed, Long maxRowsPerTrigger,
-                  double burstShare, long burstPeriodMillis)
+                  double burstShare, long burstPeriodMillis, long bulkRows)
       implements Serializable {
 
     static Settings of(CaseInsensitiveStringMap options) {
@@ -81,10 +83,14 @@ public final class ClockSource implements TableProvider {
           options.getLong("seed", 1),
           options.containsKey("maxRowsPerTrigger") ? options.getLong("maxRowsPerTrigger", 0) : null,
           options.getDouble("burstShare", 1.0),
-          options.getLong("burstPeriodMillis", 1000));
+          options.getLong("burstPeriodMillis", 1000),
+          options.getLong("bulkRows", 0));
       require(settings.burstShare > 0 && settings.burstShare <= 1,
           "burstShare", "above 0 and at most 1");
       require(settings.burstPeriodMillis >= 1, "burstPeriodMillis", "at least 1");
+      require(settings.bulkRows >= 0, "bulkRows", "0 or more");
+      require(settings.bulkRows == 0 || settings.burstShare == 1,
+          "bulkRows", "0 where burstShare is below 1");
       require(settings.rowsPerSecond > 0 && settings.rowsPerSecond <= 1e9,
           "rowsPerSecond", "above 0 and at most 1e9");
       require(settings.numPartitions >= 1, "numPartitions", "at least 1");
@@ -144,49 +150,6 @@ public final class ClockSource implements TableProvider {
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
       return new ClockStream(settings);
-    }
-  }
-
-  /** When rows arrive: evenly within the burst that every period begins with. */
-  record Clock(long startEpochMicros, double rowsPerSecond, double burstShare,
-               long burstPeriodMillis) implements Serializable {
-
-    static Clock of(Settings settings, long startEpochMicros) {
-      return new Clock(startEpochMicros, settings.rowsPerSecond(), settings.burstShare(),
-          settings.burstPeriodMillis());
-    }
-
-    long arrivalMicros(long row) {
-      if (burstShare == 1.0) {
-        return startEpochMicros + (long) Math.floor(row * 1e6 / rowsPerSecond);
-      }
-      double periods = row / rowsPerPeriod();
-      double whole = Math.floor(periods);
-      return startEpochMicros
-          + (long) Math.floor((whole + (periods - whole) * burstShare) * burstPeriodMillis * 1e3);
-    }
-
-    /** The rows whose arrival is not after the given instant. */
-    long arrivedBy(long epochMicros) {
-      if (epochMicros < startEpochMicros) {
-        return 0;
-      }
-      double periods = (epochMicros - startEpochMicros) / (burstPeriodMillis * 1e3);
-      double whole = Math.floor(periods);
-      double arrived = whole + Math.min((periods - whole) / burstShare, 1.0);
-      long count = (long) (arrived * rowsPerPeriod()) + 1;
-      // The division above may be off by a row; the arrival instants are what counts.
-      while (arrivalMicros(count) <= epochMicros) {
-        count++;
-      }
-      while (count > 0 && arrivalMicros(count - 1) > epochMicros) {
-        count--;
-      }
-      return count;
-    }
-
-    private double rowsPerPeriod() {
-      return rowsPerSecond * burstPeriodMillis / 1e3;
     }
   }
 

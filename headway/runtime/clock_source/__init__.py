@@ -15,7 +15,7 @@ from headway.errors import SparkUnavailableError
 
 CLOCK_SOURCE_FORMAT = "headway.clock.ClockSource"
 
-_JAVA_FILES = ("ClockSource.java", "Vocabulary.java")
+_JAVA_FILES = ("ClockSource.java", "Clock.java", "Bulks.java", "Vocabulary.java")
 _OLDEST_JAVA = 17
 _COMPILE_WITHIN_S = 180.0
 # Fixed, so that the same source gives the same jar; the earliest date that a zip can hold.

@@ -200,6 +200,19 @@ def test_a_young_jvm_is_slower_by_the_drift() -> None:
     assert sum(young.phases_s.values()) == pytest.approx(latency_of(young).mean_s, rel=1e-9)
 
 
+def test_a_jvm_older_than_any_profiled_is_as_old_as_the_oldest() -> None:
+    profile = straight(0.0, drift=Drift(exponent=0.5, reference_age_s=400.0))
+    oldest = replace(profile.settings[0], jvm_age_s=1600.0)
+    aged = replace(profile, settings=(oldest, *profile.settings))
+    reference, at_oldest, older = (
+        ask(aged, 10000.0, trigger_s=4.0, jvm_age_s=age_s) for age_s in (400.0, 1600.0, 1e6)
+    )
+    assert older == at_oldest
+    assert older.batch_duration is not None
+    assert reference.batch_duration is not None
+    assert older.batch_duration.mean_s == pytest.approx(reference.batch_duration.mean_s / 2)
+
+
 def test_a_young_jvm_needs_a_larger_rate_limit() -> None:
     profile = straight(0.0, drift=Drift(exponent=0.5, reference_age_s=400.0))
     asked = {"trigger_s": 0.0, "max_offsets_per_trigger": 9000}

@@ -1,0 +1,56 @@
+package headway.clock;
+
+import java.io.Serializable;
+
+/** When rows arrive: evenly within the burst that every period begins with, or in bulks. */
+record Clock(long startEpochMicros, double rowsPerSecond, double burstShare,
+             long burstPeriodMillis, long bulkRows, long seed) implements Serializable {
+
+  static Clock of(ClockSource.Settings settings, long startEpochMicros) {
+    return new Clock(startEpochMicros, settings.rowsPerSecond(), settings.burstShare(),
+        settings.burstPeriodMillis(), settings.bulkRows(), settings.seed());
+  }
+
+  private Bulks bulks() {
+    return Bulks.of(seed, bulkRows * 1e6 / rowsPerSecond);
+  }
+
+  long arrivalMicros(long row) {
+    if (bulkRows > 0) {
+      return startEpochMicros + bulks().instantMicros(row / bulkRows);
+    }
+    if (burstShare == 1.0) {
+      return startEpochMicros + (long) Math.floor(row * 1e6 / rowsPerSecond);
+    }
+    double periods = row / rowsPerPeriod();
+    double whole = Math.floor(periods);
+    return startEpochMicros
+        + (long) Math.floor((whole + (periods - whole) * burstShare) * burstPeriodMillis * 1e3);
+  }
+
+  /** The rows whose arrival is not after the given instant. */
+  long arrivedBy(long epochMicros) {
+    if (epochMicros < startEpochMicros) {
+      return 0;
+    }
+    if (bulkRows > 0) {
+      return bulkRows * bulks().arrivedBy(epochMicros - startEpochMicros);
+    }
+    double periods = (epochMicros - startEpochMicros) / (burstPeriodMillis * 1e3);
+    double whole = Math.floor(periods);
+    double arrived = whole + Math.min((periods - whole) / burstShare, 1.0);
+    long count = (long) (arrived * rowsPerPeriod()) + 1;
+    // The division above may be off by a row; the arrival instants are what counts.
+    while (arrivalMicros(count) <= epochMicros) {
+      count++;
+    }
+    while (count > 0 && arrivalMicros(count - 1) > epochMicros) {
+      count--;
+    }
+    return count;
+  }
+
+  private double rowsPerPeriod() {
+    return rowsPerSecond * burstPeriodMillis / 1e3;
+  }
+}
