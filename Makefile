@@ -45,6 +45,7 @@ accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accu
 
 accuracy-campaign: $(READY) java  ## all real runs anew, two hours and a half on a quiet machine
 	$(BIN)/python benchmarks/accuracy/run_campaign.py $(CAMPAIGN)
+	$(BIN)/python benchmarks/accuracy/machine_speed.py --output benchmarks/accuracy/results/machine-speed.jsonl
 	$(BIN)/python benchmarks/accuracy/planned_runs.py $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
 	$(BIN)/python benchmarks/accuracy/judge_campaign.py $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
 

@@ -38,8 +38,10 @@ from campaign.figures import (
     share_within,
 )
 from campaign.plan_tables import plan_tables
+from campaign.play import read_lines
 from campaign.plots import scatter
 from campaign.schedule import EVERY, FIT, VARIED
+from campaign.speed_table import speed_table
 from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
 from error_parts import parts_tables
 
@@ -126,6 +128,9 @@ def page(results: Path) -> str:
             "fitted, judged",
             grouped(across, lambda row: f"{row['fitted']['group']}, {row['group']}"),
         ),
+        "## The same batch, again and again",
+        "",
+        *speed_table(read_lines(results / "machine-speed.jsonl")[1:]),
         "## What the errors are made of",
         "",
         *parts_tables(plays_of(fitted)),
