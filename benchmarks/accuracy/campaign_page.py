@@ -153,7 +153,7 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     judged = [row for row in rows if is_judged(row)]
     held, told = covered(rows)
     yield (
-        f"**{len(judged)} judged settings, {len(plays_of(judged))} runs; 13 workloads on two "
+        f"**{len(judged)} judged settings, {len(plays_of(judged))} runs; 14 workloads on two "
         "cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
