@@ -113,11 +113,16 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
 
 
 def _arrivals(profile: JobProfile, row: Row) -> Arrivals:
-    """What arrives in the run asked about is known: evenly, unless bursts belong to the job."""
-    rate_per_s = row["rate_per_s"]
-    is_even = WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=rate_per_s)).is_even
-    dispersion_ratio = 0.0 if is_even else profile.arrivals.dispersion_ratio
-    return Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion_ratio)
+    """What arrives in the run asked about is known: evenly, unless bursts belong to the job.
+
+    Random bulks of some seconds come to more or less than their rate: what came, where it shows.
+    """
+    rate_per_s, truth = row["rate_per_s"], row["truth"]
+    if WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=rate_per_s)).is_even:
+        return Arrivals(rate_per_s=rate_per_s, dispersion_ratio=0.0)
+    seen_per_s = truth["rows_per_s"] if truth["kept_up"] else rate_per_s
+    dispersion_ratio = profile.arrivals.dispersion_ratio
+    return Arrivals(rate_per_s=seen_per_s, dispersion_ratio=dispersion_ratio)
 
 
 def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:

@@ -221,11 +221,15 @@ class JobProfile:
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.
 
-        A JVM older than that of any profiled run is taken to be as old as the oldest: what
-        compilation wins dies out, and a power law would go on for ever.
+        Beyond the age of the oldest profiled run it goes on as the inverse of the age, with the
+        slope it has there: what compilation wins dies out, and a power law would go on for ever.
         """
-        oldest_s = max(setting.jvm_age_s for setting in self.settings)
-        return self.drift.factor(min(jvm_age_s, max(oldest_s, self.drift.reference_age_s)))
+        profiled_s = max(setting.jvm_age_s for setting in self.settings)
+        oldest_s = max(profiled_s, self.drift.reference_age_s)
+        if jvm_age_s <= oldest_s:
+            return self.drift.factor(jvm_age_s)
+        won_ratio = self.drift.exponent * (1.0 - oldest_s / jvm_age_s)
+        return self.drift.factor(oldest_s) * (1.0 - won_ratio)
 
     @property
     def rows_per_batch_range(self) -> tuple[float, float]:

@@ -58,7 +58,7 @@ def predict(
         The stream asked about.
     jvm_age_s : float or None, > 0
         Seconds since the executors started; a young JVM is slower. None is the age at which the
-        last profiled run ran; older than the oldest of them counts as that one.
+        last profiled run ran.
 
     Returns
     -------

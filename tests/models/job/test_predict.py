@@ -200,17 +200,21 @@ def test_a_young_jvm_is_slower_by_the_drift() -> None:
     assert sum(young.phases_s.values()) == pytest.approx(latency_of(young).mean_s, rel=1e-9)
 
 
-def test_a_jvm_older_than_any_profiled_is_as_old_as_the_oldest() -> None:
+def test_what_compilation_wins_dies_out_beyond_the_oldest_profiled_jvm() -> None:
     profile = straight(0.0, drift=Drift(exponent=0.5, reference_age_s=400.0))
     oldest = replace(profile.settings[0], jvm_age_s=1600.0)
     aged = replace(profile, settings=(oldest, *profile.settings))
-    reference, at_oldest, older = (
-        ask(aged, 10000.0, trigger_s=4.0, jvm_age_s=age_s) for age_s in (400.0, 1600.0, 1e6)
-    )
-    assert older == at_oldest
-    assert older.batch_duration is not None
-    assert reference.batch_duration is not None
-    assert older.batch_duration.mean_s == pytest.approx(reference.batch_duration.mean_s / 2)
+    seconds = {}
+    for age_s in (400.0, 1599.0, 1600.0, 1601.0, 16000.0, 1e9):
+        told = ask(aged, 10000.0, trigger_s=4.0, jvm_age_s=age_s).batch_duration
+        assert told is not None
+        seconds[age_s] = told.mean_s
+    assert seconds[1600.0] == pytest.approx(seconds[400.0] / 2)
+    # As steep on both sides of the oldest, and never below what the slope leaves.
+    before_s, after_s = seconds[1599.0] - seconds[1600.0], seconds[1600.0] - seconds[1601.0]
+    assert after_s == pytest.approx(before_s, rel=0.01)
+    assert seconds[16000.0] == pytest.approx(seconds[1600.0] * (1 - 0.5 * 0.9))
+    assert seconds[1e9] == pytest.approx(seconds[1600.0] * 0.5, rel=1e-5)
 
 
 def test_a_young_jvm_needs_a_larger_rate_limit() -> None:
