@@ -30,7 +30,7 @@ times it is up to a quarter off what was asked for.
 
 FINDINGS = """\
 Found in the event logs of these runs and in the counters of JVM and machine beside them, on
-2026-11-21:
+2026-11-21 and 22:
 
 * **The machine's speed.** The same batch, again and again in one JVM, lasts longer and shorter for
   minutes at a time, and work that has nothing to do with Spark goes with it (table above): the loop
