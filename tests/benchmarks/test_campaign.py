@@ -177,6 +177,16 @@ def test_what_is_not_judged(changes: Row) -> None:
     assert figures.errors([a_row(**changes)], "latency", "mean") == []
 
 
+def test_the_p99_of_a_few_windows_is_held_against_the_longest_of_as_many() -> None:
+    windows = {"mean": 2.0, "p99": 3.0, "count": 10}
+    told = {"mean": 2.0, "p99": 6.0, "longest": 3.3}
+    row = a_row(
+        truth=a_row()["truth"] | {"windows": windows},
+        predicted=a_row()["predicted"] | {"windows": told},
+    )
+    assert figures.error_ratio(row, "windows", figures.LONGEST) == pytest.approx(0.1)
+
+
 def test_a_growing_state_that_is_done_in_time_is_judged() -> None:
     growing = a_row(truth=a_row()["truth"] | {"kept_up": False})
     assert figures.is_judged(growing)
