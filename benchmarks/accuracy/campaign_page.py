@@ -41,7 +41,7 @@ from campaign.plan_tables import plan_tables
 from campaign.play import read_lines
 from campaign.plots import scatter
 from campaign.schedule import EVERY, FIT, VARIED
-from campaign.speed_table import speed_table
+from campaign.speed_table import speed_beside_runs, speed_table
 from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
 from error_parts import parts_tables
 
@@ -131,6 +131,7 @@ def page(results: Path) -> str:
         "## The same batch, again and again",
         "",
         *speed_table(read_lines(results / "machine-speed.jsonl")[1:]),
+        *speed_beside_runs(plays_of(fitted)),
         "## What the errors are made of",
         "",
         *parts_tables(plays_of(fitted)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaign.fixed_work import KINDS, fixed_work
-from campaign.speed_table import speed_table
+from campaign.speed_table import speed_beside_runs, speed_table
 
 
 def test_fixed_work_is_done_for_as_long_as_its_context_lasts(tmp_path: Path) -> None:
@@ -51,3 +51,18 @@ def test_what_goes_with_the_batch_is_told_from_what_does_not() -> None:
     assert float(cells["a loop of the interpreter"][2]) > 0.97
     assert float(cells["a copy of 16 MB"][2]) > 0.9
     assert abs(float(cells["a hash of 4 MB"][2])) < 0.4
+
+
+def test_runs_told_too_short_where_the_machine_was_slow() -> None:
+    rows = [
+        {
+            "workload": "json",
+            "parts": {"duration": [1.0, slow]},
+            "fixed_work": {"interpreter_s": 0.002 * slow**2},
+        }
+        for slow in (0.9, 0.95, 1.0, 1.05, 1.1)
+    ]
+    (sentence, _) = speed_beside_runs([*rows, {"workload": "old", "parts": None}])
+    assert "beside 5 judged runs (json)" in sentence
+    assert "correlation of -1.00" in sentence
+    assert list(speed_beside_runs(rows[:2])) == []

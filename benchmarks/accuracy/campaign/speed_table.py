@@ -11,6 +11,7 @@ from campaign.fixed_work import KINDS
 from headway.models.arrays import Array
 
 _TOGETHER_S = 15.0
+_LEAST_RUNS = 5
 _NAMES = {
     "duration_s": "the batch",
     "interpreter_s": "a loop of the interpreter",
@@ -44,6 +45,27 @@ def speed_table(rows: Sequence[Row]) -> Iterator[str]:
         _NAMES.values(), _spread(logs), _spread(means), together, strict=True
     ):
         yield f"| {name} | {100 * single:.1f} % | {100 * mean:.1f} % | {shared:.2f} |"
+    yield ""
+
+
+def speed_beside_runs(rows: Sequence[Row]) -> Iterator[str]:
+    """How errors of the duration go with fixed work, in the runs beside which it was done."""
+    seen = [row for row in rows if row.get("fixed_work") and row.get("parts")]
+    if len(seen) < _LEAST_RUNS:
+        return
+    told_s, measured_s = np.array([row["parts"]["duration"] for row in seen]).T
+    errors = np.log(told_s / measured_s)
+    loops = np.log([row["fixed_work"]["interpreter_s"] for row in seen])
+    names = sorted({row["workload"] for row in seen})
+    of = np.array([names.index(row["workload"]) for row in seen])
+    # A fit has taken in how fast the machine was in its own runs.
+    loops -= np.array([loops[of == place].mean() for place in range(len(names))])[of]
+    yield (
+        f"The same work was done beside {len(seen)} judged runs ({', '.join(names)}): their "
+        f"durations are told {100 * np.sqrt(np.mean(errors**2)):.1f} % off (root mean square), and "
+        f"the error has a correlation of {np.corrcoef(errors, loops)[0, 1]:.2f} with the loop of "
+        "the interpreter."
+    )
     yield ""
 
 
