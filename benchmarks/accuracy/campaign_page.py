@@ -37,6 +37,7 @@ from campaign.figures import (
     repeat_differences,
     share_within,
 )
+from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
 from campaign.play import read_lines
 from campaign.plots import scatter
@@ -100,6 +101,9 @@ def page(results: Path) -> str:
         EVERY_WORDS,
         "",
         *_error_table("fitted on every run", {"all": every, **regimes(every)}),
+        "## Settings that miss",
+        "",
+        *missed_table(fitted, every),
         "## Windows",
         "",
         *_window_table(fitted),

@@ -9,6 +9,7 @@ from typing import Any
 import campaign_page
 import pytest
 from campaign import figures
+from campaign.missed_table import missed_table
 from campaign.schedule import (
     ACROSS,
     FIT,
@@ -185,6 +186,38 @@ def test_the_p99_of_a_few_windows_is_held_against_the_longest_of_as_many() -> No
         predicted=a_row()["predicted"] | {"windows": told},
     )
     assert figures.error_ratio(row, "windows", figures.LONGEST) == pytest.approx(0.1)
+
+
+def test_settings_that_miss_are_told_with_how_far_their_plays_lie_apart() -> None:
+    def played(name: str, told_s: float, plays_s: tuple[float, float]) -> Row:
+        true = a_row()["truth"]
+        right = {"mean": told_s, "p99": true["latency"]["p99"]}
+        latency = a_row()["predicted"]["latency"] | right
+        (setting,) = figures.by_setting(
+            a_row(
+                name=f"{name}/1s-p2-30%/judge/{play}",
+                workload=name,
+                play=play,
+                predicted=a_row()["predicted"] | {"latency": latency},
+                truth=true | {"latency": true["latency"] | {"mean": seen_s}},
+            )
+            for play, seen_s in enumerate(plays_s, start=1)
+        )
+        return setting
+
+    rows = [
+        played("far", 3.0, (1.0, 3.0)),
+        played("near", 2.0, (2.0, 2.0)),
+        played("agreed", 3.0, (2.0, 2.0)),
+    ]
+    sentence, *table = missed_table(rows, every=rows[:1])
+    assert sentence.startswith("2 of the judged settings miss")
+    assert "in 1 the plays themselves lie further apart" in sentence
+    far, agreed = table[3:5]
+    assert far.startswith("| far/1s-p2-30%, ")
+    assert far.count("| +50 % |") == 2
+    assert "| +100 % |" in far
+    assert "| - | - | +0 % |" in agreed
 
 
 def test_a_growing_state_that_is_done_in_time_is_judged() -> None:

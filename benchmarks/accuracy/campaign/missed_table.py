@@ -1,0 +1,68 @@
+"""The judged settings whose errors are beyond the goals, and how their plays lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from campaign.figures import (
+    GOAL_MEAN_RATIO,
+    GOAL_P99_RATIO,
+    Row,
+    error_ratio,
+    is_judged,
+    repeat_differences,
+)
+
+_GOALS = {"mean": GOAL_MEAN_RATIO, "p99": GOAL_P99_RATIO}
+
+
+def missed_table(rows: Sequence[Row], every: Sequence[Row]) -> Iterator[str]:
+    """Setting by setting: its errors, those of a fit on every run, and what its plays tell."""
+    of_every = {_name(row): row for row in every}
+    missed = [row for row in rows if is_judged(row) and _is_missed(row)]
+    at_once = [row for row in missed if row["setting"]["trigger_s"] == 0]
+    yield (
+        f"{len(missed)} of the judged settings miss the goal for the mean or the p99, "
+        f"{len(at_once)} of them as fast as possible; in "
+        f"{sum(_lie_apart(row) for row in missed)} the plays themselves lie further apart than it."
+    )
+    yield ""
+    yield (
+        "| setting | mean: error | p99: error | batch: error | fitted on every run: mean | p99 "
+        "| plays apart: mean | p99 |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
+    for row in missed:
+        best = of_every.get(_name(row))
+        errors = [
+            *(error_ratio(row, "latency", figure) for figure in _GOALS),
+            error_ratio(row, "duration", "mean"),
+            *(None if best is None else error_ratio(best, "latency", figure) for figure in _GOALS),
+            *(_apart(row, figure) for figure in _GOALS),
+        ]
+        yield f"| {_name(row)} | {' | '.join(map(_percent, errors))} |"
+    yield ""
+
+
+def _is_missed(row: Row) -> bool:
+    return any(
+        abs(error_ratio(row, "latency", figure) or 0.0) > goal for figure, goal in _GOALS.items()
+    )
+
+
+def _lie_apart(row: Row) -> bool:
+    return any((_apart(row, figure) or 0.0) > goal for figure, goal in _GOALS.items())
+
+
+def _apart(row: Row, figure: str) -> float | None:
+    found = repeat_differences([row], figure)
+    return abs(found[0]) if found else None
+
+
+def _name(row: Row) -> str:
+    workload, setting = row["name"].split("/")[:2]
+    return f"{workload}/{setting}, {row['group']}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:+.0f} %"
