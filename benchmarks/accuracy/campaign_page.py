@@ -31,10 +31,12 @@ from campaign.figures import (
     is_undisturbed,
     is_warned,
     largest,
+    measured,
     median_size,
     plays_of,
     regimes,
     repeat_differences,
+    setting_name,
     share_within,
 )
 from campaign.missed_table import missed_table
@@ -271,13 +273,14 @@ def _window_table(rows: Sequence[Row]) -> Iterator[str]:
         if not is_judged(row) or true is None:
             continue
         figures = (
-            f"{told[figure]:.2f} s | {true[of]:.2f} s | {error_ratio(row, 'windows', figure):+.1%}"
+            f"{told[figure]:.2f} s | {measured(row, 'windows', figure):.2f} s "
+            f"| {error_ratio(row, 'windows', figure):+.1%}"
             if told
-            else f"not told | {true[of]:.2f} s | "
-            for figure, of in (("mean", "mean"), (LONGEST, "p99"))
+            else f"not told | {measured(row, 'windows', figure):.2f} s | "
+            for figure in ("mean", LONGEST)
         )
         count = sum((play["truth"]["windows"] or {}).get("count", 0) for play in plays_of([row]))
-        yield f"| {_name(row)} | {count} | {' | '.join(figures)} |"
+        yield f"| {setting_name(row)} | {count} | {' | '.join(figures)} |"
     yield ""
 
 
@@ -336,11 +339,6 @@ def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _name(row: Row) -> str:
-    """Of a setting: that of its runs, without what is theirs alone."""
-    return "/".join(row["name"].split("/")[:2])
-
-
 def _details(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         "| setting | rows/s | others' cores | mean: predicted | measured | plays | error "
@@ -354,7 +352,7 @@ def _details(rows: Sequence[Row]) -> Iterator[str]:
         figures = (_figure_cells(row, plays, figure) for figure in ("mean", "p99"))
         others = max(play["cores_of_others"] for play in plays)
         yield (
-            f"| {_name(row)}, {row['group']} | {row['rate_per_s']:,.0f} | {others:.2f} "
+            f"| {setting_name(row)}, {row['group']} | {row['rate_per_s']:,.0f} | {others:.2f} "
             f"| {' | '.join(figures)} |"
         )
     yield ""

@@ -12,22 +12,20 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from campaign.fixed_work import FixedWork, fixed_work
 from campaign.machine import made_by
-from campaign.play import Query, campaign_session, run_query
+from campaign.play import Query, backlog_stream, campaign_session, run_query
 from campaign.schedule import GROUPS
 from campaign.truth import Event
-from campaign.workloads import WORKLOADS, Stream
+from campaign.workloads import WORKLOADS
 
 from headway.errors import HeadwayError
 from headway.runtime.measure import begun_epoch_s
 from headway.units import ms_to_s
 
 BATCH_ROWS = 400_000
-BACKLOG_AGE_S, BACKLOG_RATE_PER_S = 3600.0, 1e6
 WARM_S, RUN_S = 45.0, 240.0
 
 Row = dict[str, object]
@@ -38,11 +36,7 @@ def measure(folder: Path) -> list[Row]:
     query = Query(
         name="the same batch",
         workload=WORKLOADS["aggregation"],
-        stream=Stream(
-            rate_per_s=BACKLOG_RATE_PER_S,
-            start_epoch_s=time.time() - BACKLOG_AGE_S,
-            max_rows_per_trigger=BATCH_ROWS,
-        ),
+        stream=backlog_stream(BATCH_ROWS),
         trigger_s=0.0,
         partitions=2,
     )

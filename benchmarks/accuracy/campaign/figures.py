@@ -67,7 +67,12 @@ def error_ratio(row: Row, what: str, figure: str) -> float | None:
     told, true = row["predicted"].get(what), row["truth"].get(what)
     if not told or not true:
         return None
-    return float(told[figure] / true["p99" if figure == LONGEST else figure] - 1)
+    return float(told[figure] / measured(row, what, figure) - 1)
+
+
+def measured(row: Row, what: str, figure: str) -> float:
+    """A figure as it was measured."""
+    return float(row["truth"][what]["p99" if figure == LONGEST else figure])
 
 
 def errors(rows: Iterable[Row], what: str, figure: str) -> list[float]:
@@ -91,6 +96,11 @@ def share_within(values: Sequence[float], limit_ratio: float) -> str:
 def largest(values: Sequence[float]) -> str:
     """The error of the largest size."""
     return f"{100 * max(values, key=abs):+.0f} %" if values else "-"
+
+
+def setting_name(row: Row) -> str:
+    """Of a setting: that of its runs, without what is theirs alone."""
+    return "/".join(row["name"].split("/")[:2])
 
 
 def by_setting(rows: Iterable[Row]) -> list[Row]:

@@ -11,6 +11,7 @@ from campaign.figures import (
     error_ratio,
     is_judged,
     repeat_differences,
+    setting_name,
 )
 
 _GOALS = {"mean": GOAL_MEAN_RATIO, "p99": GOAL_P99_RATIO}
@@ -60,8 +61,7 @@ def _apart(row: Row, figure: str) -> float | None:
 
 
 def _name(row: Row) -> str:
-    workload, setting = row["name"].split("/")[:2]
-    return f"{workload}/{setting}, {row['group']}"
+    return f"{setting_name(row)}, {row['group']}"
 
 
 def _percent(value: float | None) -> str:

@@ -140,7 +140,7 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
     stream = Stream(rate_per_s=setting.share * carried_per_s, seed=run.play)
     if setting.backlog:
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
-        stream = _backlog_stream(limit)
+        stream = backlog_stream(limit)
     query = Query(
         name=run.name,
         workload=workload,
@@ -193,7 +193,7 @@ def _backlog(spark: SparkSession, workload: Workload, num_rows: int, folder: Pat
     query = Query(
         name=f"probe/{workload.name}/{num_rows}",
         workload=workload,
-        stream=_backlog_stream(num_rows),
+        stream=backlog_stream(num_rows),
         trigger_s=0.0,
         partitions=2,
     )
@@ -205,7 +205,8 @@ def _backlog(spark: SparkSession, workload: Workload, num_rows: int, folder: Pat
     return float(kept[len(kept) // 2]) / 1e3
 
 
-def _backlog_stream(num_rows: int) -> Stream:
+def backlog_stream(num_rows: int) -> Stream:
+    """More rows than can be worked off, in batches of so many."""
     return Stream(
         rate_per_s=_BACKLOG_RATE_PER_S,
         start_epoch_s=time.time() - _BACKLOG_AGE_S,

@@ -1,20 +1,21 @@
 package headway.clock;
 
+import java.io.Serializable;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** Instants of a Poisson process: the same from the same seed, and known as far as was asked. */
-final class Bulks {
-  private record Key(long seed, double meanGapMicros) {}
+final class Bulks implements Serializable {
+  private record Key(long seed, double meanGapMicros) implements Serializable {}
 
   // One per JVM, as the driver and every task ask for the same instants.
   private static final Map<Key, Bulks> KNOWN = new ConcurrentHashMap<>();
   private static final int FIRST_COUNT = 1024;
 
   private final Key key;
-  private volatile double[] instantsMicros;
+  private transient volatile double[] instantsMicros;
 
   static Bulks of(long seed, double meanGapMicros) {
     return KNOWN.computeIfAbsent(new Key(seed, meanGapMicros), Bulks::new);
@@ -23,6 +24,11 @@ final class Bulks {
   private Bulks(Key key) {
     this.key = key;
     this.instantsMicros = drawn(FIRST_COUNT);
+  }
+
+  /** A task finds those of its JVM, as the instants do not travel. */
+  private Object readResolve() {
+    return of(key.seed(), key.meanGapMicros());
   }
 
   /** Microseconds from the start of the stream to the arrival of a bulk. */

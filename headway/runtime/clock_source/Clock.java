@@ -4,20 +4,18 @@ import java.io.Serializable;
 
 /** When rows arrive: evenly within the burst that every period begins with, or in bulks. */
 record Clock(long startEpochMicros, double rowsPerSecond, double burstShare,
-             long burstPeriodMillis, long bulkRows, long seed) implements Serializable {
+             long burstPeriodMillis, long bulkRows, Bulks bulks) implements Serializable {
 
   static Clock of(ClockSource.Settings settings, long startEpochMicros) {
+    Bulks bulks = settings.bulkRows() == 0 ? null
+        : Bulks.of(settings.seed(), settings.bulkRows() * 1e6 / settings.rowsPerSecond());
     return new Clock(startEpochMicros, settings.rowsPerSecond(), settings.burstShare(),
-        settings.burstPeriodMillis(), settings.bulkRows(), settings.seed());
-  }
-
-  private Bulks bulks() {
-    return Bulks.of(seed, bulkRows * 1e6 / rowsPerSecond);
+        settings.burstPeriodMillis(), settings.bulkRows(), bulks);
   }
 
   long arrivalMicros(long row) {
-    if (bulkRows > 0) {
-      return startEpochMicros + bulks().instantMicros(row / bulkRows);
+    if (bulks != null) {
+      return startEpochMicros + bulks.instantMicros(row / bulkRows);
     }
     if (burstShare == 1.0) {
       return startEpochMicros + (long) Math.floor(row * 1e6 / rowsPerSecond);
@@ -33,8 +31,8 @@ record Clock(long startEpochMicros, double rowsPerSecond, double burstShare,
     if (epochMicros < startEpochMicros) {
       return 0;
     }
-    if (bulkRows > 0) {
-      return bulkRows * bulks().arrivedBy(epochMicros - startEpochMicros);
+    if (bulks != null) {
+      return bulkRows * bulks.arrivedBy(epochMicros - startEpochMicros);
     }
     double periods = (epochMicros - startEpochMicros) / (burstPeriodMillis * 1e3);
     double whole = Math.floor(periods);
