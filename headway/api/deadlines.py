@@ -6,7 +6,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.api.settings import executors_by_cores, node_types_from, one_of
+from headway.api.settings import (
+    executors_by_cores,
+    node_types_from,
+    one_of,
+    require_room_for_tasks,
+)
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
 from headway.units import parse_size_bytes, spark_memory_text
@@ -24,6 +29,7 @@ def plan_deadline(
     objective: Objective | str = Objective.NODES,
     confidence: float = 0.95,
     executor_memory_bytes: int | None = None,
+    task_cpus: int | None = None,
 ) -> DeadlinePlan:
     """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
 
@@ -37,6 +43,8 @@ def plan_deadline(
         As of :func:`headway.api.plan`.
     executor_memory_bytes : int, optional
         Heap of an executor. By default that of the profiled run, by the core. [bytes]
+    task_cpus : int, optional
+        Cores that a task takes (``spark.task.cpus``); as profiled by default.
 
     Raises
     ------
@@ -55,13 +63,15 @@ def plan_deadline(
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
         raise InputError("--objective cost needs the price of every node type (--node-type)")
     today = job.cluster.cores_per_executor or 1
+    per_task = task_cpus or job.cluster.task_cpus
     asked: list[tuple[NodeType | None, int, int]] = [
-        (one, one.cores, cores or _executor_cores(one, today)) for one in types
+        (one, one.cores, cores or _executor_cores(one, today, per_task)) for one in types
     ]
     if not types:
         asked = [(None, node_cores or cores or today, cores or today)]
     spaces = []
     for node_type, per_node, per_executor in asked:
+        require_room_for_tasks(per_executor, per_task)
         heap_bytes = executor_memory_bytes or _profiled_heap_bytes(job, per_executor)
         spaces.append(
             DeadlineSpace(
@@ -70,6 +80,7 @@ def plan_deadline(
                     node_type, per_node, per_executor, heap_bytes
                 ),
                 cores_per_executor=per_executor,
+                task_cpus=per_task,
                 node_type=node_type,
                 executor_memory_bytes=heap_bytes,
             )
@@ -108,9 +119,10 @@ def _executors_per_node(
     return min(room, node_type.memory_bytes // container_bytes)
 
 
-def _executor_cores(node_type: NodeType, today: int) -> int:
-    """Cores of executors that fill a node and are like the profiled ones."""
+def _executor_cores(node_type: NodeType, today: int, task_cpus: int) -> int:
+    """Cores of executors that fill a node, are like the profiled ones, and make whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node
     full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
+    full = [cores for cores in full if cores % task_cpus == 0] or [node_type.cores]
     return min(full, key=lambda cores: (abs(math.log(cores / today)), cores))

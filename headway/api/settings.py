@@ -38,6 +38,7 @@ def predict(
     cores: int | None = None,
     partitions: int | None = None,
     max_offsets: int | None = None,
+    task_cpus: int | None = None,
     jvm_age: float | str | None = None,
 ) -> Prediction:
     """Latency of a job at a setting; what is not given is as profiled.
@@ -52,6 +53,8 @@ def predict(
         Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
     executors, cores, partitions, max_offsets : int
         Executors, cores per executor, shuffle partitions, rate limit per batch.
+    task_cpus : int
+        Cores that a task takes (``spark.task.cpus``).
     jvm_age : float or str
         Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
 
@@ -72,6 +75,7 @@ def predict(
             cores=cores,
             partitions=partitions,
             max_offsets=max_offsets,
+            task_cpus=task_cpus,
         ),
         _arrivals(job, rate),
         jvm_age_s=None if jvm_age is None else _positive_seconds(jvm_age, "jvm_age"),
@@ -164,11 +168,7 @@ def plan(
     per_task = _at_least_one(
         job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus"
     )
-    if per_task > per_executor:
-        raise InputError(
-            f"an executor of {counted(per_executor, 'core')} has no room for a task of {per_task} "
-            "(spark.task.cpus); give more --cores or fewer --task-cpus"
-        )
+    require_room_for_tasks(per_executor, per_task)
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     types = node_types_from(node_types, catalog)
@@ -213,6 +213,7 @@ def configuration_from(
     cores: int | None = None,
     partitions: int | None = None,
     max_offsets: int | None = None,
+    task_cpus: int | None = None,
 ) -> Configuration:
     """The baseline with what is given replaced."""
     changes: dict[str, float] = {}
@@ -221,12 +222,32 @@ def configuration_from(
         ("cores_per_executor", cores, "cores"),
         ("shuffle_partitions", partitions, "partitions"),
         ("max_offsets_per_trigger", max_offsets, "max_offsets"),
+        ("task_cpus", task_cpus, "task_cpus"),
     ):
         if value is not None:
             changes[field] = _at_least_one(value, name)
     if trigger is not None:
         changes["trigger_s"] = _seconds(trigger, "trigger")
+    require_room_for_tasks(
+        int(changes.get("cores_per_executor", baseline.cores_per_executor)),
+        int(changes.get("task_cpus", baseline.task_cpus)),
+    )
     return replace(baseline, **changes)  # type: ignore[arg-type]  # values checked field by field
+
+
+def require_room_for_tasks(cores: int, task_cpus: int) -> None:
+    """Refuse executors in which no task could run.
+
+    Raises
+    ------
+    InputError
+        If a task takes more cores than an executor has.
+    """
+    if task_cpus > cores:
+        raise InputError(
+            f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus} "
+            "(spark.task.cpus); give more --cores or fewer --task-cpus"
+        )
 
 
 def _job(profile: JobProfile | str | Path) -> JobProfile:

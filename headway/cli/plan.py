@@ -144,9 +144,8 @@ def command(
             raise click.UsageError(
                 f"'{deadlines[0]}' is for batch jobs and stands alone", click.get_current_context()
             )
-        if bursts or task_cpus is not None:
-            option = "--burst" if bursts else "--task-cpus"
-            raise click.UsageError(f"{option}: not for batch jobs", click.get_current_context())
+        if bursts:
+            raise click.UsageError("--burst: not for batch jobs", click.get_current_context())
         return _shown_deadline(
             api.plan_deadline(
                 profile,
@@ -158,6 +157,7 @@ def command(
                 catalog=catalog,
                 objective=objective,
                 confidence=confidence,
+                task_cpus=task_cpus,
             ),
             _JSON if as_json else output_format,
             strict=strict,

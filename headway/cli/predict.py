@@ -26,6 +26,7 @@ _OUTSIDE = 5
 @setting_options
 @click.option("--executors", type=COUNT, help="Executors.")
 @click.option("--max-offsets", type=ROWS, help="Rate limit: most records per batch.")
+@click.option("--task-cpus", type=COUNT, help="Cores that a task takes; as profiled by default.")
 @click.option("--jvm-age", type=DURATION, help="Time since the executors started, e.g. 2min.")
 @strict_option
 @json_option
@@ -37,6 +38,7 @@ def command(
     cores: int | None,
     partitions: int | None,
     max_offsets: int | None,
+    task_cpus: int | None,
     jvm_age: float | None,
     strict: bool,
     as_json: bool,
@@ -57,6 +59,7 @@ def command(
         cores=cores,
         partitions=partitions,
         max_offsets=max_offsets,
+        task_cpus=task_cpus,
         jvm_age=jvm_age,
     )
     if as_json:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.checks import require_not_negative
+from headway.domain.configuration import task_slots
 from headway.domain.coverage import Coverage
 from headway.domain.profile import Application, MemoryProfile
 
@@ -37,19 +38,20 @@ class Cluster:
         Their mean over the time of the application.
     cores_per_executor : int or None, >= 1
         Median over the executors; None where no executor's cores are on record.
-    cpus_per_task : int, >= 1
-        Cores that a task holds.
+    task_cpus : int, >= 1
+        Cores that a task takes (``spark.task.cpus``); files of earlier versions call it
+        ``cpus_per_task``.
 
     Examples
     --------
-    >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, cpus_per_task=2).num_slots
+    >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
     4
     """
 
     executors: int
     executors_mean: float
     cores_per_executor: int | None = None
-    cpus_per_task: int = 1
+    task_cpus: int = field(default=1, metadata={"formerly": "cpus_per_task"})
 
     def __post_init__(self) -> None:
         if self.executors < 1:
@@ -58,8 +60,13 @@ class Cluster:
             raise ValueError(
                 f"cores_per_executor is {self.cores_per_executor}; expected at least 1"
             )
-        if self.cpus_per_task < 1:
-            raise ValueError(f"cpus_per_task is {self.cpus_per_task}; expected at least 1")
+        if self.task_cpus < 1:
+            raise ValueError(f"task_cpus is {self.task_cpus}; expected at least 1")
+        if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:
+            raise ValueError(
+                f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
+                "of an executor"
+            )
         require_not_negative("cluster", executors_mean=self.executors_mean)
 
     @property
@@ -67,7 +74,7 @@ class Cluster:
         """Tasks that could run at the same time; None where cores are not on record."""
         if self.cores_per_executor is None:
             return None
-        return self.executors * (self.cores_per_executor // self.cpus_per_task)
+        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

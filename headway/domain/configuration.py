@@ -6,6 +6,32 @@ import math
 from dataclasses import dataclass
 
 
+def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> int:
+    """Tasks that executors can run at the same time: the one place that counts them.
+
+    Parameters
+    ----------
+    executors, cores_per_executor : int, >= 1
+        How many there are, and the cores of each.
+    task_cpus : int, >= 1
+        Cores that a task takes (``spark.task.cpus``). A task runs on one executor, so what is
+        left of its cores idles.
+
+    Notes
+    -----
+    Spark's ``TaskSchedulerImpl``: an offer of cores takes tasks while as many as a task needs are
+    left.
+
+    Examples
+    --------
+    >>> task_slots(3, 4), task_slots(3, 4, task_cpus=2), task_slots(3, 5, task_cpus=2)
+    (12, 6, 6)
+    >>> task_slots(3, 1, task_cpus=2)
+    0
+    """
+    return executors * (cores_per_executor // task_cpus)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """The settings of one streaming query that Headway predicts for and plans.
@@ -62,7 +88,7 @@ class Configuration:
     @property
     def num_slots(self) -> int:
         """Tasks that can run at the same time."""
-        return self.executors * (self.cores_per_executor // self.task_cpus)
+        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

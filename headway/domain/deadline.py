@@ -29,6 +29,7 @@ class DeadlinePlan:
     run time over the modelled one at the profiled slots, by which the model is scaled.
     ``calibrated`` is False where the job was profiled on far more or fewer slots, or not at all;
     ``warnings`` then say so. ``changes`` are the settings that differ from the profiled ones.
+    ``task_cpus`` are the cores that a task takes.
     """
 
     deadline: Deadline
@@ -48,3 +49,4 @@ class DeadlinePlan:
     calibrated: bool = True
     changes: tuple[Change, ...] = ()
     spark_version: str | None = None
+    task_cpus: int = 1

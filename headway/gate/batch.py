@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.domain.configuration import task_slots
 from headway.gate.finding import drift, finding
 from headway.gate.nouns import AnyLocked, Finding, Level, Limits, LockedBatch, Rule
 
@@ -17,7 +18,7 @@ def changes(
 ) -> Iterator[Finding]:
     """What is not as it was locked, cost and run time aside."""
     from headway.planner.deadline import expected_run_time_s
-    from headway.sparkconf import KNOBS
+    from headway.sparkconf import KNOBS, task_cpus_of
 
     if planned.plan.feasible:
         for knob in KNOBS.values():
@@ -25,7 +26,7 @@ def changes(
             if before != after:
                 text = f"{knob.label} {before or 'none'} -> {after or 'none'}: {knob.applies}"
                 yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
-    slots = then.executors * then.cores_per_executor
+    slots = task_slots(then.executors, then.cores_per_executor, task_cpus_of(then.spark_conf))
     now_s = expected_run_time_s(planned.profile, slots, then.core_speed_ratio)
     what = "a run of the locked size takes"
     found = drift(planned, then.run_time_s, now_s, limits.drift_ratio, what)

@@ -11,6 +11,7 @@ from headway.units import format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
     from headway.api.specs import PlannedJob
+    from headway.sparkconf import Knob
 
 
 def changes(planned: PlannedJob, now: Locked, then: Locked, limits: Limits) -> Iterator[Finding]:
@@ -27,9 +28,7 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
     # A version that is not known pins as the oldest does.
     version = planned.spark_version if planned.spark_version[:1].isdigit() else "2.0"
     for name, knob in KNOBS.items():
-        before, after = getattr(then, name, None), getattr(now, name, None)
-        if name == "executor_memory":
-            before, after = then.spark_conf.get(knob.key), now.spark_conf.get(knob.key)
+        before, after = _locked_value(then, knob), _locked_value(now, knob)
         if before == after:
             continue
         applies = applies_when(
@@ -42,6 +41,7 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
 def _drifted(planned: PlannedJob, then: Locked, limits: Limits) -> Iterator[Finding]:
     """Whether the profile of today says something else of the setting that was locked."""
     from headway.api.settings import predict
+    from headway.sparkconf import task_cpus_of
 
     if not then.batch_duration_s:
         return
@@ -53,6 +53,7 @@ def _drifted(planned: PlannedJob, then: Locked, limits: Limits) -> Iterator[Find
         cores=then.cores_per_executor,
         partitions=then.shuffle_partitions,
         max_offsets=then.max_offsets_per_trigger,
+        task_cpus=task_cpus_of(then.spark_conf),
     )
     if prediction.batch_duration is None:
         text = (
@@ -67,6 +68,11 @@ def _drifted(planned: PlannedJob, then: Locked, limits: Limits) -> Iterator[Find
     )  # fmt: skip
     if found is not None:
         yield found
+
+
+def _locked_value(locked: Locked, knob: Knob) -> object:
+    """A setting of a lock: a field of its own, or what the Spark configuration says."""
+    return getattr(locked, knob.setting, locked.spark_conf.get(knob.key))
 
 
 def _shown(name: str, value: object) -> str:

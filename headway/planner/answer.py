@@ -26,7 +26,7 @@ from headway.models.job.setting import after_commit_s, duration_model
 from headway.planner.memory import PYTHON_MEMORY_KEY, memory_plan, overhead_bytes
 from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
 from headway.planner.purchase import Offer
-from headway.sparkconf import query_options, spark_conf
+from headway.sparkconf import KNOBS, query_options, spark_conf
 from headway.units import counted, spark_memory_text
 
 _OVERHEAD_KEY = "spark.executor.memoryOverhead"
@@ -73,6 +73,9 @@ def as_plan(
         configuration.cores_per_executor,
     )
     conf = _conf(profile, configuration, memory)
+    if configuration.task_cpus != profile.baseline.task_cpus:
+        # Also where it is Spark's default: the job may still be submitted with the other number.
+        conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     options = query_options(configuration)
     return Plan(
         target=question.target,

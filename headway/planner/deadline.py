@@ -17,6 +17,7 @@ from headway.domain import (
     Objective,
     RecordedStage,
 )
+from headway.domain.configuration import task_slots
 from headway.errors import InputError
 from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
@@ -41,13 +42,13 @@ class DeadlineSpace:
     max_nodes: int
     executors_per_node: int
     cores_per_executor: int
+    task_cpus: int = 1
     node_type: NodeType | None = None
     executor_memory_bytes: int | None = None
 
-    @property
-    def slots_per_node(self) -> int:
-        """Task slots of a node."""
-        return self.executors_per_node * self.cores_per_executor
+    def num_slots(self, nodes: int) -> int:
+        """Task slots of a number of nodes."""
+        return task_slots(nodes * self.executors_per_node, self.cores_per_executor, self.task_cpus)
 
 
 def plan_for_deadline(
@@ -199,10 +200,11 @@ def _plan(
     conf = {
         KNOBS["executors"].key: str(executors),
         KNOBS["cores_per_executor"].key: str(space.cores_per_executor),
+        **_task_cpus_conf(job.profile, space),
         **_memory_conf(space),
         "spark.dynamicAllocation.enabled": "false",
     }
-    slots = executors * space.cores_per_executor
+    slots = space.num_slots(run.nodes)
     calibrated = 1.0 / _CALIBRATED_RATIO <= slots / job.seen_slots <= _CALIBRATED_RATIO
     return DeadlinePlan(
         deadline=deadline,
@@ -210,6 +212,7 @@ def _plan(
         nodes=run.nodes,
         executors=executors,
         cores_per_executor=space.cores_per_executor,
+        task_cpus=space.task_cpus,
         run=run,
         frontier=tuple(points),
         floor_s=floor_s,
@@ -225,6 +228,13 @@ def _plan(
     )
 
 
+def _task_cpus_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:
+    """What a task takes, unless it is Spark's one core and always was."""
+    if space.task_cpus == profile.cluster.task_cpus == 1:
+        return {}
+    return {KNOBS["task_cpus"].key: str(space.task_cpus)}
+
+
 def _memory_conf(space: DeadlineSpace) -> dict[str, str]:
     if space.executor_memory_bytes is None:
         return {}
@@ -237,6 +247,7 @@ def _changes(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[C
     before = {
         "executors": profile.cluster.executors,
         "cores_per_executor": profile.cluster.cores_per_executor,
+        "task_cpus": profile.cluster.task_cpus,
         "executor_memory": memory and spark_memory_text(parse_size_bytes(memory)),
     }
     for setting, value in before.items():
@@ -247,7 +258,7 @@ def _changes(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[C
 
 
 def _point(job: _Job, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
-    slots = nodes * space.slots_per_node
+    slots = space.num_slots(nodes)
     speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
     mean_s = job.mean_s(slots, speed)
     price = None if space.node_type is None else space.node_type.price_per_hour

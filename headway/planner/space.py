@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from headway.domain import JobProfile, TasksRule
+from headway.domain.configuration import task_slots
 
 # Interval choices a person would pick; 0 is as fast as possible.
 _TRIGGERS_S = (0.0, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0)
@@ -74,7 +75,7 @@ class SearchSpace:
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
-        return nodes * self.executors_per_node * (self.cores_per_executor // self.task_cpus)
+        return task_slots(nodes * self.executors_per_node, self.cores_per_executor, self.task_cpus)
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
         """Shuffle partitions worth trying: powers of two, multiples of the slots, today's."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headway.domain import DeadlinePlan
 from headway.report.as_json import fields_json
 from headway.report.columns import aligned, paragraph
+from headway.report.wording import per_task_text
 from headway.units import counted, format_duration
 
 DEADLINE_SCHEMA = "headway.deadline-plan/v1"
@@ -27,10 +28,11 @@ def deadline_text(plan: DeadlinePlan) -> str:
         else f"not feasible: nothing in the searched space keeps {plan.deadline}"
     )
     executors = counted(plan.executors, "executor")
+    per_task = per_task_text(plan.task_cpus)
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
-        ("setting", f"{executors} x {counted(plan.cores_per_executor, 'core')}"),
+        ("setting", f"{executors} x {counted(plan.cores_per_executor, 'core')}{per_task}"),
         ("run time", f"{expected} expected, up to {planned} {sure}"),
         ("no number of nodes below", format_duration(plan.floor_s)),
     ]

@@ -111,6 +111,17 @@ def trigger_words(trigger_s: float) -> str:
     return f"every {number} {'ms' if unit.startswith('milli') else 's'}"
 
 
+def per_task_text(task_cpus: int) -> str:
+    """What a task takes, behind the cores of an executor; nothing where it is Spark's one core.
+
+    Examples
+    --------
+    >>> per_task_text(2), per_task_text(1)
+    (' (2 a task)', '')
+    """
+    return "" if task_cpus == 1 else f" ({task_cpus} a task)"
+
+
 def setting_text(configuration: Configuration) -> str:
     """A setting in one line.
 
@@ -122,8 +133,9 @@ def setting_text(configuration: Configuration) -> str:
     '2 executors x 4 cores, 8 shuffle partitions, trigger every 2 s'
     """
     executors = counted(configuration.executors, "executor")
+    cores = counted(configuration.cores_per_executor, "core")
     parts = [
-        f"{executors} x {counted(configuration.cores_per_executor, 'core')}",
+        f"{executors} x {cores}{per_task_text(configuration.task_cpus)}",
         counted(configuration.shuffle_partitions, "shuffle partition"),
         f"trigger {trigger_words(configuration.trigger_s)}",
     ]

@@ -6,10 +6,10 @@ from headway.sparkconf.knobs import (
     Carrier,
     Knob,
     applies_when,
-    cpus_per_task,
     knob_named,
     query_options,
     spark_conf,
+    task_cpus_of,
 )
 from headway.sparkconf.properties import parse_properties, render_properties
 
@@ -19,10 +19,10 @@ __all__ = [
     "Carrier",
     "Knob",
     "applies_when",
-    "cpus_per_task",
     "knob_named",
     "parse_properties",
     "query_options",
     "render_properties",
     "spark_conf",
+    "task_cpus_of",
 ]

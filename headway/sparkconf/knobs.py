@@ -297,12 +297,12 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
     return conf
 
 
-def cpus_per_task(properties: Mapping[str, str]) -> int:
+def task_cpus_of(properties: Mapping[str, str]) -> int:
     """Cores that a task takes as an application set it; Spark's default is 1.
 
     Examples
     --------
-    >>> cpus_per_task({"spark.task.cpus": "2"}), cpus_per_task({})
+    >>> task_cpus_of({"spark.task.cpus": "2"}), task_cpus_of({})
     (2, 1)
     """
     stated = properties.get(KNOBS["task_cpus"].key, "1")

@@ -25,6 +25,7 @@ from headway.domain import (
     TaskTimes,
     WallClock,
 )
+from headway.domain.configuration import task_slots
 from headway.spec.declared import NOTE
 from headway.spec.kinds.jobs import DeclaredBatch
 from headway.units import spark_memory_text
@@ -85,7 +86,7 @@ def declared_application(
             for at in range(declared.num_stages)
         )
     )
-    stages_s = run_time(dag, executors * cores).mean_s
+    stages_s = run_time(dag, task_slots(executors, cores)).mean_s
     everything = Share(seen=1, expected=1)
     memory_bytes = declared.executor_memory_bytes
     return ApplicationProfile(

@@ -65,7 +65,10 @@ def _dataclass_schema(noun: type[Any]) -> CoreSchema:
     hints = get_type_hints(noun)
     members = [
         core_schema.dataclass_field(
-            field.name, _with_default(field, _schema(hints[field.name])), kw_only=True
+            field.name,
+            _with_default(field, _schema(hints[field.name])),
+            kw_only=True,
+            validation_alias=_names_in_files(field),
         )
         for field in fields(noun)
     ]
@@ -77,6 +80,12 @@ def _dataclass_schema(noun: type[Any]) -> CoreSchema:
         frozen=True,
         slots=True,
     )
+
+
+def _names_in_files(field: Field[Any]) -> list[list[str | int]] | None:
+    """The key of a field that was renamed: its name, or the one that earlier files have."""
+    former = field.metadata.get("formerly")
+    return None if former is None else [[field.name], [former]]
 
 
 def _with_default(field: Field[Any], schema: CoreSchema) -> CoreSchema:

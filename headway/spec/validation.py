@@ -105,12 +105,18 @@ def _hint_at(noun: Any, route: Route) -> Any:
     for step in route:
         hint = _without_none(hint)
         if is_dataclass(hint) and isinstance(hint, type):
-            hint = get_type_hints(hint)[str(step)]
+            hint = get_type_hints(hint)[_field_name(hint, str(step))]
         else:
             arguments = get_args(hint)
             # tuple[item, ...] holds items, Mapping[key, item] holds items.
             hint = arguments[0] if get_origin(hint) is tuple else arguments[-1]
     return hint
+
+
+def _field_name(noun: type[Any], key: str) -> str:
+    """The field that a key of a file stands for, by today's name or by its former one."""
+    former = {field.metadata.get("formerly"): field.name for field in fields(noun)}
+    return former.get(key, key)
 
 
 def _in_words(hint: Any) -> str:

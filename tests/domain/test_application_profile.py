@@ -116,7 +116,7 @@ def some_dstreams(**changes: Any) -> DStreamsProfile:
 def test_slots_are_whole_tasks_per_executor() -> None:
     cluster = Cluster(executors=3, executors_mean=3.0, cores_per_executor=5)
     assert cluster.num_slots == 15
-    assert replace(cluster, cpus_per_task=2).num_slots == 6
+    assert replace(cluster, task_cpus=2).num_slots == 6
     assert replace(cluster, cores_per_executor=None).num_slots is None
 
 
@@ -154,7 +154,7 @@ def test_what_makes_no_application_is_refused(changes: dict[str, Any], expected:
             lambda: Cluster(executors=1, executors_mean=1.0, cores_per_executor=0),
             "cores_per_executor is 0",
         ),
-        (lambda: Cluster(executors=1, executors_mean=1.0, cpus_per_task=0), "cpus_per_task is 0"),
+        (lambda: Cluster(executors=1, executors_mean=1.0, task_cpus=0), "task_cpus is 0"),
         (lambda: WallClock(submitted_s=2.0, completed_s=1.0), "completed_s is 1.0; expected 2.0"),
         (lambda: WallClock(submitted_s=-1.0, completed_s=1.0), "submitted_s is -1.0"),
         (lambda: TaskTimes(mean_s=-1.0, max_s=1.0, fixed_s=0.0), "mean_s is -1.0"),

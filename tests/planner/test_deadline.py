@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from headway import api
 from headway.cli.main import run
@@ -23,12 +25,18 @@ from headway.domain import (
     TaskTimes,
     WallClock,
 )
+from headway.domain.configuration import task_slots
 from headway.errors import InputError
 from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
 from headway.planner.deadline import DeadlineSpace, _job_stages, plan_for_deadline
-from headway.spec.profile_file import dump_profile
+from headway.planner.emit import ALL_FORMATS, Submission
+from headway.planner.space import SearchSpace
+from headway.report.deadline import deadline_text
+from headway.spec.profile_file import dump_profile, load_application_profile
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
-from tests.factories import a_profile
+from tests.factories import a_configuration, a_profile
+
+NIGHTLY = Path(__file__).parents[2] / "examples" / "nightly-totals.profile.yaml"
 
 NODE = DeadlineSpace(max_nodes=40, executors_per_node=1, cores_per_executor=4)
 
@@ -93,6 +101,76 @@ def test_the_fewest_nodes_are_those_of_a_scan_and_hold_when_played(limit_s: floa
         seed=1,
     )
     assert (played.run_time_s + 20.0 <= limit_s).mean() >= 0.95
+
+
+def recorded_with_two_cores_a_task() -> ApplicationProfile:
+    """The recorded example, which took 72.8 s on two slots, as four cores of two cores a task."""
+    recorded = load_application_profile(NIGHTLY)
+    cluster = replace(recorded.cluster, cores_per_executor=4, task_cpus=2)
+    return replace(recorded, cluster=cluster)
+
+
+def test_a_size_that_ran_longer_than_the_deadline_does_not_keep_it() -> None:
+    profile = recorded_with_two_cores_a_task()
+    assert profile.duration_s == pytest.approx(72.845)
+    assert profile.cluster.num_slots == 2
+    found = api.plan_deadline(profile, target="deadline <= 60s", max_nodes=1)
+    assert not found.feasible
+    assert found.run.mean_s == pytest.approx(72.845, rel=1e-6)
+    assert found.run.planned_s > 72.845
+
+
+def test_cores_of_a_task_are_planned_with_emitted_and_told() -> None:
+    profile = recorded_with_two_cores_a_task()
+    found = api.plan_deadline(profile, target="deadline <= 60s")
+    assert found.feasible
+    assert found.nodes > 1
+    assert found.task_cpus == 2
+    assert found.spark_conf["spark.task.cpus"] == "2"
+    assert "cores per task" not in {change.setting for change in found.changes}
+    assert "x 4 cores (2 a task)" in deadline_text(found)
+    asked = Submission(node_type="m6i.xlarge", image="i", main="s3://b/a.py")
+    for name, chosen in ALL_FORMATS.items():
+        if name != "declarative-pipelines":  # for streams alone
+            assert "spark.task.cpus" in chosen.render(found, version="0", submission=asked), name
+
+
+def test_fewer_cores_a_task_are_more_slots_and_a_change() -> None:
+    profile = recorded_with_two_cores_a_task()
+    found = api.plan_deadline(profile, target="deadline <= 60s", task_cpus=1, max_nodes=1)
+    # Spark's default is spelt out: the job may still be submitted with two.
+    assert found.spark_conf["spark.task.cpus"] == "1"
+    (change,) = [each for each in found.changes if each.setting == "cores per task"]
+    assert (change.before, change.after) == ("2", "1")
+    with pytest.raises(InputError, match=r"4 cores has no room for a task of 8"):
+        api.plan_deadline(profile, target="deadline <= 60s", task_cpus=8)
+
+
+@given(executors=st.integers(1, 50), cores=st.integers(1, 64), task_cpus=st.integers(1, 64))
+def test_every_noun_counts_the_same_slots(executors: int, cores: int, task_cpus: int) -> None:
+    assume(task_cpus <= cores)
+    slots = executors * (cores // task_cpus)
+    size = {"cores_per_executor": cores, "task_cpus": task_cpus}
+    assert task_slots(executors, **size) == slots
+    assert Cluster(executors=executors, executors_mean=1.0, **size).num_slots == slots
+    assert a_configuration(executors=executors, **size).num_slots == slots
+    space = SearchSpace(max_nodes=executors, executors_per_node=1, **size)
+    assert space.num_slots(executors) == slots
+    batch = DeadlineSpace(
+        max_nodes=executors, executors_per_node=1, cores_per_executor=cores, task_cpus=task_cpus
+    )
+    assert batch.num_slots(executors) == slots
+
+
+def test_profiles_of_earlier_versions_name_the_cores_of_a_task_otherwise(tmp_path: Path) -> None:
+    then = dump_profile(recorded_with_two_cores_a_task()).replace("task_cpus", "cpus_per_task")
+    assert "cpus_per_task: 2" in then
+    path = tmp_path / "then.profile.yaml"
+    path.write_text(then, encoding="utf-8")
+    assert load_application_profile(path).cluster.task_cpus == 2
+    path.write_text(then.replace("cpus_per_task: 2", "cpus_per_task: two"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"cluster\.cpus_per_task: got 'two'"):
+        load_application_profile(path)
 
 
 def test_many_node_counts_are_thinned_without_missing_the_fewest() -> None:

@@ -39,7 +39,7 @@ from headway.profiler.collect import ApplicationFacts, Record
 from headway.profiler.coverage import gaps
 from headway.profiler.redaction import allowed_properties
 from headway.profiler.streaming.summarize import application_of
-from headway.sparkconf import cpus_per_task
+from headway.sparkconf import task_cpus_of
 from headway.units import counted
 
 _RECORD_NEXT_TIME = (
@@ -174,11 +174,14 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
         notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median stands for all")
     most = max(_num_alive(spans, at_s) for at_s, _ in spans)
     present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
+    per_executor = max(int(np.median(cores)), 1) if cores else None
+    per_task = task_cpus_of(allowed_properties(facts.properties))
     cluster = Cluster(
         executors=most,
         executors_mean=present_s / lifetime.duration_s if lifetime.duration_s > 0 else float(most),
-        cores_per_executor=max(int(np.median(cores)), 1) if cores else None,
-        cpus_per_task=cpus_per_task(allowed_properties(facts.properties)),
+        cores_per_executor=per_executor,
+        # Executors of fewer cores than a task takes ran none.
+        task_cpus=per_task if per_executor is None else min(per_task, per_executor),
     )
     return cluster, notes
 

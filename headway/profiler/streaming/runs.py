@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headway.domain import Configuration, QueryShape
+from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
@@ -28,7 +29,7 @@ from headway.profiler.streaming.batch_samples import (
 )
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.trigger import read_trigger
-from headway.sparkconf import cpus_per_task
+from headway.sparkconf import task_cpus_of
 
 LEAST_BATCHES = 5
 _LONGEST_LABEL = 60
@@ -90,9 +91,8 @@ def steady_part(
     stages: Mapping[int, Sequence[Record]] = stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
         num_executors, cores = _executors_at(facts.executors, np.inf, label, log_name)
-        stages = {
-            report["batch_id"]: [whole_batch(report, num_executors * cores)] for report in reports
-        }
+        num_slots = task_slots(num_executors, cores, _task_cpus(facts, cores))
+        stages = {report["batch_id"]: [whole_batch(report, num_slots)] for report in reports}
         notes.append(
             f"{label}: no tasks on record, only progress: what other cores or partitions would "
             "cost cannot be told; record a classic session, or an event log"
@@ -162,7 +162,7 @@ def steady_part(
             cores_per_executor=cores,
             shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
             trigger_s=trigger.trigger_s or 0.0,
-            task_cpus=min(cpus_per_task(allowed_properties(facts.properties)), cores),
+            task_cpus=_task_cpus(facts, cores),
         ),
         arrivals=arrivals,
         rate_per_s=rate_per_s,
@@ -174,6 +174,11 @@ def steady_part(
         batches=tuple(steady),
     )
     return SteadyPart(run, tuple(notes))
+
+
+def _task_cpus(facts: ApplicationFacts, cores: int) -> int:
+    """Cores that a task takes; executors of fewer ran none, so it is not more than they have."""
+    return min(task_cpus_of(allowed_properties(facts.properties)), cores)
 
 
 def _one_per_batch(reports: Sequence[Record]) -> list[Record]:
