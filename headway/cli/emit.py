@@ -156,8 +156,9 @@ def _patch(
 ) -> None:
     from headway.planner.emit.patch import patch
     from headway.spec.text_file import write_text
+    from headway.spec.yaml_document import read_whole_text
 
-    before = _text(file, "a manifest or a bundle")
+    before = read_whole_text(Path(file), expected="a manifest or a bundle")
     after = patch(before, plan, name=file, submission=submission, job=job)
     if not write:
         click.echo(after, nl=False)

@@ -156,7 +156,15 @@ def faults_text(name: str, faults: Iterable[Fault]) -> str:
 
 
 def read_text(path: Path, *, expected: str) -> str:
-    """The text of a file that people wrote or Headway did.
+    """The text of a file, without the byte order mark that some editors put before it.
+
+    Parameters and errors are those of `read_whole_text`.
+    """
+    return read_whole_text(path, expected=expected).removeprefix("\ufeff")
+
+
+def read_whole_text(path: Path, *, expected: str) -> str:
+    """The text of a file that people wrote or Headway did, every character of it.
 
     Parameters
     ----------
@@ -185,7 +193,7 @@ def read_text(path: Path, *, expected: str) -> str:
     if len(data) > _LARGEST_FILE_BYTES:
         raise InputError(f"{path}: the file is larger than 4 MiB; expected {expected}, a few kB")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:

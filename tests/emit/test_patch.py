@@ -144,10 +144,15 @@ def test_what_cannot_be_patched_says_why(text: str, job: str | None, expected: s
 
 def test_what_ends_at_one_line_is_added_deepest_first() -> None:
     text = "b:\n  b: 0\n"
-    after = patched(text, documents_of(text, "t")[0], {"b": {"a": 0}, "a": 0}, "t")
+    after = patched_whole(text, {"b": {"a": 0}, "a": 0}, "t")
     assert after == "b:\n  b: 0\n  a: 0\na: 0\n"
-    after = patched(text[:-1], documents_of(text[:-1], "t")[0], {"b": {"a": 0}, "a": 0}, "t")
+    after = patched_whole(text[:-1], {"b": {"a": 0}, "a": 0}, "t")
     assert after == "b:\n  b: 0\n  a: 0\na: 0"
+
+
+def patched_whole(text: str, changes: dict[str, object], name: str) -> str:
+    documents = documents_of(text, name)
+    return patched(text, documents, documents[0], changes, name)  # type: ignore[arg-type]
 
 
 KEYS = st.sampled_from(["a", "b", "spark.c", "d-e"])
@@ -175,5 +180,5 @@ def test_a_patched_text_says_what_was_asked(
         if key not in tree or isinstance(tree[key], dict) == isinstance(value, dict)
     }
     text = yaml.safe_dump(tree, default_flow_style=flow, allow_unicode=True, sort_keys=False)
-    after = patched(text, documents_of(text, "t")[0], fitting, "t")
+    after = patched_whole(text, fitting, "t")
     assert yaml.safe_load(after) == merged(tree, fitting)

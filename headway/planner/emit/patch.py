@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headway.errors import InputError
@@ -12,6 +13,7 @@ from headway.planner.emit.submission import Submission, is_executor_size
 from headway.planner.emit.yaml_lines import Tree
 from headway.planner.emit.yaml_patch import Step, documents_of, patched, value_at
 
+_BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"
 
 
@@ -34,11 +36,13 @@ def patch(text: str, plan: AnyPlan, *, name: str, submission: Submission, job: s
     Raises
     ------
     InputError
-        If the file is not YAML, holds nothing that a plan can be put into, or several such.
+        If the file is not YAML, holds nothing that a plan can be put into, or several such; if
+        a key stands twice, a value is a template's or shared, or the patched text, read back,
+        would not say what the plan says.
     """
-    places = [
-        place for node in documents_of(text, name) for place in _places(node, plan, submission)
-    ]
+    mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
+    documents = documents_of(text, name)
+    places = [place for node in documents for place in _places(node, plan, submission)]
     if job is not None:
         named = [place for place in places if place[0] == job]
         if not named:
@@ -51,7 +55,18 @@ def patch(text: str, plan: AnyPlan, *, name: str, submission: Submission, job: s
         labels = ", ".join(label for label, _, _ in places)
         raise InputError(f"{name}: several jobs, {labels}; name one with --job")
     _, node, changes = places[0]
-    return patched(text, node, changes, name)
+    _require_fixed_size(node, changes, name)
+    return mark + patched(text, documents, node, changes, name)
+
+
+def _require_fixed_size(cluster: Any, changes: Mapping[str, Tree], name: str) -> None:
+    """A cluster of a bundle has a number of workers, or scales; not both."""
+    scales = value_at(cluster, ("autoscale",))
+    if scales is not None and "num_workers" in changes:
+        raise InputError(
+            f"{name}:{scales.start_mark.line + 1}:1: autoscale contradicts the plan's fixed number "
+            "of workers (num_workers); take it out, then patch"
+        )
 
 
 def _places(

@@ -1,17 +1,29 @@
 """Change values in a YAML file and nothing else: every other byte stays as it was.
 
 The file is composed once for the places of its nodes; texts are then put in at those places, so
-that comments, order, quotes and indentation are kept because they are never touched.
+that comments, order, quotes and indentation are kept because they are never touched. What comes
+out is read back: it says what was asked and all that it said before, or there is no patch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from headway.errors import InputError
 from headway.planner.emit.yaml_lines import Tree, yaml_key, yaml_scalar
+from headway.planner.emit.yaml_read_back import (
+    first_difference,
+    replaced,
+    require_no_key_twice,
+    require_no_template,
+    require_readable,
+    said_by,
+    template_hint,
+    times_reached,
+    with_changes,
+)
 
 Step: TypeAlias = "str | int"
 
@@ -31,19 +43,24 @@ def documents_of(text: str, name: str) -> list[Any]:
     Raises
     ------
     InputError
-        If the text is not YAML.
+        If the text is not YAML, or a key stands twice in a mapping of it.
     """
     import yaml
 
     try:
         # The loader in Python, whose marks count characters.
-        return [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+        nodes = [one for one in yaml.compose_all(text, Loader=yaml.SafeLoader) if one is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "1:1" if mark is None else f"{mark.line + 1}:{mark.column + 1}"
-        raise InputError(f"{name}:{where}: not YAML: {error.problem or error.context}") from None
+        why = f"{error.problem or error.context}{template_hint(text)}"
+        raise InputError(f"{name}:{where}: not YAML: {why}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{name}:1:1: not YAML that can be patched: {error}"[:300]) from None
+    for node in nodes:
+        require_readable(node, name)
+        require_no_key_twice(node, name)
+    return nodes
 
 
 def value_at(node: Any, route: Iterable[Step]) -> Any:
@@ -60,29 +77,62 @@ def value_at(node: Any, route: Iterable[Step]) -> Any:
     return node
 
 
-def patched(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> str:
-    """The text with ``changes`` made below ``node``, a mapping of it.
+def patched(
+    text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
+) -> str:
+    """The text with ``changes`` made below ``node``, a mapping in one of its documents.
 
     Raises
     ------
     InputError
-        If a value is shared by an anchor, whose change would reach other places.
+        If a value is shared by an anchor, whose change would reach other places, or is filled in
+        by a template; or if the outcome, read back, would not say what is asked.
 
     Examples
     --------
     >>> text = "spec: # sizes\\n  cores: 2   # was 1\\n  image: 'a'\\n"
-    >>> root = documents_of(text, "a.yaml")[0]
-    >>> print(patched(text, root, {"spec": {"cores": 4, "memory": "8g"}}, "a.yaml"), end="")
+    >>> documents = documents_of(text, "a.yaml")
+    >>> changes = {"spec": {"cores": 4, "memory": "8g"}}
+    >>> print(patched(text, documents, documents[0], changes, "a.yaml"), end="")
     spec: # sizes
       cores: 4   # was 1
       image: 'a'
       memory: "8g"
     """
+    if sum(times_reached(one, node) for one in documents) > 1:
+        line = node.start_mark.line + 1
+        raise InputError(f"{name}: the mapping of line {line} is shared by an anchor; write it out")
     edits = enumerate(_edits(text, node, changes, name))
+    newline, after = _newline(text), text
     # From the end on, so that places stay; at one place what belongs deeper comes first.
     for _, edit in sorted(edits, key=lambda one: (one[1].start, one[1].end, one[0]), reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    return text
+        put = edit.text.replace("\n", newline)
+        after = after[: edit.start] + put + after[edit.end :]
+    _require_said(after, documents, node, changes, name)
+    return after
+
+
+def _require_said(
+    after: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
+) -> None:
+    """Read the patched text back: the changes are in it, and all else is as it was."""
+    wanted = with_changes(said_by(node), changes)
+    expected = [replaced(one, node, wanted) for one in documents]
+    try:
+        found = [said_by(one) for one in documents_of(after, name)]
+        place = first_difference(expected, found)
+    except InputError as error:
+        place = str(error)
+    if place is not None:
+        raise InputError(
+            f"{name}: the patch would not read back as planned, at {place}; nothing is changed: "
+            "write the values in by hand, or in plain block style, one key a line"
+        )
+
+
+def _newline(text: str) -> str:
+    """How most lines of a text end."""
+    return "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
 
 
 def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
@@ -103,19 +153,29 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
                 f"{name}: {key} is shared by an anchor in line {line}; "
                 "write the value out, then patch"
             )
+        require_no_template(text, found, key, name)
         if isinstance(value, Mapping) and isinstance(found, yaml.MappingNode):
             yield from _edits(text, found, value, name)
         elif isinstance(value, str | int):
             if not _says(found, value):
                 yield Edit(*_span(text, found), _lead(text, found) + yaml_scalar(value))
-        elif isinstance(value, Mapping) and found.value == "":
-            indent = " " * (_indent_of(node) + 2)
-            yield Edit(*_span(text, found), "\n" + _block(value, indent).rstrip("\n"))
+        elif isinstance(value, Mapping) and found.value == "" and not node.flow_style:
+            yield _filled(text, node, found, value)
+        elif isinstance(value, Mapping) and found.tag.endswith(":null"):
+            yield Edit(*_span(text, found), _lead(text, found) + _flow(value))
         else:
             line = found.start_mark.line + 1
             raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
     if missing:
         yield _insertion(text, node, missing)
+
+
+def _filled(text: str, node: Any, found: Any, value: Mapping[str, Tree]) -> Edit:
+    """A block below a key that has nothing yet, behind the comment that the key may have."""
+    block = _block(value, " " * (_indent_of(node) + 2)).rstrip("\n")
+    at = text.find("\n", found.end_mark.index)
+    at = len(text) if at < 0 else at - (text[at - 1] == "\r")
+    return Edit(at, at, f"\n{block}")
 
 
 def _says(node: Any, value: str | int | bool) -> bool:
@@ -147,8 +207,15 @@ def _lead(text: str, node: Any) -> str:
 
 def _is_alias(text: str, parent: Any, child: Any) -> bool:
     """Whether other places share a node: it stands outside its parent, or has an anchor."""
-    inside = parent.start_mark.index <= child.start_mark.index <= parent.end_mark.index
-    return not inside or text[child.start_mark.index : child.start_mark.index + 1] == "&"
+    return _is_outside(parent, child) or text[child.start_mark.index :][:1] == "&"
+
+
+def _is_outside(parent: Any, child: Any) -> bool:
+    return not parent.start_mark.index <= child.start_mark.index <= parent.end_mark.index
+
+
+def _end_index(node: Any) -> int:
+    return int(node.end_mark.index)
 
 
 def _indent_of(node: Any) -> int:
@@ -157,14 +224,15 @@ def _indent_of(node: Any) -> int:
 
 def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
     if node.flow_style:
-        close = text.rindex("}", node.start_mark.index, node.end_mark.index)
         pairs = ", ".join(f"{yaml_key(key)}: {_flow(value)}" for key, value in missing.items())
-        empty = not text[node.start_mark.index + 1 : close].strip()
-        before = close
-        while before and text[before - 1] in " \n":
-            before -= 1
-        comma = "" if empty or text[before - 1] == "," else ", "
-        return Edit(before, before, f"{comma}{pairs}")
+        # Behind the last value, so before any comment; where an alias hides it, in front of all.
+        last = max((each for _, each in node.value), key=_end_index, default=None)
+        if last is None or any(_is_outside(node, each) for _, each in node.value):
+            start = text.index("{", node.start_mark.index) + 1
+            beside = ", " if node.value else "" if text[start] == "}" else " "
+            return Edit(start, start, f"{pairs}{beside}")
+        _, end = _span(text, last)
+        return Edit(end, end, f", {pairs}")
     indent = " " * _indent_of(node)
     at = _end_of(text, node)
     block = _block(missing, indent)

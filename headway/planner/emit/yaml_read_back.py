@@ -1,0 +1,235 @@
+"""What a YAML file says to those who read it: told before a patch, and held against it after.
+
+A patch is text put in at places. Whether readers then find what was meant, and nothing else
+changed for them, is not for the patch to say: the text is read once more.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from headway.errors import InputError
+from headway.planner.emit.yaml_lines import Tree
+
+#: What a node says: a tag and a text, a list, or a mapping in which merged keys are spelt out.
+Said: TypeAlias = "tuple[str, str] | list[Said] | dict[str, Said]"
+
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[\w({]")
+_MERGE = "tag:yaml.org,2002:merge"
+_TAG = "tag:yaml.org,2002:"
+_MOST_NODES = 1_000_000
+
+
+def require_no_key_twice(root: Any, name: str) -> None:
+    """Of a key that stands twice readers take the last, the first, or neither.
+
+    Raises
+    ------
+    InputError
+        Naming both places.
+    """
+    import yaml
+
+    for node in _nodes(root):
+        if not isinstance(node, yaml.MappingNode):
+            continue
+        seen: dict[tuple[str, str], Any] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            first = seen.setdefault((key.tag, key.value), key)
+            if first is not key:
+                raise InputError(
+                    f"{_place(name, key)}: {key.value} stands twice in one mapping, first in line "
+                    f"{first.start_mark.line + 1}; keep one of the two, then patch"
+                )
+
+
+def require_no_template(text: str, node: Any, key: str, name: str) -> None:
+    """A value that a template fills in is not the file's to say.
+
+    Raises
+    ------
+    InputError
+        Naming the place and the template.
+    """
+    import yaml
+
+    is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
+    written = text[node.start_mark.index : node.end_mark.index]
+    found = None if is_block else _TEMPLATE.search(written)
+    keys = [] if not isinstance(node, yaml.MappingNode) else [key for key, _ in node.value]
+    if found is None and all(isinstance(one, yaml.ScalarNode) for one in keys):
+        return
+    shown = written.strip().split("\n")[0].strip()[:60]
+    raise InputError(
+        f"{_place(name, node)}: {key} is filled in by a template, {shown}; put the plan's value "
+        "where the template takes it from, or patch the rendered file"
+    )
+
+
+def template_hint(text: str) -> str:
+    """For a text that is not YAML: that it may be a template, where it looks like one."""
+    found = re.search(r"\{\{|\{%|<%", text)
+    if found is None:
+        return ""
+    line = text.count("\n", 0, found.start()) + 1
+    return f"; {found[0]} in line {line} looks like a template: render it, then patch the result"
+
+
+def require_readable(root: Any, name: str) -> None:
+    """Aliases can make a short file say more than fits into memory, or say itself.
+
+    Raises
+    ------
+    InputError
+        If they do.
+    """
+    import yaml
+
+    sizes: dict[int, int] = {}
+    waiting = [(root, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        parts = _parts(node) if isinstance(node, yaml.CollectionNode) else []
+        if is_done:
+            sizes[id(node)] = 1 + sum(sizes.get(id(part), _MOST_NODES) for part in parts)
+            if sizes[id(node)] > _MOST_NODES:
+                raise InputError(f"{_place(name, node)}: its aliases make it too large to patch")
+        elif id(node) not in sizes:
+            waiting.append((node, True))
+            waiting += [(part, False) for part in parts if id(part) not in sizes]
+            if len(waiting) > _MOST_NODES:
+                raise InputError(f"{_place(name, node)}: an alias stands inside its own anchor")
+
+
+def said_by(node: Any) -> Said:
+    """What readers take from a node, keys that are merged in included."""
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node.tag, node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return [said_by(one) for one in node.value]
+    own: dict[str, Said] = {}
+    merged: dict[str, Said] = {}
+    for key, value in node.value:
+        if key.tag == _MERGE:
+            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                found = said_by(source)
+                merged = {**found, **merged} if isinstance(found, dict) else merged
+        else:
+            own[repr(said_by(key))] = said_by(value)
+    return {**merged, **own}
+
+
+def with_changes(said: Said | None, changes: Tree) -> Said:
+    """What a patched node has to say: the changes, and all else as it was."""
+    match changes:
+        case bool():
+            return _scalar(f"{_TAG}bool", str(changes))
+        case int():
+            return _scalar(f"{_TAG}int", str(changes))
+        case str():
+            return _scalar(f"{_TAG}str", changes)
+        case Mapping():
+            found = dict(said) if isinstance(said, dict) else {}
+            for key, value in changes.items():
+                place = repr(_scalar(f"{_TAG}str", key))
+                found[place] = with_changes(found.get(place), value)
+            return found
+    return [with_changes(None, one) for one in changes]
+
+
+def replaced(root: Any, node: Any, by: Said) -> Said:
+    """What a document says with one of its nodes saying something else in its own place."""
+    import yaml
+
+    if root is node:
+        return by
+    if not isinstance(root, yaml.CollectionNode):
+        return said_by(root)
+    if isinstance(root, yaml.SequenceNode):
+        return [replaced(one, node, by) for one in root.value]
+    found = said_by(root)
+    assert isinstance(found, dict)
+    own = [(repr(said_by(key)), value) for key, value in root.value if key.tag != _MERGE]
+    return {**found, **{key: replaced(value, node, by) for key, value in own}}
+
+
+def times_reached(root: Any, node: Any) -> int:
+    """From how many places of a document a node is reached: more than one are aliases."""
+    import yaml
+
+    here = 1 if root is node else 0
+    parts = _parts(root) if isinstance(root, yaml.CollectionNode) else []
+    return here + sum(times_reached(part, node) for part in parts)
+
+
+def first_difference(expected: Said, found: Said) -> str | None:
+    """Where two readings differ first, as people write a place; None where they do not.
+
+    Examples
+    --------
+    >>> said = {repr(("t", "a")): [("t", "1"), ("t", "2")]}
+    >>> first_difference(said, {repr(("t", "a")): [("t", "1"), ("t", "3")]})
+    'a[1]'
+    """
+    return next((text.removeprefix(".") for text in _differences(expected, found, "")), None)
+
+
+def _differences(expected: Said, found: Said, place: str) -> Iterator[str]:
+    if expected == found:
+        return
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in {**expected, **found}:
+            where = f"{place}.{_key_text(key)}"
+            if key in expected and key in found:
+                yield from _differences(expected[key], found[key], where)
+            else:
+                yield where
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for at, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from _differences(one, other, f"{place}[{at}]")
+    else:
+        yield place or "its root"
+
+
+def _key_text(key: str) -> str:
+    found = ast.literal_eval(key)
+    return str(found[1]) if isinstance(found, tuple) else key
+
+
+def _scalar(tag: str, text: str) -> Said:
+    return tag, text.lower() if tag == f"{_TAG}bool" else text
+
+
+def _nodes(root: Any) -> Iterator[Any]:
+    """A node and all below it, each once, however many aliases lead to it."""
+    import yaml
+
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if isinstance(node, yaml.CollectionNode):
+            waiting += _parts(node)
+
+
+def _parts(node: Any) -> list[Any]:
+    """What stands right below a list or a mapping."""
+    import yaml
+
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    return [part for pair in node.value for part in pair]
+
+
+def _place(name: str, node: Any) -> str:
+    return f"{name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
