@@ -141,9 +141,9 @@ def _print(
     from headway.planner.emit.difference import only_what_differs
     from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 
-    if current is not None:
-        plan = only_what_differs(plan, current)
     chosen = ALL_FORMATS[output_format]
+    if current is not None:
+        plan = only_what_differs(plan, current, keeps_sizes=chosen.fills_in_sizes)
     click.echo(chosen.render(plan, version=__version__, submission=submission), nl=False)
     if not chosen.has_comments:
         why = [f"{key}: {text}" for key, text in reasons(plan).items()]

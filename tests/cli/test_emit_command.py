@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from headway.cli.main import run
+from headway.planner.emit import ALL_FORMATS
 from headway.report.as_json import json_text, plan_json
 from headway.sparkconf import parse_properties
 from tests.factories import a_plan
@@ -86,6 +87,24 @@ def test_only_what_differs(
     assert (tmp_path / "o" / "reasons.txt").read_text()
 
 
+@pytest.mark.parametrize("name", [n for n, one in ALL_FORMATS.items() if one.fills_in_sizes])
+def test_a_platform_with_sizes_of_its_own_is_always_told_those_of_the_plan(
+    name: str, plan_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Left out, the operator of kubeflow would give each executor one core."""
+    current = tmp_path / "spark-defaults.conf"
+    current.write_text("".join(f"{key} {one}\n" for key, one in a_plan().spark_conf.items()))
+    assert run(["emit", plan_file, "--format", name, "--diff-from", str(current)]) == 0
+    text = capsys.readouterr().out
+    if name == "kubeflow":
+        executor = yaml.safe_load(text)["spec"]["executor"]
+        assert executor == {"instances": 2, "cores": 4, "memory": "8g"}
+    else:
+        assert "spark.executor.instances" in text
+        assert "spark.executor.memory" in text
+    assert "spark.sql.shuffle.partitions" not in text
+
+
 def test_a_patch_is_printed_or_written(
     plan_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +143,17 @@ def test_a_plan_that_misses_its_target_is_written_and_called_so(
         (["emit", ORDERS, "--format", "emr", "--spark-version", "2.4"], "expected a version"),
         (["emit", ORDERS, "--format", "emr", "--diff-from", "none.conf"], "none.conf: no such"),
         (["emit", ORDERS, "--format", "xml"], "'xml' is not one of"),
+        (
+            ["emit", ORDERS, "--format", "kubeflow", "--namespace", "Data_EU"],
+            "--namespace 'Data_EU': no name that Kubernetes takes; expected lower case letters",
+        ),
+        (["emit", ORDERS, "--format", "kubeflow", "--namespace", "a" * 64], "at most 63"),
+        (["emit", ORDERS, "--format", "kubeflow", "--namespace", "a.b"], "--namespace 'a.b'"),
+        (["emit", ORDERS, "--format", "kubeflow", "--namespace", ""], "--namespace ''"),
+        (["emit", ORDERS, "--format", "kubeflow", "--namespace", "a\n"], "--namespace 'a\\n'"),
+        (["emit", ORDERS, "--format", "airflow", "--name", " "], "--name ' ': expected a name"),
+        (["emit", ORDERS, "--format", "airflow", "--main", ""], "--main '': expected a text"),
+        (["emit", ORDERS, "--format", "kubeflow", "--image", "a b"], "without blanks"),
     ],
 )
 def test_bad_usage_is_one_line(

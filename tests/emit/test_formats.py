@@ -371,3 +371,63 @@ def test_texts_in_yaml_are_read_as_they_are(text: str) -> None:
     assert yaml.safe_load(f"a: {yaml_scalar(text)}") == {"a": text}
     document = yaml_document({"x": {text: [text, {"k": text}]}}, comments={"k": "why"})
     assert yaml.safe_load(document) == {"x": {text: [text, {"k": text}]}}
+
+
+@pytest.mark.parametrize(
+    ("beside", "memory_gb"),
+    [
+        ({}, 9),
+        ({"spark.executor.pyspark.memory": "2g"}, 11),
+        ({"spark.executor.memoryOverhead": "4g"}, 12),
+        ({"spark.executor.pyspark.memory": "2g", "spark.executor.memoryOverhead": "4g"}, 14),
+        ({"spark.memory.offHeap.size": "3g"}, 12),
+    ],
+)
+def test_a_serverless_worker_holds_all_that_spark_puts_into_its_container(
+    beside: dict[str, str], memory_gb: int
+) -> None:
+    """Heap, overhead, Python and memory off the heap together fill the smallest worker there is."""
+    plan = a_plan(spark_conf={**a_plan().spark_conf, **beside})
+    tree = json.loads(text_of("emr-serverless", plan))
+    words = shlex.split(tree["jobDriver"]["sparkSubmit"]["sparkSubmitParameters"])
+    conf = {
+        **dict(word.split("=", 1) for word in words if word != "--conf"),
+        **tree["configurationOverrides"]["applicationConfiguration"][0]["properties"],
+    }
+    assert conf.items() >= beside.items()
+    heap = parse_size_bytes(conf["spark.executor.memory"])
+    overhead = beside.get("spark.executor.memoryOverhead")
+    container = (
+        heap
+        + (max(heap / 10, 384 * 2**20) if overhead is None else parse_size_bytes(overhead))
+        + sum(parse_size_bytes(one) for key, one in beside.items() if "Overhead" not in key)
+    )
+    assert heap >= 8 * 2**30
+    assert memory_gb * 2**30 - 2 * 2**20 < container <= memory_gb * 2**30
+
+
+def test_a_serverless_worker_too_small_for_all_of_it_is_refused() -> None:
+    with pytest.raises(InputError, match="a heap of 8g, 20g beside it and an overhead of 4g"):
+        text_of(
+            "emr-serverless",
+            a_plan(
+                spark_conf={
+                    **a_plan().spark_conf,
+                    "spark.executor.pyspark.memory": "20g",
+                    "spark.executor.memoryOverhead": "4g",
+                }
+            ),
+        )
+
+
+@pytest.mark.parametrize("name", ["2024 orders", "9"])
+def test_a_name_of_a_kubernetes_object_begins_with_a_letter(name: str) -> None:
+    assert Submission(name=name).slug.startswith("job-")
+    assert len(Submission(name="9" * 80).slug) <= 63
+
+
+@pytest.mark.parametrize("account", ["Spark", "a..b", "-a", "a" * 254])
+def test_a_service_account_is_a_name_that_kubernetes_takes(account: str) -> None:
+    with pytest.raises(InputError, match="no name that Kubernetes takes"):
+        Submission(service_account=account)
+    assert Submission(service_account="spark.eu-1").service_account == "spark.eu-1"

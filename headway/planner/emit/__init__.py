@@ -37,11 +37,16 @@ class RenderFor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One output format: how it is made, whether it holds comments, and what it is for."""
+    """One output format: how it is made, whether it holds comments, and what it is for.
+
+    A platform that ``fills_in_sizes`` gives executors sizes of its own where the file says none,
+    whatever Spark's own files say.
+    """
 
     render: RenderFor
     has_comments: bool
     about: str
+    fills_in_sizes: bool = False
 
 
 def _of_plan_alone(render: Render) -> RenderFor:
@@ -61,8 +66,12 @@ FORMATS: Mapping[str, Render] = MappingProxyType(
 )
 
 
-def _format(render: RenderFor, about: str, *, has_comments: bool = True) -> Format:
-    return Format(render=render, has_comments=has_comments, about=about)
+def _format(
+    render: RenderFor, about: str, *, has_comments: bool = True, fills_in_sizes: bool = False
+) -> Format:
+    return Format(
+        render=render, has_comments=has_comments, about=about, fills_in_sizes=fills_in_sizes
+    )
 
 
 #: Every output format, by the name that ``headway emit --format`` takes.
@@ -74,20 +83,32 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
         "spark-submit": _format(spark_submit.render_for, "a spark-submit command"),
         "pyspark": _format(_of_plan_alone(pyspark_snippet.render), "Python to paste into the job"),
         "kubeflow": _format(
-            kubernetes.render_kubeflow, "SparkApplication v1beta2 of kubeflow's operator"
+            kubernetes.render_kubeflow,
+            "SparkApplication v1beta2 of kubeflow's operator",
+            fills_in_sizes=True,
         ),
         "spark-operator": _format(
-            kubernetes.render_apache, "SparkApplication v1 of the Apache Spark operator"
+            kubernetes.render_apache,
+            "SparkApplication v1 of the Apache Spark operator",
+            fills_in_sizes=True,
         ),
         "databricks": _format(databricks.render, "a Databricks bundle"),
         "emr": _format(emr.render_ec2, "EMR on EC2: configurations", has_comments=False),
-        "emr-eks": _format(emr.render_eks, "EMR on EKS: a job run", has_comments=False),
+        "emr-eks": _format(
+            emr.render_eks, "EMR on EKS: a job run", has_comments=False, fills_in_sizes=True
+        ),
         "emr-serverless": _format(
-            emr.render_serverless, "EMR Serverless: a job run", has_comments=False
+            emr.render_serverless,
+            "EMR Serverless: a job run",
+            has_comments=False,
+            fills_in_sizes=True,
         ),
         "dataproc": _format(dataproc.render_job, "a gcloud command for a Dataproc cluster"),
         "dataproc-serverless": _format(
-            dataproc.render_serverless, "the body of a Dataproc batch", has_comments=False
+            dataproc.render_serverless,
+            "the body of a Dataproc batch",
+            has_comments=False,
+            fills_in_sizes=True,
         ),
         "airflow": _format(airflow.render, "keyword arguments of SparkSubmitOperator"),
         "declarative-pipelines": _format(

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from headway.errors import InputError
 from headway.planner.emit.plans import AnyPlan, query_options_of
+from headway.planner.emit.submission import is_executor_size
 from headway.planner.emit.wording import header_lines, one_line, reasons
 from headway.sparkconf import render_properties
 from headway.units import parse_size_bytes
@@ -45,15 +46,21 @@ def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Differ
     return Difference(added=added, changed=changed, same=same)
 
 
-def only_what_differs(plan: SomePlan, current: Mapping[str, str]) -> SomePlan:
+def only_what_differs(
+    plan: SomePlan, current: Mapping[str, str], *, keeps_sizes: bool = False
+) -> SomePlan:
     """The plan without the Spark configuration that already is as planned.
 
-    Query options stay in: configuration does not tell them.
+    Query options stay in: configuration does not tell them. So do the sizes of executors, with
+    ``keeps_sizes``, for platforms that put sizes of their own where a file says none.
     """
     same = difference(current, plan.spark_conf).same
-    return replace(
-        plan, spark_conf={key: v for key, v in plan.spark_conf.items() if key not in same}
-    )
+    kept = {
+        key: value
+        for key, value in plan.spark_conf.items()
+        if key not in same or (keeps_sizes and is_executor_size(key))
+    }
+    return replace(plan, spark_conf=kept)
 
 
 def must_set_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:

@@ -28,6 +28,8 @@ _WORKERS_GB = {
     32: (60, 120, 244),
 }
 _LEAST_OVERHEAD_MB = 384
+# What a container holds beside heap and overhead, where it is set.
+_BESIDE = ("spark.executor.pyspark.memory", "spark.memory.offHeap.size")
 
 
 def render_ec2(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
@@ -78,8 +80,10 @@ def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) ->
     )
 
 
-def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
-    """The heap that fills the smallest worker of EMR Serverless which holds the heap asked for.
+def worker_heap_bytes(
+    cores: int, heap_bytes: int, *, beside_bytes: int = 0, overhead_bytes: int | None = None
+) -> int:
+    """The heap that fills the smallest worker of EMR Serverless which holds all that is asked for.
 
     Parameters
     ----------
@@ -87,6 +91,10 @@ def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
         vCPU of the worker.
     heap_bytes : int
         Least heap. [bytes]
+    beside_bytes : int
+        What else the worker holds, of a fixed size: Python workers, memory off the heap. [bytes]
+    overhead_bytes : int or None
+        Overhead, where the plan sets it; None is Spark's own, a tenth of the heap. [bytes]
 
     Raises
     ------
@@ -97,6 +105,8 @@ def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
     --------
     >>> worker_heap_bytes(4, 8 * 2**30) // 2**20, worker_heap_bytes(1, 2**29) // 2**20
     (8378, 1664)
+    >>> worker_heap_bytes(4, 8 * 2**30, beside_bytes=2**30, overhead_bytes=2 * 2**30) // 2**30
+    8
     """
     if cores not in _WORKERS_GB:
         raise InputError(
@@ -105,15 +115,24 @@ def worker_heap_bytes(cores: int, heap_bytes: int) -> int:
             "or cores_per_executor of the cluster's file"
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
-    overhead = parse_size_bytes(f"{_LEAST_OVERHEAD_MB}m")
+    least_overhead = parse_size_bytes(f"{_LEAST_OVERHEAD_MB}m")
     for memory_gb in _WORKERS_GB[cores]:
-        worker_bytes = memory_gb * gigabyte
-        fills = min(worker_bytes - overhead, math.floor(worker_bytes / 1.1))
+        room = memory_gb * gigabyte - beside_bytes
+        if overhead_bytes is None:
+            fills = min(room - least_overhead, math.floor(room / 1.1))
+        else:
+            fills = room - overhead_bytes
         if fills >= heap_bytes:
             return fills // mebibyte * mebibyte
+    beside = "" if not beside_bytes else f", {spark_memory_text(beside_bytes)} beside it"
+    overhead = (
+        "its overhead"
+        if overhead_bytes is None
+        else f"an overhead of {spark_memory_text(overhead_bytes)}"
+    )
     raise InputError(
         f"emr-serverless: a worker of {cores} vCPU has at most {_WORKERS_GB[cores][-1]} GB, too "
-        f"little for a heap of {spark_memory_text(heap_bytes)} and its overhead: "
+        f"little for a heap of {spark_memory_text(heap_bytes)}{beside} and {overhead}: "
         "plan with more --cores"
     )
 
@@ -125,7 +144,15 @@ def _worker_conf(plan: AnyPlan) -> dict[str, str]:
     if memory is None:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
-    heap = worker_heap_bytes(cores, parse_size_bytes(memory))
+    overhead = sizes.get("spark.executor.memoryOverhead")
+    heap = worker_heap_bytes(
+        cores,
+        parse_size_bytes(memory),
+        beside_bytes=sum(
+            parse_size_bytes(plan.spark_conf[key]) for key in _BESIDE if key in plan.spark_conf
+        ),
+        overhead_bytes=None if overhead is None else parse_size_bytes(overhead),
+    )
     return {**sizes, "spark.executor.memory": spark_memory_text(heap)}
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.domain.kubernetes_names import require_label, require_subdomain
 from headway.errors import InputError
 from headway.planner.emit.plans import AnyPlan
 
@@ -39,6 +40,11 @@ class Submission:
     --------
     >>> Submission(name="Orders (EU)").slug
     'orders-eu'
+
+    Raises
+    ------
+    InputError
+        If a name is none that its platform would take.
     """
 
     name: str = "app"
@@ -51,10 +57,32 @@ class Submission:
     runtime: str | None = None
     node_type: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.namespace is not None:
+            require_label(self.namespace, "--namespace")
+        if self.service_account is not None:
+            require_subdomain(self.service_account, "service account")
+        if not self.name.strip() or not self.name.isprintable():
+            raise InputError(f"--name {self.name!a}: expected a name on one line, e.g. orders")
+        for option, value in (
+            ("--main", self.main),
+            ("--image", self.image),
+            ("--node-type", self.node_type),
+            ("--runtime", self.runtime),
+        ):
+            if value is not None and not (value.strip() and value.isprintable()):
+                raise InputError(f"{option} {value!a}: expected a text on one line, not empty")
+        if self.image is not None and " " in self.image:
+            raise InputError(f"--image {self.image!a}: expected a reference without blanks")
+
     @property
     def slug(self) -> str:
-        """The name as Kubernetes takes names: lower case letters, digits, hyphens."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:63].rstrip("-") or "app"
+        """The name as Kubernetes takes names: lower case letters, digits, hyphens.
+
+        It begins with a letter, which the services that operators make after it need.
+        """
+        text = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") or "app"
+        return (f"job-{text}" if text[0].isdigit() else text)[:63].rstrip("-")
 
     @property
     def identifier(self) -> str:

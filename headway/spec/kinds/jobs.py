@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from headway.domain import Promise, Target
+from headway.domain.kubernetes_names import (
+    LABEL_PATTERN,
+    LABEL_WORDS,
+    SUBDOMAIN_PATTERN,
+    SUBDOMAIN_WORDS,
+)
 from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
 from headway.spec.forms.quantities import (
     DURATION,
     DURATION_OR_ZERO,
-    NAME,
     SHARE,
     SIZE,
     TARGET,
@@ -133,8 +138,14 @@ class ApplicationEntry:
     )
     arguments: tuple[str, ...] = entry(ListOf(item=Text()), "Its arguments.", default=())
     image: str | None = entry(Text(), "Container image, for Kubernetes.", default=None)
-    namespace: str | None = entry(NAME, "Namespace, for Kubernetes.", default=None)
-    service_account: str | None = entry(NAME, "Service account of the driver.", default=None)
+    namespace: str | None = entry(
+        Text(words=LABEL_WORDS, pattern=LABEL_PATTERN), "Namespace, for Kubernetes.", default=None
+    )
+    service_account: str | None = entry(
+        Text(words=SUBDOMAIN_WORDS, pattern=SUBDOMAIN_PATTERN),
+        "Service account of the driver.",
+        default=None,
+    )
     runtime: str | None = entry(
         Text(), "The platform's release, e.g. `17.3.x-scala2.13` or `emr-7.10.0`.", default=None
     )
