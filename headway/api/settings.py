@@ -78,7 +78,7 @@ def predict(
             task_cpus=task_cpus,
         ),
         _arrivals(job, rate),
-        jvm_age_s=None if jvm_age is None else _positive_seconds(jvm_age, "jvm_age"),
+        jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
     )
 
 
@@ -395,7 +395,8 @@ def _seconds(value: float | str, name: str) -> float:
     return float(seconds)
 
 
-def _positive_seconds(value: float | str, name: str) -> float:
+def positive_seconds(value: float | str, name: str) -> float:
+    """Seconds of a value that must be above zero; messages call it ``name``."""
     seconds = _seconds(value, name)
     if seconds == 0:
         raise InputError(f"{name} is {value!r}; expected more than 0 seconds")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headway.api.simulation import parse_outage, simulate
-from headway.cli.options import Parsed, json_option
+from headway.cli.options import DURATION, Parsed, json_option
 from headway.domain import Outage
 from headway.report.as_json import json_text
 from headway.report.from_json import load_plan
@@ -24,6 +24,12 @@ OUTAGE = Parsed("outage", parse_outage)
     type=click.Path(path_type=Path),
     required=True,
     help="CSV file with the columns time and rate.",
+)
+@click.option(
+    "--for",
+    "length",
+    type=DURATION,
+    help="How long to play; until the last line of the trace by default.",
 )
 @click.option(
     "--outage",
@@ -50,6 +56,7 @@ OUTAGE = Parsed("outage", parse_outage)
 def command(
     plan: str,
     rate_trace: Path,
+    length: float | None,
     outages: Sequence[Outage],
     runs: int,
     seed: int,
@@ -63,10 +70,11 @@ def command(
     headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
 
     PLAN is what 'headway plan --json' printed. The trace says when each rate begins: 'time,rate',
-    then e.g. '0s,20k/s', '10m,60k/s', '15m,20k/s'.
+    then e.g. '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line, here after 15
+    minutes; with --for 30m the last rate is played until then.
     """
     planned = load_plan(plan)
-    playback = simulate(planned, rate_trace, outages=outages, runs=runs, seed=seed)
+    playback = simulate(planned, rate_trace, length=length, outages=outages, runs=runs, seed=seed)
     if output is not None:
         output.write_text(playback_page(planned, playback), encoding="utf-8")
         click.echo(f"wrote {output}", err=True)

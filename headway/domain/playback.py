@@ -34,6 +34,8 @@ class RateTrace:
         Mean arrival rate from there on [records/s]; one for each time.
     end_s : float
         End of the last rate [s].
+    rate_at_end_per_s : float or None
+        Another rate that was to begin at the end, and is not played [records/s].
 
     Examples
     --------
@@ -44,6 +46,7 @@ class RateTrace:
     times_s: tuple[float, ...]
     rates_per_s: tuple[float, ...]
     end_s: float
+    rate_at_end_per_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.times_s or len(self.times_s) != len(self.rates_per_s):
@@ -75,17 +78,19 @@ class RateTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedStretch:
-    """What happened to the rows that arrived in one stretch of the trace, over all runs.
+    """What happened in one stretch of the trace, over all runs.
 
-    ``late_ratio`` is the share of its rows (or batches, as the target has it) beyond the limit;
-    ``backlog_rows`` the most that waited at the start of a batch, in the median run.
+    Latencies are of the rows that arrived in it and were read; ``late_ratio`` is the share of them
+    (or of batches, as the target has it) beyond the limit. None where no such row was read before
+    the trace ended. ``backlog_rows`` are the most
+    that had arrived and were in no batch yet at any moment of the stretch, in the median run.
     """
 
     start_s: float
     rate_per_s: float
-    p50_s: float
-    p99_s: float
-    late_ratio: float
+    p50_s: float | None
+    p99_s: float | None
+    late_ratio: float | None
     backlog_rows: float
 
 

@@ -146,6 +146,7 @@ def _playback(
     limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s
     lateness = _Lateness(plan.target, played.duration_s)
     late_rows = lateness.rows(np.arange(len(played.run)), played.num_rows, low_s, high_s)
+    edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
     by_run = [played.run == number for number in range(num_runs)]
     late_by_run = [
         float(late_rows[run].sum() / max(played.num_rows[run].sum(), 1.0)) for run in by_run
@@ -169,12 +170,10 @@ def _playback(
         longest_late_s=float(
             np.median([_longest_late_s(played, late_rows, run) for run in by_run])
         ),
-        peak_backlog_rows=float(
-            np.median([_highest(played.num_backlog_rows[run]) for run in by_run])
-        ),
+        peak_backlog_rows=float(np.median(played.peak_backlog_rows(edges).max(axis=0))),
         ends_behind=_ends_behind(played, by_run, trace),
         recoveries=tuple(_recovery(played, late_rows, by_run, trace, one) for one in outages),
-        stretches=_stretches(trace, played, lateness.rows, num_runs),
+        stretches=_stretches(trace, edges, played, lateness.rows),
     )
 
 
@@ -239,12 +238,11 @@ def _ends_behind(played: RateTracePlay, by_run: list[NDArray[np.bool_]], trace: 
 
 def _stretches(
     trace: RateTrace,
+    edges: Array,
     played: RateTracePlay,
     late_rows: Callable[[Places, Array, Array, Array], Array],
-    num_runs: int,
 ) -> tuple[PlayedStretch, ...]:
-    """Even stretches of the trace, each with what the rows that arrived in it went through."""
-    edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
+    """Even stretches of the trace: what rows that arrived went through, and what was waiting."""
     first, last = (
         np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, _MOST_STRETCHES - 1)
         for moment_s in (played.first_arrival_s, played.last_arrival_s)
@@ -264,25 +262,23 @@ def _stretches(
     )
     late = late_rows(batch, rows, low_s, high_s)
     rates = _mean_rates(trace, edges)
+    backlog = np.median(played.peak_backlog_rows(edges), axis=1)
     found = []
     for number in range(_MOST_STRETCHES):
         here = (place == number) & (rows > 0.0)
-        if not here.any():
-            continue
-        p50_s, p99_s = uniform_mixture_quantile(
-            np.array([0.5, 0.99]), low_s[here], high_s[here], rows[here]
+        p50_s, p99_s = (
+            uniform_mixture_quantile(np.array([0.5, 0.99]), low_s[here], high_s[here], rows[here])
+            if here.any()
+            else (None, None)
         )
-        run = played.run[batch[here]]
-        waiting = played.num_backlog_rows[batch[here]]
-        peaks = [_highest(waiting[run == one]) for one in range(num_runs)]
         found.append(
             PlayedStretch(
                 start_s=float(edges[number]),
                 rate_per_s=float(rates[number]),
-                p50_s=float(p50_s),
-                p99_s=float(p99_s),
-                late_ratio=float(late[here].sum() / rows[here].sum()),
-                backlog_rows=float(np.median(peaks)),
+                p50_s=None if p50_s is None else float(p50_s),
+                p99_s=None if p99_s is None else float(p99_s),
+                late_ratio=float(late[here].sum() / rows[here].sum()) if here.any() else None,
+                backlog_rows=float(backlog[number]),
             )
         )
     return tuple(found)
@@ -292,7 +288,3 @@ def _mean_rates(trace: RateTrace, edges: Array) -> Array:
     times = np.array([*trace.times_s, trace.end_s])
     until = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.array(trace.rates_per_s))])
     return np.asarray(np.diff(np.interp(edges, times, until)) / np.diff(edges))
-
-
-def _highest(values: Array) -> float:
-    return float(values.max()) if values.size else 0.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from headway.domain import Plan, Playback, PlayedStretch
 from headway.report.as_json import fields_json
@@ -21,11 +22,14 @@ _TIME_TICKS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a chart; points in per cent of its width and height, from the top left."""
+    """One line of a chart, in as many pieces as there is something to draw.
+
+    Points are in per cent of its width and height, from the top left.
+    """
 
     name: str
     kind: str
-    points: str
+    pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +81,22 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
         limit = format_duration(playback.limit_s)
         found.append((f"late, beyond {limit}", f"{late} of rows, {worst} in the worst run"))
         found.append(("longest late", format_duration(playback.longest_late_s)))
-    found.append(("most rows waiting", f"{playback.peak_backlog_rows:,.0f}"))
+    found.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
     for one in playback.recoveries:
         outage = f"{format_duration(one.outage.length_s)} at {format_duration(one.outage.start_s)}"
         found.append(
             (
                 f"in time again after {outage}",
                 f"{_recovered(one.median_s)}, worst run {_recovered(one.worst_s)}",
+            )
+        )
+    trace = playback.trace
+    if trace.rate_at_end_per_s is not None:
+        begun = format_rate(trace.rate_at_end_per_s) if trace.rate_at_end_per_s else "no arrivals"
+        found.append(
+            (
+                "end of the trace",
+                f"its last line, at {length}; {begun} from there on are played with --for",
             )
         )
     if playback.ends_behind:
@@ -114,7 +127,7 @@ def timelines(playback: Playback) -> tuple[Timeline, ...]:
     return (
         _timeline(
             playback,
-            "tuple latency",
+            "tuple latency, by time of arrival",
             format_duration,
             {"p99": [one.p99_s for one in stretches], "p50": [one.p50_s for one in stretches]},
             limit=playback.limit_s,
@@ -127,7 +140,7 @@ def timelines(playback: Playback) -> tuple[Timeline, ...]:
         ),
         _timeline(
             playback,
-            "most rows waiting",
+            "backlog, rows",
             lambda value: f"{value:,.0f}",
             {"backlog": [one.backlog_rows for one in stretches]},
         ),
@@ -138,23 +151,19 @@ def _timeline(
     playback: Playback,
     title: str,
     label: Callable[[float], str],
-    values: dict[str, Sequence[float]],
+    values: Mapping[str, Sequence[float | None]],
     *,
     limit: float | None = None,
 ) -> Timeline:
-    ticks, top = axis([*(one for line in values.values() for one in line), limit or 0.0], label)
+    known = [one for line in values.values() for one in line if one is not None]
+    ticks, top = axis([*known, limit or 0.0], label)
     trace = playback.trace
     first_s, length_s = trace.times_s[0], trace.length_s
-    places = [100.0 * (one.start_s - first_s) / length_s for one in playback.stretches]
+    # What is known of a stretch stands in its middle.
+    half_s = 0.5 * length_s / len(playback.stretches)
+    places = [100.0 * (one.start_s - first_s + half_s) / length_s for one in playback.stretches]
     lines = tuple(
-        Line(
-            name=name,
-            kind=f"line{number}",
-            points=" ".join(
-                f"{place:.2f},{100.0 - place_percent(value, top):.2f}"
-                for place, value in zip(places, line, strict=True)
-            ),
-        )
+        Line(name=name, kind=f"line{number}", pieces=tuple(_pieces(places, line, top)))
         for number, (name, line) in enumerate(values.items(), start=1)
     )
     return Timeline(
@@ -176,6 +185,17 @@ def _timeline(
     )
 
 
+def _pieces(places: Sequence[float], values: Sequence[float | None], top: float) -> Iterator[str]:
+    """The points of a line, broken where there is nothing to draw."""
+    points = zip(places, values, strict=True)
+    for is_known, piece in groupby(points, key=lambda point: point[1] is not None):
+        if is_known:
+            yield " ".join(
+                f"{place:.2f},{100.0 - place_percent(value or 0.0, top):.2f}"
+                for place, value in piece
+            )
+
+
 def _rows(playback: Playback) -> list[tuple[str, ...]]:
     """A table over time, of at most so many rows."""
     per_row = -(-len(playback.stretches) // _TEXT_ROWS)
@@ -184,19 +204,19 @@ def _rows(playback: Playback) -> list[tuple[str, ...]]:
         for start in range(0, len(playback.stretches), per_row)
     ]
     rows = [_together(group) for group in groups]
-    worst_s = max(one.p99_s for one in rows)
+    worst_s = max(one.p99_s or 0.0 for one in rows)
     first_s = playback.trace.times_s[0]
     return [
-        ("from", "arrivals", "p50", "p99", "late", "waiting", ""),
+        ("from", "arrivals", "p50", "p99", "late", "backlog", ""),
         *(
             (
                 format_duration(one.start_s - first_s) if one.start_s > first_s else "0",
                 format_rate(one.rate_per_s),
-                format_duration(one.p50_s),
-                format_duration(one.p99_s),
+                "-" if one.p50_s is None else format_duration(one.p50_s),
+                "-" if one.p99_s is None else format_duration(one.p99_s),
                 "-" if playback.limit_s is None else _share(one.late_ratio),
                 f"{one.backlog_rows:,.0f}",
-                bar(one.p99_s / worst_s, width=_BAR_WIDTH) if worst_s > 0 else "",
+                bar((one.p99_s or 0.0) / worst_s, width=_BAR_WIDTH) if worst_s > 0 else "",
             )
             for one in rows
         ),
@@ -205,19 +225,30 @@ def _rows(playback: Playback) -> list[tuple[str, ...]]:
 
 def _together(group: Sequence[PlayedStretch]) -> PlayedStretch:
     """Several stretches as one: the worst of latency and backlog, the mean of the rest."""
+    medians_s = sorted(one.p50_s for one in group if one.p50_s is not None)
     rows = [max(one.rate_per_s, 0.0) for one in group]
-    late = sum(one.late_ratio * weight for one, weight in zip(group, rows, strict=True))
     return replace(
         group[0],
         rate_per_s=sum(rows) / len(group),
-        p50_s=sorted(one.p50_s for one in group)[len(group) // 2],
-        p99_s=max(one.p99_s for one in group),
-        late_ratio=late / sum(rows) if sum(rows) > 0 else max(one.late_ratio for one in group),
+        p50_s=medians_s[len(medians_s) // 2] if medians_s else None,
+        p99_s=max((one.p99_s for one in group if one.p99_s is not None), default=None),
+        late_ratio=_late_ratio(group),
         backlog_rows=max(one.backlog_rows for one in group),
     )
 
 
-def _share(ratio: float) -> str:
+def _late_ratio(group: Sequence[PlayedStretch]) -> float | None:
+    """The share of the rows that were read of several stretches; None where none was."""
+    known = [(one.late_ratio, one.rate_per_s) for one in group if one.late_ratio is not None]
+    rows = sum(rate_per_s for _, rate_per_s in known)
+    if rows <= 0:
+        return max((late for late, _ in known), default=None)
+    return sum(late * rate_per_s for late, rate_per_s in known) / rows
+
+
+def _share(ratio: float | None) -> str:
+    if ratio is None:
+        return "-"
     return "none" if ratio == 0 else percent(ratio)
 
 

@@ -1,89 +1,253 @@
-"""Rate traces in CSV files."""
+"""Rate traces in CSV files: the one reader of what `simulate` plays and what specs plan for.
+
+A trace is a CSV file whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or
+``t``) and one of rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines
+and lines that begin with ``#``. Each line says when a rate begins, in the order of time: seconds
+(``600``), durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records
+per second (``800``), or has its unit (``20k/s``). It holds until the next line; the last line is
+where the trace ends.
+"""
 
 from __future__ import annotations
 
 import csv
 import math
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from headway.domain import RateTrace
 from headway.errors import InputError
 from headway.spec.yaml_document import read_text, shown
+from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
 
+WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
+
+_TIME_COLUMNS = ("time", "time_s", "timestamp", "t")
+_RATE_COLUMNS = ("rate", "rate_per_s")
 _HOURS_PER_DAY = 24
 _S_PER_HOUR = 3600.0
-_COLUMNS = ("time", "rate_per_s")
+_S_PER_DAY = _HOURS_PER_DAY * _S_PER_HOUR
+_LARGEST_BYTES = parse_size_bytes("64m")
+_MOST_LINES = 1_000_000
 
 
-def hourly_peaks_per_s(path: Path) -> tuple[float, ...]:
-    """The highest rate of each hour of the day; hours without a line take the one before.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTrace:
+    """What a trace file says.
 
     Parameters
     ----------
-    path : Path
-        A CSV file with a heading and the columns ``time`` (ISO 8601, or seconds from midnight)
-        and ``rate_per_s``; other columns are ignored.
+    name : str
+        The file, for messages.
+    since_midnight_s : float
+        Time of day of the first line: of seconds and durations as written [s].
+    times_s : tuple of float, increasing
+        Where each rate begins, counted from the first line [s].
+    rates_per_s : tuple of float, >= 0
+        The rates [records/s].
+    """
+
+    name: str
+    since_midnight_s: float
+    times_s: tuple[float, ...]
+    rates_per_s: tuple[float, ...]
+
+    def played(self, length_s: float | None = None) -> RateTrace:
+        """The trace to play: until its last line, or so long that the last rate is played too.
+
+        Parameters
+        ----------
+        length_s : float, > 0, optional
+            How long it lasts, whatever the file says; the last rate holds [s].
+
+        Raises
+        ------
+        InputError
+            If it has one line and no length, or no rate above 0.
+        """
+        if length_s is None and len(self.times_s) < 2:
+            raise InputError(
+                f"{self.name}: one line of rates, and the last line is where a trace ends; "
+                "add a line with its end, or say how long it lasts (--for 30m)"
+            )
+        end_s = self.times_s[-1] if length_s is None else length_s
+        begun = [number for number, time_s in enumerate(self.times_s) if time_s < end_s]
+        rates_per_s = tuple(self.rates_per_s[number] for number in begun)
+        if not any(rates_per_s):
+            raise InputError(f"{self.name}: no rate above 0 before its end; nothing to play")
+        last_per_s = self.rates_per_s[-1]
+        is_cut = length_s is None and last_per_s != rates_per_s[-1]
+        return RateTrace(
+            times_s=tuple(self.times_s[number] for number in begun),
+            rates_per_s=rates_per_s,
+            end_s=end_s,
+            rate_at_end_per_s=last_per_s if is_cut else None,
+        )
+
+    def hourly_peaks_per_s(self) -> tuple[float, ...]:
+        """The highest rate that holds in each hour of the day; of several days the highest.
+
+        Hours outside a trace that is shorter than a day have its last rate.
+
+        Raises
+        ------
+        InputError
+            If no rate is above 0.
+        """
+        if not any(self.rates_per_s):
+            raise InputError(f"{self.name}: no rate above 0; expected {WORDS}")
+        peaks: list[float | None] = [None] * _HOURS_PER_DAY
+        ends_s = (*self.times_s[1:], self.times_s[-1])
+        for begin_s, end_s, rate_per_s in zip(self.times_s, ends_s, self.rates_per_s, strict=True):
+            for hour in _hours(self.since_midnight_s + begin_s, self.since_midnight_s + end_s):
+                peaks[hour] = max(peaks[hour] or 0.0, rate_per_s)
+        return tuple(self.rates_per_s[-1] if peak is None else peak for peak in peaks)
+
+
+def read_rate_trace(path: str | Path) -> WrittenTrace:
+    """Read a rate trace.
 
     Raises
     ------
     InputError
-        If it is no such file; the message names the line and column.
+        If the file is no rate trace, as ``file:line:column: what, expected``.
+
+    Examples
+    --------
+    >>> read_rate_trace("no/such.csv")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such.csv: no such file; expected a rate trace: a CSV file with...
     """
-    lines = read_text(path, expected="a rate trace").splitlines()
-    rows = list(csv.reader(lines))
-    heading = [name.strip() for name in rows[0]]
-    missing = [name for name in _COLUMNS if name not in heading]
-    if missing:
-        raise InputError(
-            f"{path}:1:1: no column {missing[0]!r}; expected a heading with time,rate_per_s"
-        )
-    time_at, rate_at = (heading.index(name) for name in _COLUMNS)
-    peaks: list[float | None] = [None] * _HOURS_PER_DAY
-    for number, row in enumerate(rows[1:], start=2):
-        if not any(cell.strip() for cell in row):
-            continue
+    text = read_text(Path(path), expected=f"a rate trace: {WORDS}", largest_bytes=_LARGEST_BYTES)
+    try:
+        return _written(text, str(path))
+    except csv.Error as error:
+        raise InputError(f"{path}: {error}; expected {WORDS}") from None
+
+
+def _written(text: str, name: str) -> WrittenTrace:
+    lines = _lines(text)
+    number, heading = next(lines, (1, []))
+    columns = [cell.strip().lower() for cell in heading]
+    time_at, rate_at = (
+        _column(columns, names, f"{name}:{number}:1") for names in (_TIME_COLUMNS, _RATE_COLUMNS)
+    )
+    moments: list[_Moment] = []
+    rates_per_s: list[float] = []
+    for number, row in lines:
+        where = f"{name}:{number}:1"
         if len(row) <= max(time_at, rate_at):
-            raise InputError(f"{path}:{number}:1: {len(row)} values; expected {len(heading)}")
-        hour = _hour(path, number, row[time_at])
-        peaks[hour] = max(peaks[hour] or 0.0, _rate_per_s(path, number, row[rate_at]))
-    return _filled(path, peaks)
+            raise InputError(f"{where}: {len(row)} values; expected {len(columns)}")
+        moment = _moment(row[time_at].strip(), where)
+        if moments:
+            _require_later(moments[-1], moment, row[time_at].strip(), where)
+        moments.append(moment)
+        rates_per_s.append(_rate_per_s(row[rate_at].strip(), where))
+        if len(moments) > _MOST_LINES:
+            raise InputError(f"{where}: more than {_MOST_LINES:,} lines")
+    if not moments:
+        raise InputError(f"{name}: no line of rates; expected {WORDS}")
+    return WrittenTrace(
+        name=name,
+        since_midnight_s=moments[0].since_midnight_s,
+        times_s=tuple(moment.at_s - moments[0].at_s for moment in moments),
+        rates_per_s=tuple(rates_per_s),
+    )
 
 
-def _hour(path: Path, number: int, text: str) -> int:
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines with something to say, numbered as in the file."""
+    rows = csv.reader(text.splitlines())
+    for row in rows:
+        if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):
+            yield rows.line_num, row
+
+
+def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
+    for name in names:
+        if name in columns:
+            return columns.index(name)
+    raise InputError(f"{where}: no column {names[0]!r}; expected {WORDS}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A time of a line: on the clock of its file, and since midnight [s]."""
+
+    at_s: float
+    since_midnight_s: float
+    is_date: bool
+
+
+def _moment(text: str, where: str) -> _Moment:
+    seconds = _number(text)
+    if seconds is None:
+        try:
+            stamp = datetime.fromisoformat(text)
+        except ValueError:
+            seconds = _duration_s(text, where)
+        else:
+            midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
+            # Without a zone every day has 24 hours.
+            known = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+            return _Moment(known.timestamp(), (stamp - midnight).total_seconds(), is_date=True)
+    if not math.isfinite(seconds):
+        raise _no_time(text, where)
+    return _Moment(seconds, seconds % _S_PER_DAY, is_date=False)
+
+
+def _duration_s(text: str, where: str) -> float:
     try:
-        return int(float(text) // _S_PER_HOUR) % _HOURS_PER_DAY
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return datetime.fromisoformat(text.strip()).hour
-    except ValueError:
+        return parse_duration_s(text)
+    except InputError:
+        raise _no_time(text, where) from None
+
+
+def _no_time(text: str, where: str) -> InputError:
+    return InputError(
+        f"{where}: time is {shown(text)}; expected seconds, a duration such as 10m, or a timestamp "
+        "such as 2026-11-01T13:00:00"
+    )
+
+
+def _require_later(before: _Moment, moment: _Moment, text: str, where: str) -> None:
+    if before.is_date != moment.is_date:
         raise InputError(
-            f"{path}:{number}:1: time is {shown(text)}; expected e.g. 2026-11-01T13:00:00, "
-            "or seconds from midnight"
-        ) from None
+            f"{where}: time is {shown(text)}, and the line before it has "
+            f"{'a timestamp' if before.is_date else 'seconds or a duration'}; expected one of both"
+        )
+    if moment.at_s <= before.at_s:
+        raise InputError(f"{where}: time {shown(text)} is not after the line before it")
 
 
-def _rate_per_s(path: Path, number: int, text: str) -> float:
-    try:
-        rate_per_s = float(text)
-    except ValueError:
-        rate_per_s = math.nan
+def _rate_per_s(text: str, where: str) -> float:
+    rate_per_s = _number(text)
+    if rate_per_s is None:
+        try:
+            rate_per_s = parse_rate_per_s(text)
+        except InputError:
+            rate_per_s = math.nan
     if not 0 <= rate_per_s < math.inf:
         raise InputError(
-            f"{path}:{number}:1: rate_per_s is {shown(text)}; expected records per second, "
-            "a plain number"
+            f"{where}: rate is {shown(text)}; expected 0 or more records per second, e.g. 800 or "
+            "20k/s"
         )
     return rate_per_s
 
 
-def _filled(path: Path, peaks: list[float | None]) -> tuple[float, ...]:
-    known = [peak for peak in peaks if peak is not None]
-    if not known or max(known) <= 0:
-        raise InputError(f"{path}: no rate above 0; expected lines of time,rate_per_s")
-    # The day is a circle: what stands before midnight's first line is yesterday's last.
-    last = next(peak for peak in reversed(peaks) if peak is not None)
-    filled = []
-    for peak in peaks:
-        last = last if peak is None else peak
-        filled.append(last)
-    return tuple(filled)
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _hours(begin_s: float, end_s: float) -> Iterator[int]:
+    """Hours of the day from one moment up to another; at least the hour of the first."""
+    first = int(begin_s // _S_PER_HOUR)
+    last = max(math.ceil(end_s / _S_PER_HOUR), first + 1)
+    for hour in range(first, min(last, first + _HOURS_PER_DAY)):
+        yield hour % _HOURS_PER_DAY

@@ -155,15 +155,17 @@ def faults_text(name: str, faults: Iterable[Fault]) -> str:
     return "\n".join(lines)
 
 
-def read_text(path: Path, *, expected: str) -> str:
+def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The text of a file, without the byte order mark that some editors put before it.
 
     Parameters and errors are those of `read_whole_text`.
     """
-    return read_whole_text(path, expected=expected).removeprefix("\ufeff")
+    return read_whole_text(path, expected=expected, largest_bytes=largest_bytes).removeprefix(
+        "\ufeff"
+    )
 
 
-def read_whole_text(path: Path, *, expected: str) -> str:
+def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The text of a file that people wrote or Headway did, every character of it.
 
     Parameters
@@ -172,6 +174,8 @@ def read_whole_text(path: Path, *, expected: str) -> str:
         The file.
     expected : str
         What it should have been, for messages: ``a job profile``.
+    largest_bytes : int
+        More is not read.
 
     Raises
     ------
@@ -180,7 +184,7 @@ def read_whole_text(path: Path, *, expected: str) -> str:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE_BYTES + 1)
+            data = file.read(largest_bytes + 1)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; expected {expected}") from None
     except IsADirectoryError:
@@ -190,8 +194,9 @@ def read_whole_text(path: Path, *, expected: str) -> str:
         raise InputError(f"{str(path)!a}: cannot be read: {reason}") from None
     if not data.strip():
         raise InputError(f"{path}: the file is empty; expected {expected}")
-    if len(data) > _LARGEST_FILE_BYTES:
-        raise InputError(f"{path}: the file is larger than 4 MiB; expected {expected}, a few kB")
+    if len(data) > largest_bytes:
+        mebibytes = largest_bytes // parse_size_bytes("1m")
+        raise InputError(f"{path}: the file is larger than {mebibytes} MiB; expected {expected}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -56,23 +56,48 @@ def test_a_plan_is_played(
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     found: dict[str, Any] = json.loads(printed(capsys, *arguments, "--json"))
     assert found["num_runs"] == 3
-    assert found["trace"]["end_s"] == 900
+    assert found["trace"]["end_s"] == 600
+
+
+def test_a_trace_ends_with_its_last_line_or_where_it_is_told_to(
+    capsys: pytest.CaptureFixture[str], plan_file: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("time,rate\n0s,5k/s\n5m,8k/s\n10m,6k/s\n", encoding="utf-8")
+    arguments = ["simulate", plan_file, "--rate-trace", str(path), "--runs", "1"]
+    text = " ".join(printed(capsys, *arguments).split())
+    assert "10 min of 5k/s to 8k/s, 6.5k/s on average" in text
+    assert "its last line, at 10 min; 6k/s from there on are played with --for" in text
+    longer = json.loads(printed(capsys, *arguments, "--for", "15m", "--json"))["trace"]
+    assert longer["rates_per_s"] == [5000, 8000, 6000]
+    assert (longer["end_s"], longer["rate_at_end_per_s"]) == (900, None)
+    shorter = json.loads(printed(capsys, *arguments, "--for", "4m", "--json"))["trace"]
+    assert (shorter["rates_per_s"], shorter["end_s"]) == ([5000], 240)
+    assert run([*arguments, "--for", "0s"]) == 2
+    assert "expected more than 0" in capsys.readouterr().err
+    path.write_text("time,rate\n0s,5k/s\n", encoding="utf-8")
+    assert run(arguments) == 2
+    assert "say how long it lasts (--for 30m)" in capsys.readouterr().err
+    assert run([*arguments, "--for", "4m"]) == 0
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "line 1: no column"),
-        ("a,b\n1,2\n", "line 1: no column"),
-        ("time,rate\n", "0 rates"),
-        ("time,rate\n0,5\n", "1 rates"),
-        ("time,rate\n0,5\n0,6\n", "line 3: '0' is not after"),
-        ("time,rate\n0,5\n10,-6\n", "line 3: '-6' is no rate"),
-        ("time,rate\n0,5\n10,many\n", "line 3: 'many' is not a rate"),
-        ("time,rate\n0,5\nlater,6\n", "line 3: 'later' is not a duration"),
-        ("time,rate\n0,5\n10\n", "line 3: 1 columns"),
+        ("", "the file is empty"),
+        ("a,b\n1,2\n", "bad.csv:1:1: no column 'time'"),
+        ("# rates\n\ntime,load\n1,2\n", "bad.csv:3:1: no column 'rate'"),
+        ("time,rate\n", "no line of rates"),
+        ("time,rate\n0,5\n", "one line of rates"),
+        ("time,rate\n0,5\n0,6\n", "bad.csv:3:1: time '0' is not after"),
+        ("time,rate\n0,5\n10,-6\n", "bad.csv:3:1: rate is '-6'"),
+        ("time,rate\n0,5\n10,many\n", "bad.csv:3:1: rate is 'many'"),
+        ("time,rate\n0,5\nlater,6\n", "bad.csv:3:1: time is 'later'"),
+        ("time,rate\n0,5\n10\n", "bad.csv:3:1: 1 values; expected 2"),
         ("time,rate\n0,0\n10,0\n", "nothing to play"),
-        ("time,rate\n0,5\nnan,6\n", "line 3: 'nan' is no time"),
+        ("time,rate\n0,0\n10,5\n", "no rate above 0 before its end"),
+        ("time,rate\n0,5\nnan,6\n", "bad.csv:3:1: time is 'nan'"),
+        ("time,rate\n0,5\n2026-01-01,6\n", "the line before it has seconds or a duration"),
     ],
 )
 def test_a_trace_that_is_none_is_one_line_with_its_place(
@@ -123,9 +148,10 @@ def test_times_may_be_seconds_durations_or_timestamps(tmp_path: Path) -> None:
     ):
         path.write_text(f"rate,time\n5k/s,{first}\n# a remark\n\n300,{second}\n")
         trace = load_rate_trace(path)
-        assert trace.times_s == (0.0, 60.0)
-        assert trace.rates_per_s == (5000.0, 300.0)
-        assert trace.end_s == 120.0
+        assert trace.times_s == (0.0,)
+        assert trace.rates_per_s == (5000.0,)
+        assert trace.rate_at_end_per_s == 300.0
+        assert trace.end_s == 60.0
 
 
 def test_an_outage_at_the_start() -> None:

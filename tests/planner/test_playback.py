@@ -6,11 +6,12 @@ import math
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
-from headway.domain import Arrivals, Outage, Plan, RateTrace, Target
+from headway.domain import Arrivals, Outage, Plan, PlannedDurations, RateTrace, Target
 from headway.errors import InputError
-from headway.planner.playback import play
+from headway.planner.playback import _model, play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_plan, a_profile
@@ -22,6 +23,10 @@ RATE_PER_S = 5000.0
 def planned(target: str = "p99 <= 2s") -> Plan:
     space = SearchSpace(max_nodes=4, cores_per_executor=4)
     return plan(a_profile(), Arrivals(rate_per_s=RATE_PER_S), Target.parse(target), space)
+
+
+def _none() -> PlannedDurations:
+    raise AssertionError("the plan holds its durations")
 
 
 def steady(length_s: float = 600.0, rate_per_s: float = RATE_PER_S) -> RateTrace:
@@ -45,7 +50,11 @@ def test_a_rate_that_is_too_much_ends_behind() -> None:
     found = play(planned(), steady(rate_per_s=3 * most_per_s))
     assert found.ends_behind
     assert found.late_ratio > 0.5
-    assert found.stretches[-1].p99_s > found.stretches[10].p99_s
+    known = [one.p99_s for one in found.stretches if one.p99_s is not None]
+    assert known[-1] > known[10]
+    # What came last was not read before the end: nothing is said of it, but it is waiting.
+    assert found.stretches[-1].late_ratio is None
+    assert found.stretches[-1].backlog_rows == pytest.approx(found.peak_backlog_rows)
 
 
 def test_an_outage_is_told_with_its_recovery() -> None:
@@ -58,7 +67,71 @@ def test_an_outage_is_told_with_its_recovery() -> None:
     assert found.max_s >= 60.0
     assert 0.05 < found.late_ratio < 0.5
     before = [one for one in found.stretches if one.start_s < 190.0]
-    assert max(one.late_ratio for one in before) < 0.05
+    assert max(one.late_ratio or 0.0 for one in before) < 0.05
+
+
+def naive_backlog(edges: list[float], outage: Outage, trigger_s: float) -> list[float]:
+    """The peak backlog of stretches, played row group by row group without noise."""
+    moment = np.arange(0.0, edges[-1], 0.01)
+    waiting, peaks = 0.0, np.zeros(len(edges) - 1)
+    model, free_s, next_s = _model(planned().durations or _none()), 0.0, trigger_s
+    for now_s in moment:
+        is_out = outage.start_s <= now_s < outage.start_s + outage.length_s
+        if now_s + 1e-9 >= max(free_s, next_s) and not is_out:
+            free_s = now_s + float(model.mean_s(waiting))
+            next_s = trigger_s * (math.floor(now_s / trigger_s + 1e-9) + 1.0)
+            waiting = 0.0
+        waiting += 0.01 * RATE_PER_S
+        place = min(int(np.searchsorted(edges, now_s, side="right")) - 1, len(peaks) - 1)
+        peaks[place] = max(peaks[place], waiting)
+    return list(peaks)
+
+
+def test_the_backlog_grows_during_the_outage_and_falls_after_it() -> None:
+    outage = Outage(start_s=200.0, length_s=60.0)
+    found = play(planned(), steady(), outages=[outage])
+    width_s = 600.0 / 96
+    backlog = {one.start_s: one.backlog_rows for one in found.stretches}
+    usual = max(rows for start_s, rows in backlog.items() if start_s + width_s <= 200.0)
+    during = [backlog[one] for one in backlog if one >= 200.0 and one + width_s <= 260.0]
+    assert during == sorted(during)
+    assert during[0] > usual
+    peak = max(backlog, key=lambda start_s: backlog[start_s])
+    assert peak <= 260.0 <= peak + width_s + 1.0
+    assert backlog[peak] == pytest.approx(60.0 * RATE_PER_S, rel=0.1)
+    # Rows that arrived in the outage are read after it: their latency stands where they arrived.
+    late = [one.start_s for one in found.stretches if (one.late_ratio or 0.0) > 0.5]
+    assert min(late) < 205.0
+
+
+def test_the_backlog_is_that_of_a_play_row_by_row() -> None:
+    even = replace(
+        planned(),
+        arrivals=Arrivals(rate_per_s=RATE_PER_S, dispersion_ratio=0.0),
+        durations=replace(
+            planned().durations or _none(), batch_noise_ratio=0.0, run_to_run_ratio=0.0
+        ),
+    )
+    trigger_s = even.configuration.trigger_s
+    assert trigger_s > 0
+    outage = Outage(start_s=200.0, length_s=60.0)
+    found = play(even, steady(), outages=[outage], num_runs=1)
+    edges = [*(one.start_s for one in found.stretches), 600.0]
+    theirs = naive_backlog(edges, outage, trigger_s)
+    ours = [one.backlog_rows for one in found.stretches]
+    assert ours == pytest.approx(theirs, rel=0.02, abs=0.03 * RATE_PER_S)
+
+
+def test_the_backlog_is_known_where_nothing_arrives() -> None:
+    trace = RateTrace(
+        times_s=(0.0, 200.0, 400.0), rates_per_s=(RATE_PER_S, 0.0, RATE_PER_S), end_s=600.0
+    )
+    found = play(planned(), trace, outages=[Outage(start_s=150.0, length_s=100.0)])
+    silent = [one for one in found.stretches if 206.0 < one.start_s < 240.0]
+    assert len(found.stretches) == 96
+    assert all(one.p99_s is None for one in silent)
+    # What came before the silence waits through it, for the outage lasts on.
+    assert all(one.backlog_rows > 40.0 * RATE_PER_S for one in silent)
 
 
 def test_a_recovery_that_the_trace_does_not_show_is_none() -> None:

@@ -47,5 +47,6 @@ def test_the_page_needs_nothing_and_draws_every_line() -> None:
     for points in lines:
         pairs = [tuple(map(float, pair.split(","))) for pair in points.split()]
         assert len(pairs) == 96
+        assert pairs[0][0] == 0.52  # in the middle of the first stretch
         assert all(0 <= x <= 100 and 0 <= y <= 100 for x, y in pairs)
     assert page.count('class="outage" x=') == 3

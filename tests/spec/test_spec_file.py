@@ -12,9 +12,11 @@ from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds import KINDS, CapacityPlan, NodeCatalog, StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import built_in_catalog, container_memory_bytes
+from headway.spec.rate_trace import read_rate_trace
 from headway.spec.scaffolds import scaffold
 from headway.spec.spec_file import SpecFile, parse_spec
 
+ROOT = Path(__file__).parents[2]
 HEAD = "apiVersion: headway/v1\nkind: StreamingJob\nmetadata: {name: orders}\nspec:\n"
 DECLARED = "  declared: {source_partitions: 4, task_per_row: 20us}\n"
 GOOD = HEAD + DECLARED + "  rate: 50k/s\n  target: p99 <= 3s\n"
@@ -103,19 +105,53 @@ def test_a_rate_over_the_day_is_planned_at_its_peak() -> None:
 
 
 def test_a_trace_gives_the_highest_rate_of_each_hour(tmp_path: Path) -> None:
-    (tmp_path / "rates.csv").write_text("time,rate_per_s\n3600,5\n5400,9\n2026-01-01T03:10:00,7\n")
+    (tmp_path / "rates.csv").write_text("time,rate_per_s\n3600,5\n1h30m,9\n11400,7\n")
     job = parsed(GOOD.replace("50k/s", "{trace: rates.csv}"), tmp_path).spec
     hours = [rate.mid for rate in hourly_rates(job.rate)]
-    # Before the first line stands what the last one said: the day is a circle.
-    assert hours[:5] == [7.0, 9.0, 9.0, 7.0, 7.0]
+    # Before the first line stands what the last one said: the day is a circle. The 9 hold until
+    # ten minutes past three.
+    assert hours[:5] == [7.0, 9.0, 9.0, 9.0, 7.0]
+
+
+def test_a_spec_takes_the_trace_that_simulate_plays(tmp_path: Path) -> None:
+    burst = (ROOT / "examples" / "burst.csv").read_text(encoding="utf-8")
+    (tmp_path / "burst.csv").write_text(burst, encoding="utf-8")
+    job = parsed(GOOD.replace("50k/s", "{trace: burst.csv}"), tmp_path).spec
+    assert peak_rate(job.rate).high == 70_000.0
+    assert [rate.mid for rate in hourly_rates(job.rate)][1:] == [24_000.0] * 23
+
+
+@pytest.mark.parametrize("time", ["time", "time_s", "timestamp", "t"])
+@pytest.mark.parametrize("rate", ["rate", "rate_per_s"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["0,800", "90,20000", "3600,500"],
+        ["0s,800/s", "1.5min,20k/s", "1h,500"],
+        ["2026-01-01T00:00,800", "2026-01-01T00:01:30,1.2M/min", "2026-01-01T01:00:00,500"],
+    ],
+)
+def test_every_spelling_of_a_trace_says_the_same(
+    tmp_path: Path, time: str, rate: str, lines: list[str]
+) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text("\n".join([f"zone,{time},{rate}", *(f"a,{line}" for line in lines)]))
+    found = read_rate_trace(path)
+    assert found.times_s == (0.0, 90.0, 3600.0)
+    assert found.rates_per_s == (800.0, 20_000.0, 500.0)
+    assert found.hourly_peaks_per_s() == (20_000.0, *[500.0] * 23)
+    assert found.played().end_s == 3600.0
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("when,rate_per_s\n0,1\n", "rates.csv:1:1: no column 'time'"),
+        (
+            "when,rate_per_s\n0,1\n",
+            "rates.csv:1:1: no column 'time'",
+        ),
         ("time,rate_per_s\n0,1\nnoon,2\n", "rates.csv:3:1: time is 'noon'"),
-        ("time,rate_per_s\n0,fast\n", "rates.csv:2:1: rate_per_s is 'fast'"),
+        ("time,rate_per_s\n0,fast\n", "rates.csv:2:1: rate is 'fast'"),
         ("time,rate_per_s\n0\n", "rates.csv:2:1: 1 values; expected 2"),
         ("time,rate_per_s\n0,0\n", "no rate above 0"),
     ],

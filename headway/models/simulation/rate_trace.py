@@ -38,6 +38,40 @@ class RateTracePlay:
     """Arrival of its last row. [s]"""
     commit_s: Array
     """When the sink shows its rows. [s]"""
+    arrivals: CumulativeRows
+    """Rows that had arrived by any time. [-]"""
+
+    def peak_backlog_rows(self, edges_s: Array) -> Array:
+        """The most rows that had arrived and were in no batch yet, between edges; one run a column.
+
+        Parameters
+        ----------
+        edges_s : (m + 1,) array, increasing
+            Moments on the clock of the trace. [s]
+
+        Returns
+        -------
+        (m, n) array
+            Between every two of them, in each of n runs. [-]
+
+        Notes
+        -----
+        The backlog grows with every arrival and falls when a batch starts, so it is highest at
+        the begin or the end of a stretch, or where a batch starts in it.
+        """
+        peaks = np.zeros((len(edges_s) - 1, self.arrivals.num_runs))
+        for run in range(self.arrivals.num_runs):
+            of_run = self.run == run
+            start, waiting = self.start_s[of_run], self.num_backlog_rows[of_run]
+            taken = np.concatenate([[0.0], np.cumsum(self.num_rows[of_run])])
+            arrived = self.arrivals.of_run_until(edges_s, run)
+            after = arrived - taken[np.searchsorted(start, edges_s, side="right")]
+            before = arrived - taken[np.searchsorted(start, edges_s, side="left")]
+            peaks[:, run] = np.maximum(after[:-1], before[1:])
+            place = np.searchsorted(edges_s, start, side="right") - 1
+            inside = (place >= 0) & (place < len(peaks))
+            np.maximum.at(peaks[:, run], place[inside], waiting[inside])
+        return np.maximum(peaks, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +156,7 @@ def simulate_rate_trace(
     if num_runs < 1 or after_commit_s < 0.0:
         raise ValueError("need num_runs >= 1 and after_commit_s >= 0")
     random = np.random.default_rng(seed)
-    counts = _CumulativeRows.drawn(edges, rates, trigger_s, dispersion, num_runs, random)
+    counts = CumulativeRows.drawn(edges, rates, trigger_s, dispersion, num_runs, random)
     durations = _Durations(noise, num_runs, random)
     end = float(edges[-1])
     start = np.full(num_runs, float(edges[0]))
@@ -147,7 +181,7 @@ def simulate_rate_trace(
 
 
 @dataclass(frozen=True, slots=True)
-class _CumulativeRows:
+class CumulativeRows:
     """Rows that have arrived, by run, on an even grid of times."""
 
     first_s: float
@@ -163,7 +197,7 @@ class _CumulativeRows:
         dispersion: float,
         num_runs: int,
         random: np.random.Generator,
-    ) -> _CumulativeRows:
+    ) -> CumulativeRows:
         length = float(edges[-1] - edges[0])
         shortest = min(float(np.diff(edges).min()), trigger_s or length)
         wanted = _CELLS_PER_SHORTEST * length / shortest
@@ -187,10 +221,21 @@ class _CumulativeRows:
         low, high = self.rows[cell, every], self.rows[cell + 1, every]
         return np.asarray(low + (place - cell) * (high - low))
 
+    @property
+    def num_runs(self) -> int:
+        """Runs that were drawn."""
+        return int(self.rows.shape[1])
+
+    def of_run_until(self, moments: Array, run: int) -> Array:
+        """Rows of one run that have arrived by moments."""
+        return np.asarray(np.interp(moments, self._times(), self.rows[:, run]))
+
     def arrival_s(self, number: Array, run: int) -> Array:
         """When the row of a number of one run arrived."""
-        times = self.first_s + self.cell_s * np.arange(len(self.rows))
-        return np.asarray(np.interp(number, self.rows[:, run], times))
+        return np.asarray(np.interp(number, self.rows[:, run], self._times()))
+
+    def _times(self) -> Array:
+        return np.asarray(self.first_s + self.cell_s * np.arange(len(self.rows)))
 
 
 class _Durations:
@@ -237,7 +282,7 @@ def _grid_point_after(moment: Array, trigger_s: float) -> Array:
 
 
 def _played(
-    steps: Sequence[tuple[Array, ...]], counts: _CumulativeRows, after_commit_s: float
+    steps: Sequence[tuple[Array, ...]], counts: CumulativeRows, after_commit_s: float
 ) -> RateTracePlay:
     start, duration, rows, waiting, taken = (np.array(each).T for each in zip(*steps, strict=True))
     kept = rows > 0.0
@@ -259,4 +304,5 @@ def _played(
         first_arrival_s=first,
         last_arrival_s=last,
         commit_s=commit[kept],
+        arrivals=counts,
     )

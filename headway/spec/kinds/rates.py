@@ -36,12 +36,13 @@ class DailyCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateTrace:
-    """Rates over time from a CSV file; of each hour of the day the highest counts."""
+    """Rates over time from a CSV file, as for `simulate`; of each hour the highest counts."""
 
     trace: Path = entry(
-        FilePath(words="a CSV file with the columns time and rate_per_s"),
-        "CSV file with a heading and the columns `time` (ISO 8601, or seconds from midnight) "
-        "and `rate_per_s`.",
+        FilePath(words="a CSV file with the columns time and rate"),
+        "CSV file with a heading and the columns `time` (seconds or durations from midnight, or "
+        "ISO 8601) and `rate` (records per second, or e.g. `20k/s`); each rate holds until the "
+        "next line.",
     )
     scale_ratio: float = entry(
         RATIO, "All of them times this, e.g. 1.5x. Default 1.", key="scale", default=1.0
@@ -102,10 +103,10 @@ def _with_peaks(reader: Reader, route: Route, found: RateTrace) -> Any:
     from dataclasses import replace
 
     from headway.errors import InputError
-    from headway.spec.rate_trace import hourly_peaks_per_s
+    from headway.spec.rate_trace import read_rate_trace
 
     try:
-        peaks_per_s = hourly_peaks_per_s(found.trace)
+        peaks_per_s = read_rate_trace(found.trace).hourly_peaks_per_s()
     except InputError as error:
         reader.fault((*route, "trace"), str(error))
         return FAULTY
