@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from headway.spec.yaml_document import Document, Fault, Plain, parse_document, r
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
 
+# An object on one line, with Spark's word for what it tells.
+_EVENT_LOG = re.compile(r'\s*\{[^\n]*"Event"\s*:\s*"')
 _JOB = "a job profile as 'headway profile' writes it"
 _APPLICATION = "the profile of a batch or DStreams application as 'headway profile' writes it"
 
@@ -140,7 +143,7 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
 
 def _read(file: Path, *, expected: str) -> Document:
     text = read_text(file, expected=expected)
-    if text.lstrip().startswith('{"Event":'):
+    if _EVENT_LOG.match(text):
         raise InputError(
             f"{file}: a Spark event log, not {expected}; "
             f"run 'headway profile {file} -o profile.yaml' first"
