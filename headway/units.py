@@ -12,7 +12,11 @@ from headway.errors import InputError
 
 _DURATION_S = {
     "us": 1e-6,
+    "microsecond": 1e-6,
+    "microseconds": 1e-6,
     "ms": 1e-3,
+    "millisecond": 1e-3,
+    "milliseconds": 1e-3,
     "s": 1.0,
     "sec": 1.0,
     "second": 1.0,
@@ -25,6 +29,8 @@ _DURATION_S = {
     "hour": 3600.0,
     "hours": 3600.0,
     "d": 86400.0,
+    "day": 86400.0,
+    "days": 86400.0,
 }
 _COUNT = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _PER_S = {
@@ -63,12 +69,13 @@ _NS_PER_S = 1_000_000_000
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds of a duration such as ``2s``, ``500ms``, ``1.5 min``, ``1h30m``.
+    """Seconds of a duration such as ``2s``, ``500ms``, ``1.5 min``, ``1h30m``, ``2 seconds``.
 
     Parameters
     ----------
     text : str
-        Numbers with units us, ms, s, min (or m), h, d; several may follow each other.
+        Numbers with units us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take
+        them; several may follow each other.
 
     Raises
     ------

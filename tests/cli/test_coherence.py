@@ -1,0 +1,148 @@
+"""One answer, told by several commands: they must agree, for random jobs and questions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headway.cli.main import run
+from headway.domain import Metric
+from headway.spec.profile_file import dump_profile
+from headway.units import parse_duration_s
+from tests.planner.enumeration import Case, random_case
+
+_SEEDS = range(40)
+_FEASIBLE, _INFEASIBLE = 0, 3
+
+
+def question(seed: int) -> Case:
+    """A random question in the words that both a command line and a spec can ask."""
+    case = random_case(seed)
+    return replace(
+        case,
+        # What is asked passes through text: as many digits as people write.
+        arrivals=replace(case.arrivals, rate_per_s=float(f"{case.arrivals.rate_per_s:.3g}")),
+        target=replace(case.target, limit_s=round(case.target.limit_s, 3)),
+    )
+
+
+class Asked:
+    """A question as files and options, and what the commands print of it."""
+
+    def __init__(self, case: Case, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.case, self.capsys = case, capsys
+        self.profile = folder / "job.profile.yaml"
+        self.profile.write_text(dump_profile(case.profile), encoding="utf-8")
+        self.plan_file, self.spec_file = folder / "plan.json", folder / "job.yaml"
+
+    def printed(self, *arguments: str) -> tuple[int, str]:
+        """Exit code and stdout; a plan never writes to stderr off a terminal."""
+        code = run(list(arguments))
+        return code, self.capsys.readouterr().out
+
+    @property
+    def rate(self) -> str:
+        return f"{self.case.arrivals.rate_per_s:.10g}/s"
+
+    @property
+    def target(self) -> str:
+        metric = "batch " if self.case.target.metric is Metric.BATCH else ""
+        quantile = self.case.target.quantile
+        statistic = "mean" if quantile is None else f"p{100 * quantile:.10g}"
+        return f"{metric}{statistic} <= {self.case.target.limit_s * 1000:.10g}ms"
+
+    def plan(self) -> tuple[int, dict[str, Any]]:
+        space = self.case.space
+        options = [
+            *("--rate", self.rate, "--target", self.target),
+            *("--max-nodes", str(space.max_nodes), "--cores", str(space.cores_per_executor)),
+            *("--node-cores", str(space.executors_per_node * space.cores_per_executor)),
+            *("--confidence", str(self.case.confidence)),
+        ]
+        if space.shuffle_partitions is not None:
+            options += ["--partitions", str(space.shuffle_partitions)]
+        if space.trigger_s is not None:
+            options += ["--trigger", f"{space.trigger_s * 1000:.10g}ms"]
+        code, out = self.printed("plan", str(self.profile), *options, "--json")
+        self.plan_file.write_text(out, encoding="utf-8")
+        return code, json.loads(out)
+
+    def predict(self, configuration: dict[str, Any]) -> dict[str, Any]:
+        limit = configuration["max_offsets_per_trigger"]
+        code, out = self.printed(
+            "predict", str(self.profile), "--json", "--rate", self.rate,
+            "--trigger", f"{configuration['trigger_s'] * 1000:.10g}ms",
+            "--executors", str(configuration["executors"]),
+            "--cores", str(configuration["cores_per_executor"]),
+            "--partitions", str(configuration["shuffle_partitions"]),
+            *(() if limit is None else ("--max-offsets", str(limit))),
+        )  # fmt: skip
+        assert code == 0
+        return dict(json.loads(out))
+
+
+@pytest.fixture(params=_SEEDS, ids=lambda seed: f"seed{seed}")
+def asked(
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Asked:
+    return Asked(question(request.param), tmp_path, capsys)
+
+
+def test_what_plan_says_predict_explain_and_emit_say_too(asked: Asked) -> None:
+    code, plan = asked.plan()
+    assert code == (_FEASIBLE if plan["feasible"] else _INFEASIBLE)
+    assert_predict_agrees(asked, plan)
+    assert_plan_is_coherent(plan)
+    if plan["feasible"]:
+        assert_emitted_is_planned(asked, plan)
+
+
+def assert_predict_agrees(asked: Asked, plan: dict[str, Any]) -> None:
+    predicted = asked.predict(plan["configuration"])
+    differing = {
+        key
+        for key in predicted.keys() | plan["prediction"].keys()
+        if predicted.get(key) != plan["prediction"].get(key)
+    }
+    assert not differing, {
+        key: (predicted.get(key), plan["prediction"].get(key)) for key in differing
+    }
+
+
+def assert_plan_is_coherent(plan: dict[str, Any]) -> None:
+    """Its own numbers agree: setting, Spark's words, frontier, prediction."""
+    configuration, conf = plan["configuration"], plan["spark_conf"]
+    assert conf["spark.executor.instances"] == str(configuration["executors"])
+    assert conf["spark.executor.cores"] == str(configuration["cores_per_executor"])
+    assert conf["spark.sql.shuffle.partitions"] == str(configuration["shuffle_partitions"])
+    trigger = plan["query_options"]["trigger"]
+    assert parse_duration_s(trigger) == pytest.approx(configuration["trigger_s"], abs=1e-3)
+    for name in ("batch_duration_s", "tuple_latency_s", "window_latency_s"):
+        law = plan["prediction"][name]
+        if law is not None:
+            assert law["p50"] <= law["p95"] <= law["p99"]
+            assert law["mean"] <= law["p99"]
+    counts = [row["nodes"] for row in plan["frontier"]]
+    assert counts == sorted(set(counts))
+    rates = [row["sustainable_rate_per_s"] for row in plan["frontier"]]
+    assert rates == sorted(rates), "a node more never carries less"
+    if plan["feasible"]:
+        own = plan["frontier"][counts.index(plan["nodes"])]
+        assert own["sustainable_rate_per_s"] >= plan["arrivals"]["rate_per_s"] * (1 - 1e-9)
+
+
+def assert_emitted_is_planned(asked: Asked, plan: dict[str, Any]) -> None:
+    """Every format that has a parser here says the plan's configuration, no more, no less."""
+    source = str(asked.plan_file)
+    _, defaults = asked.printed("emit", source, "--format", "spark-defaults")
+    lines = [line.split(None, 1) for line in defaults.splitlines() if line[:1] not in ("", "#")]
+    assert dict(lines) == plan["spark_conf"]
+    _, manifest = asked.printed("emit", source, "--format", "kubeflow")
+    spec = yaml.safe_load(manifest)["spec"]
+    assert spec["executor"]["instances"] == plan["configuration"]["executors"]
+    assert spec["executor"]["cores"] == plan["configuration"]["cores_per_executor"]
