@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def capacity(
     spec = spec_of(file, CapacityPlan)
     catalog = catalog_of(spec)
     maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
-    fleet, why = maker.fleet(growth or 1.0)
+    fleet = maker.fleet(growth or 1.0)
     tell("solving")
     plan, scenarios = maker.planned(growth or 1.0)
     points = tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else ()
@@ -67,9 +68,9 @@ def capacity(
         prices_of=catalog.date,
         fleet=fleet,
         plan=plan,
-        why_impossible=why,
+        why_impossible=maker.why_impossible(fleet, growth or 1.0),
         scenarios=scenarios,
-        target_prices=tuple(maker.target_prices(plan, growth or 1.0)),
+        target_prices=tuple(maker.target_prices(plan, fleet, growth or 1.0)),
         growth=points,
     )
 
@@ -84,25 +85,31 @@ class _Maker:
         members: tuple[FleetMember, ...],
         tell: Callable[[str], None],
     ) -> None:
-        from headway.api.fleet_jobs import job_of
-        from headway.spec.fleet_of import nodes_on_offer
+        from headway.api.fleet_jobs import KnownNeeds, job_of
+        from headway.spec.fleet_of import FleetForm, nodes_on_offer
 
         self.spec, self.members, self._tell = spec, members, tell
         self.nodes: tuple[NodeEntry, ...] = nodes_on_offer(spec, catalog)
         self.speeds = sorted({node.speed_ratio for node in self.nodes})
-        self.jobs = [job_of(member, spec) for member in members]
+        known = KnownNeeds()
+        self.jobs = [job_of(member, spec, known) for member in members]
+        self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
 
-    def fleet(
-        self, growth: float, ratios: Sequence[float] | None = None
-    ) -> tuple[Fleet, dict[str, str]]:
+    def fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:
         """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
-        from headway.spec.fleet_of import fleet_of
-
         needs = [
             self._needs(job, growth, None if ratios is None else ratios[at])
             for at, job in enumerate(self.jobs)
         ]
-        return fleet_of(self.spec, self.nodes, needs)
+        return self.form.fleet(needs)
+
+    def why_impossible(self, fleet: Fleet, growth: float) -> dict[str, str]:
+        """For each job that can run nowhere, why."""
+        return {
+            job.entry.name: self.form.why_nowhere(self._needs(job, growth, None))
+            for job, allowed in zip(self.jobs, fleet.allowed, strict=True)
+            if not allowed.any()
+        }
 
     def planned(self, growth: float) -> tuple[FleetPlan | Infeasible, str]:
         """The plan by the file's rule for ranges, and the rule in words."""
@@ -110,12 +117,9 @@ class _Maker:
 
         rule = self.spec.scenarios
         if rule.rule in ("high", "mid"):
-            plan = self._solve(self.fleet(growth)[0])
+            plan = self._solve(self.fleet(growth))
             return plan, f"every range at its {'upper end' if rule.rule == 'high' else 'middle'}"
-        draws = self._draws()
-        # The largest of each first: its frontier then serves the others.
-        self.fleet(growth, [max(column) for column in zip(*draws, strict=True)])
-        fleets = [self.fleet(growth, ratios)[0] for ratios in draws]
+        fleets = [self.fleet(growth, ratios) for ratios in self._draws()]
         drawn = f"{rule.count} scenarios drawn with seed {rule.seed}"
         if rule.rule == "chance":
             found = plan_for_chance(fleets, rule.confidence, self._solve)
@@ -145,7 +149,9 @@ class _Maker:
             self._tell(f"planning {_month_text(month)}")
             yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio)[0])
 
-    def target_prices(self, plan: FleetPlan | Infeasible, growth: float) -> Iterator[TargetPrice]:
+    def target_prices(
+        self, plan: FleetPlan | Infeasible, fleet: Fleet, growth: float
+    ) -> Iterator[TargetPrice]:
         """What the promises of the dearest jobs cost: their bill against that of looser ones."""
         from headway.fleet.answer import TargetPrice
         from headway.fleet.nouns import FleetPlan
@@ -159,9 +165,7 @@ class _Maker:
                 continue
             self._tell(f"pricing the promise of {self.jobs[at].entry.name}")
             looser = self.jobs[at].looser(_LOOSER)
-            jobs = [*self.jobs[:at], looser, *self.jobs[at + 1 :]]
-            needs = [self._needs(job, growth, None) for job in jobs]
-            saves = self._saves(plan, needs, at)
+            saves = self._saves(plan, fleet, at, self._needs(looser, growth, None))
             found.append(
                 TargetPrice(
                     job=looser.entry.name,
@@ -172,16 +176,17 @@ class _Maker:
             )
         yield from sorted(found, key=lambda price: -price.saves_per_day)
 
-    def _saves(self, plan: FleetPlan, needs: Sequence[JobNeeds], at: int) -> float:
+    def _saves(self, plan: FleetPlan, fleet: Fleet, at: int, needs: JobNeeds) -> float:
         """What the plan would save if one job alone needed less, on the best supply for it."""
-        from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-        from headway.spec.fleet_of import fleet_of
+        import numpy as np
 
-        looser, _ = fleet_of(self.spec, self.nodes, needs)
+        from headway.fleet.billing import bill_of, limits_broken, nodes_needed
+
+        units, allowed = fleet.units.copy(), fleet.allowed.copy()
+        units[at], allowed[at] = self.form.row(needs)
+        looser = replace(fleet, units=units, allowed=allowed)
         best = plan.bill.cost_per_day
-        for place in range(len(looser.supplies)):
-            if not looser.allowed[at, place]:
-                continue
+        for place in np.flatnonzero(allowed[at]).tolist():
             chosen = plan.supply_of.copy()
             chosen[at] = place
             nodes = nodes_needed(looser, chosen)
@@ -190,23 +195,30 @@ class _Maker:
                 best = cost
         return plan.bill.cost_per_day - best
 
-    def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
+    def _sized(self, job: FleetJob) -> JobNeeds:
+        """The job with the size of its executors alone."""
         from headway.spec.fleet_of import JobNeeds
 
+        return JobNeeds(
+            entry=job.entry,
+            cores_per_executor=job.cores,
+            executor_memory_bytes=job.memory_bytes,
+            executors={},
+        )
+
+    def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
         scale = (
             growth
             * self.spec.growth_ratio
             * job.entry.growth_ratio
             * (1 + self.spec.headroom_ratio)
+            * (ratio or 1.0)
         )
         end = "mid" if self.spec.scenarios.rule == "mid" or ratio is not None else "high"
-        found = {speed: job.executors(speed, scale * (ratio or 1.0), end) for speed in self.speeds}
-        return JobNeeds(
-            entry=job.entry,
-            cores_per_executor=job.cores,
-            executor_memory_bytes=job.memory_bytes,
-            executors=found,
-            why=job.why,
+        return replace(
+            self._sized(job),
+            executors={speed: job.executors(speed, scale, end) for speed in self.speeds},
+            why_none=lambda speed: job.why_none(speed, scale, end),
         )
 
     def _draws(self) -> list[list[float]]:

@@ -105,6 +105,23 @@ def plan_for_deadline(
     return min(feasible, key=order)
 
 
+def fewest_in_time(
+    profile: ApplicationProfile, deadline: Deadline, space: DeadlineSpace, confidence: float
+) -> int | None:
+    """The fewest nodes with which a batch job is done in time; None where no number will do.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile
+        The job, of the kind 'batch', with its cores on record.
+    deadline, space, confidence
+        As of :func:`plan_for_deadline`, which finds the same.
+    """
+    job = _Job.of(profile, _seen_slots(profile))
+    found = _fewest_in_time(job, space, deadline, confidence)
+    return None if found is None else found.nodes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
     """The stage graph with what it does not hold, and how the run on record compares to it."""
@@ -127,11 +144,17 @@ class _Job:
         others_s = self.profile.other_stages.task_time_s / slots / core_speed
         return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
 
-    def planned_s(self, slots: int, core_speed: float, confidence: float) -> float:
-        """Run time that is exceeded with at most the remaining probability."""
+    def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
+        """The run time that is exceeded with at most the remaining probability, over its mean."""
         doublings = abs(math.log2(slots / self.seen_slots)) + abs(math.log2(core_speed))
         spread = math.hypot(_USUAL_SPREAD, _SPREAD_PER_DOUBLING * doublings)
-        return self.mean_s(slots, core_speed) * math.exp(float(ndtri(confidence)) * spread)
+        return math.exp(float(ndtri(confidence)) * spread)
+
+    def least_s(self, slots: int, core_speed: float, confidence: float) -> float:
+        """What the planned run time cannot come below: all work shared out evenly (J1)."""
+        work_s = (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed
+        least_s = self.modelled_ratio * (self.profile.driver_only_s + work_s)
+        return least_s * self.planned_ratio(slots, core_speed, confidence) * (1.0 - 1e-9)
 
 
 def expected_run_time_s(
@@ -183,16 +206,15 @@ def _plan(
     objective: Objective,
 ) -> DeadlinePlan:
     points = [_point(job, space, nodes, confidence) for nodes in _node_counts(space.max_nodes)]
-    in_time = [point for point in points if point.planned_s <= deadline.limit_s]
-    shortest = min(points, key=lambda point: (point.planned_s, point.nodes))
-    if not in_time:
-        run = shortest
-    elif objective is Objective.COST:
+    fewest = _fewest_in_time(job, space, deadline, confidence)
+    looked_at = points if fewest is None else [*points, fewest]
+    in_time = [point for point in looked_at if point.planned_s <= deadline.limit_s]
+    if objective is Objective.COST and in_time:
         run = min(in_time, key=lambda point: (point.cost_per_run or 0.0, point.nodes))
-    elif objective is Objective.LATENCY:
-        run = shortest
+    elif fewest is None or objective is Objective.LATENCY:
+        run = min(looked_at, key=lambda point: (point.planned_s, point.nodes))
     else:
-        run = _first_in_time(job, space, deadline, confidence, in_time[0], points)
+        run = fewest
     speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
     floor_s = job.mean_s(sum(stage.num_tasks for stage in job.dag.stages), speed)
     fewer = None if run.nodes == 1 else _point(job, space, run.nodes - 1, confidence)
@@ -265,7 +287,7 @@ def _point(job: _Job, space: DeadlineSpace, nodes: int, confidence: float) -> De
     return DeadlinePoint(
         nodes=nodes,
         mean_s=mean_s,
-        planned_s=job.planned_s(slots, speed, confidence),
+        planned_s=mean_s * job.planned_ratio(slots, speed, confidence),
         cost_per_run=None if price is None else nodes * price * mean_s / _SECONDS_PER_HOUR,
     )
 
@@ -278,21 +300,19 @@ def _node_counts(max_nodes: int) -> list[int]:
     return sorted({min(round(ratio**place), max_nodes) for place in range(_MOST_COUNTS)})
 
 
-def _first_in_time(
-    job: _Job,
-    space: DeadlineSpace,
-    deadline: Deadline,
-    confidence: float,
-    found: DeadlinePoint,
-    points: Sequence[DeadlinePoint],
-) -> DeadlinePoint:
-    """The fewest nodes between a count that is in time and the one looked at before it."""
-    low = max((point.nodes for point in points if point.nodes < found.nodes), default=0)
-    for nodes in range(low + 1, found.nodes):
+def _fewest_in_time(
+    job: _Job, space: DeadlineSpace, deadline: Deadline, confidence: float
+) -> DeadlinePoint | None:
+    """The first node count that is in time: every count is looked at, from the first whose slots
+    have time for the work. More nodes may take longer, since the plan is less sure of them."""
+    speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
+    for nodes in range(1, space.max_nodes + 1):
+        if job.least_s(space.num_slots(nodes), speed, confidence) > deadline.limit_s:
+            continue
         point = _point(job, space, nodes, confidence)
         if point.planned_s <= deadline.limit_s:
             return point
-    return found
+    return None
 
 
 def _binding(

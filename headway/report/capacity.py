@@ -123,9 +123,9 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     nodes = counted(most, "node")
     lines = [f"{answer.name}: {served} on {nodes} at most, {by_day} a day ({by_month} a month)"]
     proved = (
-        "no plan is cheaper"
+        "no plan with these executors is cheaper"
         if plan.gap_ratio < 1e-9
-        else f"no plan costs less than {_money(answer, plan.bound_per_day)}: "
+        else f"no plan with these executors costs less than {_money(answer, plan.bound_per_day)}: "
         f"gap {plan.gap_ratio:.2%}"
     )
     lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
 
 from headway.errors import InputError
-from headway.fleet.nouns import HOURS_PER_DAY, Fleet, Offer, Purchasing, Quota, Supply, Whole
+from headway.fleet.nouns import (
+    HOURS_PER_DAY,
+    Fleet,
+    Mask,
+    Offer,
+    Purchasing,
+    Quota,
+    Supply,
+    Whole,
+)
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import executors_that_fit
+from headway.units import counted, spark_memory_text
 
 _ONE_ZONE = ("-",)
 
@@ -21,14 +31,14 @@ _ONE_ZONE = ("-",)
 class JobNeeds:
     """What one job needs: executors in each hour, by the speed of the node's cores.
 
-    ``executors`` is None at a speed that keeps no promise; ``why`` then says so.
+    ``executors`` is None at a speed that keeps no promise; ``why_none`` tells why at a speed.
     """
 
     entry: FleetEntry
     cores_per_executor: int
     executor_memory_bytes: int | None
     executors: Mapping[float, tuple[int, ...] | None]
-    why: str = ""
+    why_none: Callable[[float], str] = str
 
 
 def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry, ...]:
@@ -46,59 +56,141 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
     return nodes
 
 
-def fleet_of(
-    plan: CapacityPlan, nodes: Sequence[NodeEntry], needs: Sequence[JobNeeds]
-) -> tuple[Fleet, dict[str, str]]:
-    """The fleet that a plan describes, and for each job that can run nowhere, why.
+class FleetForm:
+    """A plan's file and the sizes of its jobs' executors: all of a fleet but how much is needed.
+
+    Parameters
+    ----------
+    plan : CapacityPlan
+        The file.
+    nodes : sequence of NodeEntry
+        The nodes on offer.
+    needs : sequence of JobNeeds
+        The jobs, of which only the size of executors is looked at.
 
     Raises
     ------
     InputError
         If jobs that share a pool have executors of different sizes.
     """
-    supplies, nodes_of, pools_of = _supplies(plan, nodes, needs)
-    fixed = plan.schedule == "fixed"
-    period_of = np.zeros(HOURS_PER_DAY, int) if fixed else np.arange(HOURS_PER_DAY)
-    hours = np.array([float(HOURS_PER_DAY)]) if fixed else np.ones(HOURS_PER_DAY)
-    units = np.zeros((len(needs), len(supplies), HOURS_PER_DAY), dtype=np.int64)
-    allowed = np.zeros((len(needs), len(supplies)), dtype=bool)
-    why: dict[str, str] = {}
-    for at, need in enumerate(needs):
-        reasons: list[str] = []
-        for place, supply in enumerate(supplies):
-            found = _units(need, supply, nodes_of[place], pools_of[place], reasons)
-            if found is not None:
-                units[at, place] = _by_period(found, period_of) if not supply.shared else found
-                allowed[at, place] = True
-        if not allowed[at].any():
-            why[need.entry.name] = need.why or "; ".join(dict.fromkeys(reasons)) or "no pool"
-    offers = tuple(
-        Offer(
-            name=node.name,
-            cores=node.cores,
-            price=node.price_per_hour,
-            spot_price=node.spot_price_per_hour,
-            committed_price=node.committed_price_per_hour,
+
+    def __init__(
+        self, plan: CapacityPlan, nodes: Sequence[NodeEntry], needs: Sequence[JobNeeds]
+    ) -> None:
+        self._plan, self._nodes = plan, tuple(nodes)
+        supplies, self._nodes_of, self._pools_of = _supplies(plan, nodes, needs)
+        self._supplies = tuple(supplies)
+        self._speeds = sorted({node.speed_ratio for node in nodes})
+        self._speed_of = np.array(
+            [self._speeds.index(node.speed_ratio) for node in self._nodes_of], dtype=np.int64
         )
-        for node in nodes
+        self._shared = np.array([supply.shared for supply in supplies], dtype=bool)
+        self._failures = np.array([supply.failures for supply in supplies], dtype=np.int64)
+        self._own_holds: dict[tuple[int, int | None], Whole] = {}
+        self._within_reach: dict[tuple[tuple[str, ...], tuple[str, ...]], Mask] = {}
+
+    def fleet(self, needs: Sequence[JobNeeds]) -> Fleet:
+        """The fleet whose jobs need so much."""
+        plan, supplies = self._plan, self._supplies
+        fixed = plan.schedule == "fixed"
+        rows = [self.row(need) for need in needs]
+        shape = (len(needs), len(supplies))
+        return Fleet(
+            jobs=tuple(need.entry.name for need in needs),
+            weights=np.array([need.entry.weight for need in needs]),
+            offers=tuple(_offer(node) for node in self._nodes),
+            supplies=supplies,
+            units=np.array([units for units, _ in rows]).reshape(*shape, HOURS_PER_DAY),
+            allowed=np.array([allowed for _, allowed in rows]).reshape(shape),
+            period_of=np.zeros(HOURS_PER_DAY, int) if fixed else np.arange(HOURS_PER_DAY),
+            hours=np.array([float(HOURS_PER_DAY)]) if fixed else np.ones(HOURS_PER_DAY),
+            quotas=(*_pool_limits(plan, supplies), *_quotas(plan, supplies, self._nodes_of)),
+            purchasing=Purchasing(
+                spot_ratio=plan.purchasing.spot_ratio,
+                commitments=plan.purchasing.commitments == "free",
+            ),
+            budget_per_day=None if plan.budget is None else plan.budget.limit_per_day,
+        )
+
+    def row(self, need: JobNeeds) -> tuple[Whole, Mask]:
+        """Executors of a job in each hour, or its own nodes, of every supply: (S, 24); and where
+        it can run: (S,).
+
+        Nodes that may fail are held in the hours in which the job has something to do. Nodes of
+        its own do not change within a period: its largest hour counts in all of them.
+        """
+        by_speed = [need.executors.get(speed) for speed in self._speeds]
+        keeps = np.array([executors is not None for executors in by_speed])
+        none = (0,) * HOURS_PER_DAY
+        executors = np.array([each or none for each in by_speed], dtype=np.int64)[self._speed_of]
+        holds = self._holds_of_own(need)
+        own = -(-executors // np.maximum(holds, 1)[:, np.newaxis])
+        own = np.where(own > 0, own + self._failures[:, np.newaxis], 0)
+        if self._plan.schedule == "fixed":
+            own = np.broadcast_to(own.max(axis=1, keepdims=True), own.shape)
+        units = np.where(self._shared[:, np.newaxis], executors, own)
+        allowed = self._reach(need.entry) & keeps[self._speed_of] & (holds > 0)
+        return np.where(allowed[:, np.newaxis], units, 0), allowed
+
+    def why_nowhere(self, need: JobNeeds) -> str:
+        """Why a job that is allowed on no supply can run nowhere."""
+        entry = need.entry
+        pools = [pool for pool in self._plan.pools if not entry.pools or pool.name in entry.pools]
+        reach = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
+        if len(reach):
+            return need.why_none(max(self._nodes_of[place].speed_ratio for place in reach))
+        named = f"pool{'s' if len(pools) > 1 else ''} {', '.join(pool.name for pool in pools)}"
+        zones = {zone for pool in pools for zone in pool.zones or _ONE_ZONE}
+        if entry.zones and not zones & set(entry.zones):
+            return f"no zone {', '.join(entry.zones)} in {named}"
+        memory = (
+            ""
+            if need.executor_memory_bytes is None
+            else f" and {spark_memory_text(need.executor_memory_bytes)} of memory, with overhead,"
+        )
+        return (
+            f"an executor of {counted(need.cores_per_executor, 'core')}{memory} fits on no node "
+            f"of {named}, beside what is reserved there and the executors of the other jobs' size"
+        )
+
+    def _reach(self, entry: FleetEntry) -> Mask:
+        """The supplies in a job's pools and zones."""
+        key = (entry.pools, entry.zones)
+        if key not in self._within_reach:
+            self._within_reach[key] = np.array(
+                [
+                    (not entry.pools or supply.pool in entry.pools)
+                    and (not entry.zones or supply.zone in entry.zones)
+                    for supply in self._supplies
+                ],
+                dtype=bool,
+            )
+        return self._within_reach[key]
+
+    def _holds_of_own(self, need: JobNeeds) -> Whole:
+        """Executors of a job that a node of each dedicated supply holds; 1 of shared ones."""
+        key = (need.cores_per_executor, need.executor_memory_bytes)
+        if key not in self._own_holds:
+            self._own_holds[key] = np.array(
+                [
+                    1 if supply.shared else _holds(pool, node, *key)
+                    for supply, node, pool in zip(
+                        self._supplies, self._nodes_of, self._pools_of, strict=True
+                    )
+                ],
+                dtype=np.int64,
+            )
+        return self._own_holds[key]
+
+
+def _offer(node: NodeEntry) -> Offer:
+    return Offer(
+        name=node.name,
+        cores=node.cores,
+        price=node.price_per_hour,
+        spot_price=node.spot_price_per_hour,
+        committed_price=node.committed_price_per_hour,
     )
-    fleet = Fleet(
-        jobs=tuple(need.entry.name for need in needs),
-        weights=np.array([need.entry.weight for need in needs]),
-        offers=offers,
-        supplies=tuple(supplies),
-        units=units,
-        allowed=allowed,
-        period_of=period_of,
-        hours=hours,
-        quotas=(*_pool_limits(plan, supplies), *_quotas(plan, supplies, nodes_of)),
-        purchasing=Purchasing(
-            spot_ratio=plan.purchasing.spot_ratio,
-            commitments=plan.purchasing.commitments == "free",
-        ),
-        budget_per_day=None if plan.budget is None else plan.budget.limit_per_day,
-    )
-    return fleet, why
 
 
 def _supplies(
@@ -155,37 +247,6 @@ def _holds(pool: PoolEntry, node: NodeEntry, cores: int, memory_bytes: int | Non
         reserved_cores=pool.reserved_cores,
         reserved_memory_bytes=pool.reserved_memory_bytes,
     )
-
-
-def _units(
-    need: JobNeeds, supply: Supply, node: NodeEntry, pool: PoolEntry, reasons: list[str]
-) -> Whole | None:
-    """Executors of the job in each hour, or its own nodes; None where it cannot run there."""
-    entry = need.entry
-    if entry.pools and supply.pool not in entry.pools:
-        return None
-    if entry.zones and supply.zone not in entry.zones:
-        reasons.append(f"no pool in zone {', '.join(entry.zones)}")
-        return None
-    executors = need.executors.get(node.speed_ratio)
-    if executors is None:
-        return None
-    found = np.array(executors, dtype=np.int64)
-    if supply.shared:
-        return found
-    holds = _holds(pool, node, need.cores_per_executor, need.executor_memory_bytes)
-    if holds < 1:
-        reasons.append(f"an executor does not fit on {node.name}")
-        return None
-    own = -(-found // holds)
-    return np.where(own > 0, own + supply.failures, 0)
-
-
-def _by_period(units: Whole, period_of: Whole) -> Whole:
-    """Nodes of its own do not change within a period: its largest case counts in all of them."""
-    most = np.zeros(int(period_of.max()) + 1, dtype=np.int64)
-    np.maximum.at(most, period_of, units)
-    return np.asarray(most[period_of])
 
 
 def _pool_limits(plan: CapacityPlan, supplies: Sequence[Supply]) -> list[Quota]:

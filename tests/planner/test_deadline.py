@@ -28,7 +28,14 @@ from headway.domain import (
 from headway.domain.configuration import task_slots
 from headway.errors import InputError
 from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
-from headway.planner.deadline import DeadlineSpace, _job_stages, plan_for_deadline
+from headway.planner.deadline import (
+    DeadlineSpace,
+    _Job,
+    _job_stages,
+    _point,
+    fewest_in_time,
+    plan_for_deadline,
+)
 from headway.planner.emit import ALL_FORMATS, Submission
 from headway.planner.space import SearchSpace
 from headway.report.deadline import deadline_text
@@ -38,6 +45,7 @@ from tests.factories import a_configuration, a_profile
 
 NIGHTLY = Path(__file__).parents[2] / "examples" / "nightly-totals.profile.yaml"
 
+TEN_MINUTES = Deadline(limit_s=600.0)
 NODE = DeadlineSpace(max_nodes=40, executors_per_node=1, cores_per_executor=4)
 
 
@@ -281,3 +289,27 @@ def test_profiles_of_the_wrong_kind_are_told(
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 3
     assert "Missing option '--rate'" in err
+
+
+@pytest.mark.parametrize("num_tasks", [200, 333])
+def test_of_hundreds_of_nodes_the_fewest_are_still_those_of_a_scan(num_tasks: int) -> None:
+    """Also where only counts between two rows of the table are in time."""
+    profile, space = a_long_job(num_tasks), replace(NODE, max_nodes=150)
+    every = [
+        _point(_Job.of(profile, 8), space, nodes, 0.95) for nodes in range(1, space.max_nodes + 1)
+    ]
+    in_table = {point.nodes for point in plan_for_deadline(profile, TEN_MINUTES, [space]).frontier}
+    assert len(in_table) < len(every)
+    between = 0
+    for last in every[::7]:
+        deadline = Deadline(limit_s=last.planned_s)
+        first = next(point for point in every if point.planned_s <= last.planned_s)
+        assert fewest_in_time(profile, deadline, space, 0.95) == first.nodes
+        found = plan_for_deadline(profile, deadline, [space])
+        assert (found.feasible, found.nodes) == (True, first.nodes)
+        between += not any(
+            point.planned_s <= last.planned_s for point in every if point.nodes in in_table
+        )
+    shortest_s = min(point.planned_s for point in every)
+    assert fewest_in_time(profile, Deadline(limit_s=shortest_s * 0.999), space, 0.95) is None
+    assert between or num_tasks != 333

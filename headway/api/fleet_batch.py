@@ -1,0 +1,151 @@
+"""A batch job of a fleet: the fewest executors that keep its deadline, in the hours it may run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headway.api.fleet_jobs import executor_node
+
+if TYPE_CHECKING:
+    from headway.api.fleet_jobs import KnownNeeds
+    from headway.domain import ApplicationProfile
+    from headway.spec.kinds import BatchJob
+    from headway.spec.kinds.capacity import FleetEntry
+
+# Batch jobs are wider than streaming ones, and cheaper to plan.
+_MOST_EXECUTORS = 1024
+_DEFAULT_CORES = 4
+_SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNeeds:
+    """A batch job: executors by its deadline, in the hours that it may run."""
+
+    entry: FleetEntry
+    job: BatchJob
+    cores: int
+    memory_bytes: int | None
+    known: KnownNeeds
+
+    @property
+    def promise(self) -> str:
+        """The deadline."""
+        from headway.units import format_duration
+
+        return f"deadline <= {format_duration(self.job.deadline_s)}"
+
+    @property
+    def range_ratios(self) -> tuple[float, float]:
+        """Of the work that is declared."""
+        if self.job.declared is None:
+            return 1.0, 1.0
+        work = self.job.declared.work_s
+        return work.low / work.mid, work.high / work.mid
+
+    def looser(self, ratio: float) -> BatchNeeds:
+        """The job with a later deadline."""
+        return replace(self, job=replace(self.job, deadline_s=self.job.deadline_s * ratio))
+
+    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+        """Executors in each hour from its start to its deadline, none in the others.
+
+        With a deadline of more than a day the run of the day before may still be going on.
+        """
+        from headway.fleet.nouns import HOURS_PER_DAY
+
+        job = self.job
+        key = (
+            job.profile,
+            job.declared,
+            job.deadline_s,
+            job.confidence,
+            self.cores,
+            speed,
+            scale,
+            end,
+        )
+        if key not in self.known.in_time:
+            self.known.in_time[key] = self._fewest(speed, scale, end)
+        needed = self.known.in_time[key]
+        if needed is None:
+            return None
+        found = [0] * HOURS_PER_DAY
+        for hour in range(math.ceil(job.deadline_s / _SECONDS_PER_HOUR)):
+            found[(job.start_hour + hour) % HOURS_PER_DAY] += needed
+        return tuple(found)
+
+    def why_none(self, speed: float, scale: float, end: str) -> str:
+        """How long the shortest run takes."""
+        from headway.api.deadlines import plan_deadline
+        from headway.domain import Deadline
+        from headway.units import counted, format_duration
+
+        profile, speed = self._profile_and_speed(speed, scale, end)
+        found = plan_deadline(
+            profile,
+            target=Deadline(limit_s=self.job.deadline_s),
+            max_nodes=_MOST_EXECUTORS,
+            node_types=[executor_node(self.cores, speed)],
+            cores=self.cores,
+            confidence=self.job.confidence,
+        )
+        return (
+            f"no number of executors keeps {self.promise}: the shortest run takes up to "
+            f"{format_duration(found.run.planned_s)}, with {counted(found.nodes, 'executor')}"
+        )
+
+    def _fewest(self, speed: float, scale: float, end: str) -> int | None:
+        from headway.api.settings import require_room_for_tasks
+        from headway.domain import Deadline
+        from headway.planner.deadline import DeadlineSpace, fewest_in_time
+
+        profile, speed = self._profile_and_speed(speed, scale, end)
+        require_room_for_tasks(self.cores, profile.cluster.task_cpus)
+        space = DeadlineSpace(
+            max_nodes=_MOST_EXECUTORS,
+            executors_per_node=1,
+            cores_per_executor=self.cores,
+            task_cpus=profile.cluster.task_cpus,
+            node_type=executor_node(self.cores, speed),
+        )
+        deadline = Deadline(limit_s=self.job.deadline_s)
+        return fewest_in_time(profile, deadline, space, self.job.confidence)
+
+    def _profile_and_speed(
+        self, speed: float, scale: float, end: str
+    ) -> tuple[ApplicationProfile, float]:
+        from headway.spec.declared_batch import declared_application
+
+        name, job = self.entry.name, self.job
+        if job.declared is None:
+            # More to do than was seen is as uncertain as slower cores.
+            return self.known.application_of(name, job), speed / scale
+        return declared_application(
+            name, job.declared, job.deadline_s, end=end, work_ratio=scale
+        ), speed
+
+
+def batch_needs(
+    entry: FleetEntry,
+    job: BatchJob,
+    cores: int | None,
+    memory_bytes: int | None,
+    known: KnownNeeds,
+) -> BatchNeeds:
+    """What a fleet asks of a batch job; executors are as profiled where nothing says more."""
+    from headway.units import parse_size_bytes
+
+    profile = known.application_of(entry.name, job)
+    memory = profile.application.executor_memory
+    if memory_bytes is None and memory is not None:
+        memory_bytes = parse_size_bytes(memory)
+    return BatchNeeds(
+        entry=entry,
+        job=job,
+        cores=cores or profile.cluster.cores_per_executor or _DEFAULT_CORES,
+        memory_bytes=memory_bytes,
+        known=known,
+    )

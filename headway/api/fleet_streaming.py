@@ -1,0 +1,162 @@
+"""A streaming job of a fleet: of every hour the fewest executors that keep the promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headway.api.fleet_jobs import executor_node
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from headway.api.fleet_jobs import KnownNeeds
+    from headway.domain import JobProfile, Promise
+    from headway.planner.question import Question
+    from headway.planner.staircase import Staircase
+    from headway.spec.kinds import StreamingJob
+    from headway.spec.kinds.capacity import FleetEntry
+
+_MOST_EXECUTORS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamingNeeds:
+    """A streaming job: of every hour the fewest executors that keep the promise at its rate."""
+
+    entry: FleetEntry
+    job: StreamingJob
+    profile: JobProfile
+    cores: int
+    memory_bytes: int | None
+    known: KnownNeeds
+    kind: int
+
+    @property
+    def promise(self) -> str:
+        """The targets."""
+        return " and ".join(map(str, self.job.targets))
+
+    @property
+    def range_ratios(self) -> tuple[float, float]:
+        """Of the rate of the busiest hour."""
+        from headway.spec.kinds.rates import peak_rate
+
+        rate = peak_rate(self.job.rate)
+        return rate.low / rate.mid, rate.high / rate.mid
+
+    def looser(self, ratio: float) -> StreamingNeeds:
+        """The job with targets that are looser by a ratio."""
+        targets = tuple(_looser(target, ratio) for target in self.job.targets)
+        return replace(self, job=replace(self.job, targets=targets))
+
+    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+        """Executors in each hour; a job that runs has one at least."""
+        rates_per_s = self._rates_per_s(scale, end)
+        return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
+
+    def why_none(self, speed: float, scale: float, end: str) -> str:
+        """What binds at the highest rate."""
+        from headway.api.settings import plan
+
+        found = plan(
+            self.profile,
+            rate=max(self._rates_per_s(scale, end)),
+            target=self.job.targets,
+            max_nodes=_MOST_EXECUTORS,
+            node_types=[executor_node(self.cores, speed)],
+            cores=self.cores,
+            partitions=self.job.pinned.shuffle_partitions,
+            trigger=self.job.pinned.trigger_s,
+            confidence=self.job.confidence,
+            checkpoint=self.job.checkpoint,
+        )
+        return "; ".join(found.binding)
+
+    def _rates_per_s(self, scale: float, end: str) -> list[float]:
+        from headway.spec.kinds.rates import hourly_rates
+
+        return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
+
+    def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
+        """That of all jobs of the kind with the same promise; the highest rate is checked anew."""
+        from headway.planner.promised import require_promise_can_be_told
+        from headway.planner.staircase import Staircase
+
+        job = self.job
+        alike = (self.kind, job.targets, job.pinned, job.confidence, job.checkpoint)
+        key = (*alike, self.cores, speed)
+        if key not in self.known.staircases:
+            self.known.staircases[key] = Staircase(self._question(speed))
+        arrivals = replace(self.profile.arrivals, rate_per_s=peak_per_s)
+        at_peak = replace(self.profile, arrivals=arrivals)
+        try:
+            for promise in job.targets:
+                require_promise_can_be_told(at_peak, promise)
+        except InputError as error:
+            raise InputError(f"job {self.entry.name!r}: {error}") from None
+        return self.known.staircases[key]
+
+    def _question(self, speed: float) -> Question:
+        from headway.api.settings import require_room_for_tasks
+        from headway.domain import Target
+        from headway.planner.pins import Checkpoint, held_by
+        from headway.planner.purchase import at_core_speed
+        from headway.planner.question import Question
+        from headway.planner.space import SearchSpace
+
+        job, task_cpus = self.job, self.profile.baseline.task_cpus
+        require_room_for_tasks(self.cores, task_cpus)
+        first = next(place for place, one in enumerate(job.targets) if isinstance(one, Target))
+        target = job.targets[first]
+        assert isinstance(target, Target)
+        question = Question(
+            profile=self.profile,
+            target=target,
+            also=(*job.targets[:first], *job.targets[first + 1 :]),
+            # A node that is one executor: how many of them fit on what is bought comes later.
+            space=SearchSpace(
+                max_nodes=_MOST_EXECUTORS,
+                cores_per_executor=self.cores,
+                task_cpus=task_cpus,
+                shuffle_partitions=job.pinned.shuffle_partitions,
+                trigger_s=job.pinned.trigger_s,
+            ),
+            confidence=job.confidence,
+        )
+        checkpoint = None if job.checkpoint is None else Checkpoint(job.checkpoint)
+        held = held_by(question, checkpoint)
+        return replace(held, profile=at_core_speed(held.profile, speed))
+
+
+def streaming_needs(
+    entry: FleetEntry,
+    job: StreamingJob,
+    cores: int | None,
+    memory_bytes: int | None,
+    known: KnownNeeds,
+) -> StreamingNeeds:
+    """What a fleet asks of a streaming job; executors are as profiled where nothing says more."""
+    from headway.units import parse_size_bytes
+
+    profile = known.profile_of(entry.name, job)
+    memory = profile.applications[-1].executor_memory
+    if memory_bytes is None and memory is not None:
+        memory_bytes = parse_size_bytes(memory)
+    return StreamingNeeds(
+        entry=entry,
+        job=job,
+        profile=profile,
+        cores=cores or profile.baseline.cores_per_executor,
+        memory_bytes=memory_bytes,
+        known=known,
+        kind=known.kind_of(profile),
+    )
+
+
+def _looser(promise: Promise, ratio: float) -> Promise:
+    from headway.domain import DuringBurst
+
+    if isinstance(promise, DuringBurst):
+        target = promise.target
+        return replace(promise, target=replace(target, limit_s=target.limit_s * ratio))
+    return replace(promise, limit_s=promise.limit_s * ratio)

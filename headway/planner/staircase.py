@@ -1,0 +1,140 @@
+"""The fewest nodes at every rate that is asked: what one rate teaches serves the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from headway.domain import Metric
+from headway.models.arrays import Array
+from headway.planner.bounds import most_rates_per_s
+from headway.planner.candidates import all_candidates, candidates_at
+from headway.planner.frontier import best_of_each_node_count
+from headway.planner.noise_free import noise_free_rate_per_s
+from headway.planner.question import Question
+
+_LEAST_RATE_PER_S = 1e-9
+# What the search for the highest rate may leave out: a thousandth, with room for rounding.
+_LEFT_OUT_RATIO = 1.002
+_LEFT_OUT_SHARE = 2e-4
+
+
+class Staircase:
+    """The fewest nodes of one question at any number of rates.
+
+    Of every node count a rate is known that it keeps, and one that it misses. A rate in between
+    is tried, and narrows the two. So each answer is the first count that will do, as if all that
+    are fewer had been tried at that very rate. Of windows one rate tells nothing of another, so
+    that each is tried by itself.
+
+    Parameters
+    ----------
+    question : Question
+        The promises and the space; its own rate does not matter.
+
+    Notes
+    -----
+    theory.md (P4), (P5), (P7), (P9): what a setting keeps at a rate it keeps at all lower ones.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        space = question.space
+        sizes, most_per_s = most_rates_per_s(question, range(space.min_nodes, space.max_nodes + 1))
+        self._sizes: dict[int, list[tuple[int, float]]] = {}
+        for (nodes, partitions), rate_per_s in zip(sizes, most_per_s.tolist(), strict=True):
+            self._sizes.setdefault(nodes, []).append((partitions, rate_per_s))
+        self._nodes = np.array(sorted(self._sizes))
+        self._bounds_per_s: Array = np.array(
+            [max(rate for _, rate in self._sizes[nodes]) for nodes in self._nodes.tolist()]
+        )
+        targets = question.latency_targets
+        self._one_rate_tells_of_others = all(one.metric is not Metric.WINDOW for one in targets)
+        self._forget()
+
+    def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:
+        """The fewest nodes that keep the promises at each rate; None if none do at the highest."""
+        rates = np.maximum(np.asarray(rates_per_s, dtype=np.float64), _LEAST_RATE_PER_S).tolist()
+        asked = sorted(set(rates))
+        most = self._first(asked[-1])
+        if most is None:
+            return None
+        if self._one_rate_tells_of_others:
+            self._narrow(self._first(asked[0]) or most, most, asked)
+        found: dict[float, int] = {}
+        for rate_per_s in _far_apart_first(asked):
+            nodes = self._first(rate_per_s)
+            if nodes is None:
+                return None
+            found[rate_per_s] = nodes
+        return tuple(found[rate] for rate in rates)
+
+    def _first(self, rate_per_s: float) -> int | None:
+        """The first count that keeps a rate, with more tried at once the longer none is found."""
+        if not self._one_rate_tells_of_others:
+            self._forget()
+        open_places = np.flatnonzero(self._missed_per_s > rate_per_s)
+        begin, step = 0, 1
+        while begin < len(open_places):
+            if self._kept_per_s[open_places[begin]] >= rate_per_s:
+                return int(self._nodes[open_places[begin]])
+            places = open_places[begin : begin + step]
+            self._try(places[self._kept_per_s[places] < rate_per_s].tolist(), rate_per_s)
+            kept = np.flatnonzero(self._kept_per_s[places] >= rate_per_s)
+            if len(kept):
+                return int(self._nodes[places[kept[0]]])
+            begin, step = begin + len(places), 2 * step
+        return None
+
+    def _try(self, places: Sequence[int], rate_per_s: float) -> None:
+        """Hold every setting of some counts against the promises at a rate."""
+        question = self._question
+        triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
+        settings = [
+            (int(self._nodes[place]), partitions, trigger_s)
+            for place in places
+            for partitions, most_per_s in self._sizes[int(self._nodes[place])]
+            if most_per_s >= rate_per_s
+            for trigger_s in triggers_s
+        ]
+        keeping: set[int] = set()
+        if settings:
+            candidates = candidates_at(question, settings)
+            possible = candidates.take(noise_free_rate_per_s(candidates) >= rate_per_s)
+            if len(possible):
+                keeping = set(possible.nodes[possible.meets(rate_per_s)].tolist())
+        for place in places:
+            known = self._kept_per_s if self._nodes[place] in keeping else self._missed_per_s
+            known[place] = rate_per_s
+
+    def _narrow(self, least: int, most: int, asked: Sequence[float]) -> None:
+        """Where more is asked than there are counts, find the highest rate of every count at once,
+        as nearly as a frontier does."""
+        known = (self._missed_per_s <= asked[0]) | (self._kept_per_s >= asked[-1])
+        close = self._missed_per_s <= self._kept_per_s * _LEFT_OUT_RATIO
+        between = (self._nodes >= least) & (self._nodes < most) & ~known & ~close
+        places = np.flatnonzero(between).tolist()
+        if not 0 < len(places) < len(asked):
+            return
+        node_counts = [int(self._nodes[place]) for place in places]
+        best = best_of_each_node_count(all_candidates(self._question, node_counts))
+        for place, nodes in zip(places, node_counts, strict=True):
+            kept_per_s = best[nodes][1]
+            missed_per_s = max(
+                kept_per_s * _LEFT_OUT_RATIO, self._bounds_per_s[place] * _LEFT_OUT_SHARE
+            )
+            self._kept_per_s[place] = max(self._kept_per_s[place], kept_per_s)
+            self._missed_per_s[place] = min(self._missed_per_s[place], missed_per_s)
+
+    def _forget(self) -> None:
+        self._kept_per_s = np.zeros(len(self._nodes))
+        self._missed_per_s = self._bounds_per_s * (1.0 + 1e-9)
+
+
+def _far_apart_first(rates_per_s: Sequence[float]) -> Iterator[float]:
+    """All rates, those in the middle of what is left first."""
+    step = 1 << len(rates_per_s).bit_length()
+    while step >= 1:
+        yield from rates_per_s[step // 2 :: step] if step > 1 else rates_per_s
+        step //= 2

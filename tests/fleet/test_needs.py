@@ -1,0 +1,139 @@
+"""What jobs of a fleet need by the hour: the fewest executors at that hour's rate, no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headway import api
+from headway.api import fleet_streaming
+from headway.api.capacity import capacity
+from headway.domain import JobProfile, NodeType
+from headway.fleet.answer import Capacity
+from headway.fleet.nouns import FleetPlan
+from headway.planner.staircase import Staircase
+from headway.spec.profile_file import dump_profile
+from tests.factories import a_configuration, a_profile
+
+HEAD = """\
+apiVersion: headway/v1
+kind: CapacityPlan
+metadata: {name: f}
+spec:
+  catalog:
+    date: 2026-11-01
+    currency: EUR
+    nodes:
+    - {name: one, cores: 4, memory: 16Gi, price_per_hour: 1, speed: 1.0}
+  pools: [{name: main, cores_per_executor: 4}]
+  schedule: hourly
+  gap: 0%
+"""
+DAY_PER_S = [
+    float(round(rate)) for rate in 2.4e4 * (1.0 + 0.95 * np.sin(np.arange(24) / 24 * 2 * np.pi))
+]
+
+
+def a_wide_profile() -> JobProfile:
+    """A query of 240 source partitions whose rows are dear: it needs dozens of executors."""
+    base = a_profile()
+    stages = (
+        replace(base.stages[0], num_source_tasks=240, task_per_row_s=8e-4, task_fixed_s=0.002),
+        base.stages[1],
+    )
+    size = a_configuration(executors=12, shuffle_partitions=48)
+    seen = replace(
+        base.settings[0], configuration=size, rows_per_batch_low=1e3, rows_per_batch_high=2e5
+    )
+    return replace(base, stages=stages, settings=(seen,))
+
+
+def a_fleet_file(tmp_path: Path, jobs: str) -> Path:
+    (tmp_path / "wide.yaml").write_text(dump_profile(a_wide_profile()))
+    path = tmp_path / "fleet.yaml"
+    path.write_text(f"{HEAD}  jobs:\n{jobs}")
+    return path
+
+
+def a_job(name: str, rates_per_s: list[float], target: str = "p99 <= 8s") -> str:
+    daily = ", ".join(f"{rate}/s" for rate in rates_per_s)
+    return (
+        f"  - name: {name}\n    streaming:\n      profile: wide.yaml\n"
+        f"      rate: {{daily: [{daily}]}}\n      target: {target}\n"
+    )
+
+
+def fewest_by_plan(rate_per_s: float, target: str = "p99 <= 8s", speed: float = 1.0) -> int:
+    node = NodeType(name="e", cores=4, executors_per_node=1, relative_core_speed=speed)
+    found = api.plan(
+        a_wide_profile(),
+        rate=rate_per_s,
+        target=target,
+        max_nodes=64,
+        node_types=[node],
+        cores=4,
+    )
+    assert found.feasible
+    return found.nodes
+
+
+def executors(answer: Capacity) -> list[list[int]]:
+    assert isinstance(answer.plan, FleetPlan)
+    return [[int(each) for each in job] for job in answer.fleet.units[:, 0, :]]
+
+
+def test_every_hour_buys_what_a_plan_for_its_rate_needs(tmp_path: Path) -> None:
+    """A frontier of twelve rows has gaps: hours between two of them once bought the next."""
+    peak = max(DAY_PER_S)
+    found = capacity(a_fleet_file(tmp_path, a_job("wide", DAY_PER_S)))
+    (needs,) = executors(found)
+    assert needs == [fewest_by_plan(rate) for rate in DAY_PER_S]
+    assert needs[DAY_PER_S.index(peak)] > 10
+    assert len(set(needs)) > 8
+    assert isinstance(found.plan, FleetPlan)
+    # One executor a node: what is bought is what is needed, by the hour.
+    assert found.plan.bill.cost_per_day == pytest.approx(sum(needs))
+
+
+def test_jobs_that_are_alike_are_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+
+    class Counted(Staircase):
+        def __init__(self, *args: object) -> None:
+            made.append(args)
+            super().__init__(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("headway.planner.staircase.Staircase", Counted)
+    jobs = [a_job(f"j{at}", [rate * (1 + at / 9) for rate in DAY_PER_S]) for at in range(4)]
+    strict = a_job("strict", DAY_PER_S, "p99 <= 7s")
+    found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
+    needs = executors(found)
+    assert needs[4] == [fewest_by_plan(rate, "p99 <= 7s") for rate in DAY_PER_S]
+    for at in (0, 3):
+        assert needs[at][::6] == [fewest_by_plan(rate * (1 + at / 9)) for rate in DAY_PER_S[::6]]
+    # Two promises, and the two that are a quarter looser.
+    assert len(made) == 4
+
+
+def test_a_job_beyond_all_executors_says_what_binds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_streaming, "_MOST_EXECUTORS", 8)
+    found = capacity(a_fleet_file(tmp_path, a_job("wide", DAY_PER_S)))
+    assert not found.feasible
+    assert "8 nodes" in found.why_impossible["wide"]
+
+
+def test_a_run_of_more_than_a_day_meets_the_next_one(tmp_path: Path) -> None:
+    job = (
+        "  - name: long\n    batch: {declared: {work: 400h, tasks: 4000, executor_memory: 4g}, "
+        "deadline: 30h, start_hour: 1}\n"
+    )
+    (needs,) = executors(capacity(a_fleet_file(tmp_path, job)))
+    assert needs[1:7] == [2 * needs[0]] * 6
+    assert needs[7:] == [needs[0]] * 17

@@ -1,0 +1,106 @@
+"""The fewest nodes at many rates: each as if that rate alone had been asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headway.domain import Target
+from headway.planner.candidates import all_candidates
+from headway.planner.fewest import fewest_nodes
+from headway.planner.question import Question
+from headway.planner.space import SearchSpace
+from headway.planner.staircase import Staircase
+from tests.factories import a_profile
+from tests.planner.enumeration import random_profile
+from tests.planner.jobs import windowed
+
+SPACE = SearchSpace(max_nodes=60, cores_per_executor=4)
+
+
+def a_question(seed: int) -> Question:
+    random = np.random.default_rng(seed)
+    profile = random_profile(random)
+    wide = replace(profile.stages[0], num_source_tasks=int(random.integers(16, 65)))
+    return Question(
+        profile=replace(profile, stages=(wide, *profile.stages[1:])),
+        target=Target.parse(f"p99 <= {random.uniform(1.5, 8.0):.2f}s"),
+        space=replace(SPACE, cores_per_executor=int(random.integers(1, 5))),
+        confidence=0.95,
+    )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_rate_gets_what_it_gets_alone(seed: int) -> None:
+    """Against every count at every rate, few rates and so many that counts are narrowed first."""
+    question = a_question(seed)
+    rates = np.geomspace(500.0, 1e6, 24).tolist()
+    alone = [fewest_nodes(question.at_rate(rate)).nodes for rate in rates]
+    kept = next((place for place, nodes in enumerate(alone) if nodes is None), len(rates))
+    if not kept:
+        assert Staircase(question).fewest_nodes(rates) is None
+        return
+    for step in (1, 7):
+        asked = rates[:kept][::step]
+        found = Staircase(question).fewest_nodes(asked[::-1])
+        assert found == tuple(alone[:kept][::step][::-1])
+    again = Staircase(question)
+    one_by_one = [again.fewest_nodes([rate]) for rate in rates]
+    assert one_by_one == [None if nodes is None else (nodes,) for nodes in alone]
+
+
+def test_some_questions_climb_many_steps() -> None:
+    """The test above would say little if all jobs needed one node or two."""
+    heights = []
+    for seed in range(25):
+        staircase = Staircase(a_question(seed))
+        for peak in (1e6, 3e5, 1e5, 3e4):
+            found = staircase.fewest_nodes(np.linspace(500.0, peak, 24).tolist())
+            if found is not None:
+                heights.append(len(set(found)))
+                break
+    assert max(heights) >= 8
+    assert np.mean(heights) >= 3
+
+
+def test_rates_close_to_an_edge_fall_on_their_side_of_it() -> None:
+    """As near as rounding allows, where the highest rate of a count is known by a thousandth."""
+    question = a_question(3)
+    staircase = Staircase(question)
+    found = staircase.fewest_nodes(np.linspace(500.0, 6e4, 200).tolist())
+    assert found is not None
+    assert len(set(found)) > 2
+    for nodes in sorted(set(found))[:-1]:
+        settings = all_candidates(question, (nodes,))
+        low, high = 500.0, 1e6
+        for _ in range(50):
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if settings.meets(middle).any() else (low, middle)
+        below, above = low * (1 - 1e-9), high * (1 + 1e-9)
+        first = [staircase.fewest_nodes([rate]) for rate in (below, above)]
+        alone = [fewest_nodes(question.at_rate(rate)).nodes for rate in (below, above)]
+        assert first == [(count,) for count in alone]
+
+
+def test_no_rate_at_all_still_takes_a_node() -> None:
+    question = Question(
+        profile=a_profile(), target=Target.parse("p99 <= 5s"), space=SPACE, confidence=0.95
+    )
+    assert Staircase(question).fewest_nodes([0.0, 100.0]) == (1, 1)
+
+
+def test_of_windows_each_rate_is_asked_by_itself() -> None:
+    """Their latency may fall as the rate rises, so that one rate tells nothing of another."""
+    question = Question(
+        profile=windowed(),
+        target=Target.parse("window p95 <= 18s"),
+        space=replace(SPACE, max_nodes=12),
+        confidence=0.9,
+    )
+    rates = np.geomspace(200.0, 2e5, 15).tolist()
+    alone = [fewest_nodes(question.at_rate(rate)).nodes for rate in rates]
+    kept = [rate for rate, nodes in zip(rates, alone, strict=True) if nodes is not None]
+    assert kept
+    assert Staircase(question).fewest_nodes(kept) == tuple(n for n in alone if n is not None)
