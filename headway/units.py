@@ -66,6 +66,7 @@ _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 _MS_PER_S = 1000
 _NS_PER_S = 1_000_000_000
+_SAME_RATIO = 5e-10  # nine digits
 
 
 def parse_duration_s(text: str) -> float:
@@ -206,6 +207,50 @@ def format_duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.3g} min"
     return f"{seconds / 3600:.3g} h"
+
+
+def exact_duration(seconds: float) -> str:
+    """A duration that somebody asked for: as `format_duration`, with the digits that it has.
+
+    Up to nine digits; more are the dust of arithmetic.
+
+    Examples
+    --------
+    >>> exact_duration(3.0), exact_duration(1.2349), exact_duration(5430.0), exact_duration(0.0305)
+    ('3.00 s', '1.2349 s', '90.5 min', '30.5 ms')
+    """
+    usual = format_duration(seconds)
+    if _is_about(_read_duration_s(usual), seconds):
+        return usual
+    units = [("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1 / _MS_PER_S)]
+    first = [unit for unit, _ in units].index(usual.split()[-1])
+    texts = [f"{seconds / unit_s:.9g} {unit}" for unit, unit_s in units[first:]]
+    return next((text for text in texts if _read_duration_s(text) == seconds), texts[0])
+
+
+def exact_rate(rate_per_s: float) -> str:
+    """A rate that somebody asked for: as `format_rate`, with the digits that it has.
+
+    Examples
+    --------
+    >>> exact_rate(150_000.0), exact_rate(150_123.0), exact_rate(0.25)
+    ('150k/s', '150.123k/s', '0.25/s')
+    """
+    usual = format_rate(rate_per_s)
+    if _is_about(parse_rate_per_s(usual), rate_per_s):
+        return usual
+    for limit, suffix in ((1e6, "M"), (1e3, "k")):
+        if rate_per_s >= limit:
+            return f"{rate_per_s / limit:.9g}{suffix}/s"
+    return f"{rate_per_s:.9g}/s"
+
+
+def _read_duration_s(text: str) -> float:
+    return math.inf if text == "unbounded" else parse_duration_s(text)
+
+
+def _is_about(read: float, meant: float) -> bool:
+    return read == meant or math.isclose(read, meant, rel_tol=_SAME_RATIO)
 
 
 def format_rate(rate_per_s: float) -> str:

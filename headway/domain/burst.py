@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.errors import InputError
-from headway.units import format_duration, format_rate, parse_duration_s, parse_rate_per_s
+from headway.units import exact_duration, exact_rate, parse_duration_s, parse_rate_per_s
 
 _EXPECTED = "e.g. '150k/s for 2m' or '150k/s for 2m every 1h'"
 _SHORT = "e.g. 150k/s:2m or 150k/s:2m:1h"
@@ -32,9 +32,9 @@ class Burst:
     Burst(rate_per_s=150000.0, length_s=120.0, every_s=3600.0)
     """
 
-    rate_per_s: float
-    length_s: float
-    every_s: float | None = None
+    rate_per_s: float = field(metadata={"exact": True})
+    length_s: float = field(metadata={"exact": True})
+    every_s: float | None = field(default=None, metadata={"exact": True})
 
     def __post_init__(self) -> None:
         for name in ("rate_per_s", "length_s"):
@@ -107,5 +107,5 @@ class Burst:
         return share * self.rate_per_s + (1.0 - share) * otherwise_per_s
 
     def __str__(self) -> str:
-        again = "" if self.every_s is None else f" every {format_duration(self.every_s)}"
-        return f"{format_rate(self.rate_per_s)} for {format_duration(self.length_s)}{again}"
+        again = "" if self.every_s is None else f" every {exact_duration(self.every_s)}"
+        return f"{exact_rate(self.rate_per_s)} for {exact_duration(self.length_s)}{again}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change
@@ -41,7 +41,7 @@ class DeadlinePlan:
     frontier: tuple[DeadlinePoint, ...]
     floor_s: float
     modelled_ratio: float
-    confidence: float
+    confidence: float = field(metadata={"exact": True})
     node_type: NodeType | None
     binding: tuple[str, ...]
     spark_conf: Mapping[str, str]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from headway.domain.burst import Burst
 from headway.domain.checks import require_seconds
 from headway.errors import InputError
-from headway.units import format_duration, parse_duration_s
+from headway.units import exact_duration, parse_duration_s
 
 _GRAMMAR = "e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'"
 
@@ -82,11 +82,11 @@ class Target:
     @property
     def statistic(self) -> str:
         """``mean`` or the percentile, as written."""
-        return "mean" if self.quantile is None else f"p{self.quantile * 100:g}"
+        return "mean" if self.quantile is None else f"p{self.quantile * 100:.12g}"
 
     def __str__(self) -> str:
         metric = "" if self.metric is Metric.TUPLE else f"{self.metric} "
-        return f"{metric}{self.statistic} <= {format_duration(self.limit_s)}"
+        return f"{metric}{self.statistic} <= {exact_duration(self.limit_s)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +173,8 @@ class CatchUp:
         return cls(limit_s=limit_s, after=after)
 
     def __str__(self) -> str:
-        after = self.after if isinstance(self.after, Burst) else format_duration(self.after)
-        return f"catch_up <= {format_duration(self.limit_s)} after {after}"
+        after = self.after if isinstance(self.after, Burst) else exact_duration(self.after)
+        return f"catch_up <= {exact_duration(self.limit_s)} after {after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ class Deadline:
         return cls(limit_s=limit_s)
 
     def __str__(self) -> str:
-        return f"deadline <= {format_duration(self.limit_s)}"
+        return f"deadline <= {exact_duration(self.limit_s)}"
 
 
 def _duration_in(text: str, part: str) -> float:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headway.domain import parse_promise
+from headway.domain.kept_promise import KeptPromise, is_about
 from headway.gate import batch, streaming
 from headway.gate.finding import finding
 from headway.gate.lock import load_lock, locked_of
@@ -149,11 +151,22 @@ def _dearer(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -
     yield finding(planned, Rule.COST, level, planned.promise_key, text)
 
 
+def _same_promises(now: AnyLocked, then: AnyLocked) -> bool:
+    """Whether both promise the same; locks of earlier versions hold three digits in words."""
+    ours = [kept.promise() for kept in now.promises]
+    if then.promises:
+        return ours == [kept.promise() for kept in then.promises]
+    theirs = [KeptPromise.of(parse_promise(text)) for text in then.targets]
+    return len(ours) == len(theirs) and all(
+        is_about(mine, yours) for mine, yours in zip(now.promises, theirs, strict=True)
+    )
+
+
 def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -> Iterator[Finding]:
     after_s, before_s, key = now.figures.planned_s, then.figures.planned_s, planned.promise_key
     if after_s is None or not before_s:
         return
-    if now.targets != then.targets:
+    if not _same_promises(now, then):
         text = f"the promise is {' and '.join(now.targets)}, was {' and '.join(then.targets)}"
         yield finding(planned, Rule.LATENCY, Level.NOTE, key, text)
         return

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
 from headway.gate.nouns import LOCK_SCHEMA, AnyLocked, Lock, Locked, LockedBatch
 from headway.version import __version__
@@ -66,6 +67,7 @@ def locked_of(planned: Planned) -> AnyLocked:
         name=planned.name,
         file=Path(planned.file.path).as_posix(),
         targets=tuple(map(str, (plan.target, *plan.also))),
+        promises=tuple(map(KeptPromise.of, (plan.target, *plan.also))),
         rate_per_s=plan.arrivals.rate_per_s,
         nodes=plan.nodes,
         cost_per_hour=plan.cost_per_hour,
@@ -87,6 +89,7 @@ def _locked_batch(planned: PlannedBatch) -> LockedBatch:
         name=planned.name,
         file=Path(planned.file.path).as_posix(),
         targets=(str(plan.deadline),),
+        promises=(KeptPromise.of(plan.deadline),),
         nodes=plan.nodes,
         cost_per_run=plan.run.cost_per_run,
         planned_run_time_s=plan.run.planned_s if plan.feasible else None,

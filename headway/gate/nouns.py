@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headway.domain.kept_promise import KeptPromise
+
 LOCK_SCHEMA = "headway.lock/v1"
 _INFEASIBLE, _REGRESSION, _OUTSIDE = 3, 4, 5
 
@@ -81,7 +83,9 @@ class Figures:
 class Locked:
     """What was planned for one streaming job when the lock was written.
 
-    ``batch_duration_s`` is the mean that its profile predicted for ``settings`` at ``rate_per_s``.
+    ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
+    do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
+    ``rate_per_s``.
     """
 
     name: str
@@ -98,6 +102,7 @@ class Locked:
     trigger_s: float
     max_offsets_per_trigger: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    promises: tuple[KeptPromise, ...] = ()
 
     @property
     def figures(self) -> Figures:
@@ -114,8 +119,9 @@ class Locked:
 class LockedBatch:
     """What was planned for one batch job when the lock was written.
 
-    ``run_time_s`` is the mean that its profile predicted for the locked executors, on cores that
-    are ``core_speed_ratio`` times as fast as those profiled.
+    ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
+    predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as
+    those profiled.
     """
 
     name: str
@@ -129,6 +135,7 @@ class LockedBatch:
     executors: int
     cores_per_executor: int
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    promises: tuple[KeptPromise, ...] = ()
 
     @property
     def figures(self) -> Figures:

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields, is_dataclass
 from enum import StrEnum
+from typing import Any
 
 from headway.domain import (
     Arrivals,
     Configuration,
+    Deadline,
     FrontierPoint,
     Interval,
     LatencyDistribution,
     Plan,
     Prediction,
+    Promise,
     Rejection,
     Target,
 )
+from headway.domain.kept_promise import KeptPromise
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
@@ -63,12 +67,15 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
 
 
 def plan_json(plan: Plan) -> dict[str, object]:
-    """A plan with its prediction as data for :func:`json_text`; numbers as in a prediction."""
+    """A plan with its prediction as data for :func:`json_text`.
+
+    Numbers are rounded as in a prediction, but for what was asked: promises, rate, confidence.
+    """
     return {
         "schema": PLAN_SCHEMA,
         "feasible": plan.feasible,
         "target": _target(plan.target),
-        "rate_per_s": _number(plan.arrivals.rate_per_s),
+        "rate_per_s": plan.arrivals.rate_per_s,
         "arrivals": _arrivals(plan.arrivals),
         "nodes": plan.nodes,
         "planned_latency_s": _number(plan.planned_latency_s),
@@ -90,8 +97,9 @@ def plan_json(plan: Plan) -> dict[str, object]:
         ],
         "warnings": list(plan.warnings),
         "prediction": prediction_json(plan.prediction),
-        "confidence": _number(plan.confidence),
+        "confidence": plan.confidence,
         "also": [str(promise) for promise in plan.also],
+        "promises": promises_json((plan.target, *plan.also)),
         "objective": str(plan.objective),
         "cost_per_hour": None if plan.cost_per_hour is None else _number(plan.cost_per_hour),
         "physical_floor_s": None
@@ -111,7 +119,9 @@ def fields_json(value: object) -> object:
     [{'gives_way': 'rate', 'text': '20k/s'}]
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: fields_json(getattr(value, field.name)) for field in fields(value)}
+        return {
+            field.name: _field_json(field, getattr(value, field.name)) for field in fields(value)
+        }
     if isinstance(value, Mapping):
         return {str(key): fields_json(each) for key, each in value.items()}
     if isinstance(value, tuple | list):
@@ -119,6 +129,24 @@ def fields_json(value: object) -> object:
     if isinstance(value, StrEnum):
         return str(value)
     return _number(value) if isinstance(value, float) else value
+
+
+def _field_json(field: Field[Any], value: object) -> object:
+    """The value of a field: rounded, unless it was asked for and not reckoned."""
+    is_exact = field.metadata.get("exact") and isinstance(value, float) and math.isfinite(value)
+    return value if is_exact else fields_json(value)
+
+
+def promises_json(promises: Iterable[Promise | Deadline]) -> object:
+    """Promises as data: exact numbers, and words for people.
+
+    Examples
+    --------
+    >>> from headway.domain import Deadline
+    >>> promises_json([Deadline(limit_s=600.0)])[0]["text"]
+    'deadline <= 10 min'
+    """
+    return fields_json([KeptPromise.of(promise) for promise in promises])
 
 
 def json_text(obj: object) -> str:
@@ -148,15 +176,15 @@ def _target(target: Target) -> dict[str, object]:
     return {
         "text": str(target),
         "metric": str(target.metric),
-        "quantile": None if target.quantile is None else _number(target.quantile),
-        "limit_s": _number(target.limit_s),
+        "quantile": target.quantile,
+        "limit_s": target.limit_s,
     }
 
 
 def _arrivals(arrivals: Arrivals) -> dict[str, object]:
     return {
-        "rate_per_s": _number(arrivals.rate_per_s),
-        "dispersion_ratio": _number(arrivals.dispersion_ratio),
+        "rate_per_s": arrivals.rate_per_s,
+        "dispersion_ratio": arrivals.dispersion_ratio,
     }
 
 

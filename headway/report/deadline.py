@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.domain import DeadlinePlan
-from headway.report.as_json import fields_json
+from headway.report.as_json import fields_json, promises_json
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import per_task_text
 from headway.units import counted, format_duration
@@ -16,7 +16,12 @@ def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
     """A plan as data for :func:`headway.report.as_json.json_text`."""
     found = fields_json(plan)
     assert isinstance(found, dict)
-    return {"schema": DEADLINE_SCHEMA, "target": str(plan.deadline), **found}
+    return {
+        "schema": DEADLINE_SCHEMA,
+        "target": str(plan.deadline),
+        "promises": promises_json([plan.deadline]),
+        **found,
+    }
 
 
 def deadline_text(plan: DeadlinePlan) -> str:

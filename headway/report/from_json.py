@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -29,6 +29,7 @@ from headway.domain import (
     Target,
     parse_promise,
 )
+from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
 from headway.report.as_json import PLAIN_PARTS, PLAN_SCHEMA
 from headway.report.deadline import DEADLINE_SCHEMA
@@ -91,9 +92,7 @@ def parse_any_plan(text: str, *, name: str) -> Plan | DeadlinePlan:
     schema = data.get("schema") if isinstance(data, dict) else None
     try:
         if schema == DEADLINE_SCHEMA:
-            found = _noun(DeadlinePlan, _At(data, ""))
-            assert isinstance(found, DeadlinePlan)
-            return found
+            return _deadline_plan(_At(data, ""))
         if schema == PLAN_SCHEMA:
             return plan_from_json(data)
     except InputError as error:
@@ -121,10 +120,13 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
     """
     found = _At(data, "")
     feasible = found.of("feasible", bool)
+    target, *also = _promises(found)
+    if not isinstance(target, Target):
+        raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
     floor = found.of("floor_s", float | None)
     hints = get_type_hints(Plan)
     return Plan(
-        target=_target(found.at("target")),
+        target=target,
         arrivals=found.of("arrivals", Arrivals),
         feasible=feasible,
         nodes=found.of("nodes", int),
@@ -141,7 +143,7 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         floor_s=math.inf if floor is None and not feasible else floor,
         warnings=found.of("warnings", tuple[str, ...]),
         confidence=found.of("confidence", float),
-        also=tuple(_beside(text) for text in found.of("also", tuple[str, ...])),
+        also=tuple(also),
         objective=found.of("objective", Objective),
         cost_per_hour=found.of("cost_per_hour", float | None),
         physical_floor_s=found.of("physical_floor_s", float | None),
@@ -175,6 +177,17 @@ class _At:
         return f"{self.place}.{key}" if self.place else key
 
 
+def _deadline_plan(found: _At) -> DeadlinePlan:
+    plan = _noun(DeadlinePlan, found)
+    assert isinstance(plan, DeadlinePlan)
+    if "promises" not in found.data:
+        return plan
+    promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
+    if len(promises) != 1 or not isinstance(promises[0], Deadline):
+        raise InputError("promises: expected one deadline")
+    return replace(plan, deadline=promises[0])
+
+
 def _target(found: _At) -> Target:
     return _made(
         lambda: Target(
@@ -186,10 +199,22 @@ def _target(found: _At) -> Target:
     )
 
 
-def _beside(text: str) -> Promise:
-    promise = parse_promise(text)
+def _promises(found: _At) -> list[Promise]:
+    """What a plan of a stream promises; plans of earlier versions keep all but one as text."""
+    promises: list[Promise | Deadline]
+    if "promises" in found.data:
+        promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
+    else:
+        target, also = _target(found.at("target")), found.of("also", tuple[str, ...])
+        promises = [target, *map(parse_promise, also)]
+    if not promises:
+        raise InputError("promises: none; expected the latency that is planned by")
+    return [_of_a_stream(promise) for promise in promises]
+
+
+def _of_a_stream(promise: Promise | Deadline) -> Promise:
     if isinstance(promise, Deadline):
-        raise InputError(f"also: {text!r} is not a promise of a streaming job")
+        raise InputError(f"'{promise}' is not a promise of a streaming job")
     return promise
 
 

@@ -47,6 +47,8 @@ def yaml_text(noun: object) -> str:
 def plain_data(value: object, name: str = "") -> Plain:
     """Dataclasses as mappings, tuples as lists, enums as their values, numbers rounded.
 
+    Fields that say ``exact`` are not: a promise is kept as it was made.
+
     Examples
     --------
     >>> from headway.domain import TasksRule
@@ -69,7 +71,9 @@ def plain_data(value: object, name: str = "") -> Plain:
     if not is_dataclass(value):
         raise TypeError(f"{name} is a {type(value).__name__}; expected plain data")
     return {
-        field.name: plain_data(item, f"{name}.{field.name}".removeprefix("."))
+        field.name: item
+        if field.metadata.get("exact") and isinstance(item, float) and math.isfinite(item)
+        else plain_data(item, f"{name}.{field.name}".removeprefix("."))
         for field in fields(value)
         if not _is_left_unsaid(field, item := getattr(value, field.name))
     }

@@ -53,6 +53,31 @@ def test_a_target_that_cannot_be_met_is_told_at_its_place(folder: Path) -> None:
     assert report.exit_code == 3
 
 
+def test_promises_are_compared_by_their_numbers_not_by_their_words(folder: Path) -> None:
+    path = folder / "orders.yaml"
+    path.write_text(SPEC.replace("5s", "5.0049s"))
+    locked(folder)
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert not any("the promise is" in note for note in notes)
+    path.write_text(SPEC.replace("5s", "5.0011s"))  # the same to three digits
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert "the promise is p99 <= 5.0011 s, was p99 <= 5.0049 s" in notes
+
+
+def test_locks_of_earlier_versions_hold_their_promises_as_words(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "5.0049s"))
+    found = lock(["orders.yaml"])
+    (job,) = found.jobs
+    old = replace(job, promises=(), targets=("p99 <= 5.00 s",))
+    save_lock(replace(found, jobs=(old,)), "headway.lock")
+    assert "promises" not in Path("headway.lock").read_text()
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert not any("the promise is" in note for note in notes)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "6s"))
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert any("the promise is p99 <= 6.00 s, was p99 <= 5.00 s" in note for note in notes)
+
+
 def test_a_plan_that_costs_more_is_a_regression(folder: Path) -> None:
     locked(folder)
     then = load_lock("headway.lock")

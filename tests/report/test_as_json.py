@@ -45,6 +45,7 @@ MORE_KEYS = {
     "warnings",
     "confidence",
     "also",
+    "promises",
     "objective",
     "cost_per_hour",
     "physical_floor_s",

@@ -1,0 +1,145 @@
+"""Promises as files keep them: exact numbers in base units; the text beside them is for people.
+
+Plans (``headway plan --json``) and locks hold this one form, which carries its own version.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headway.domain.burst import Burst
+from headway.domain.target import CatchUp, Deadline, DuringBurst, Metric, Promise, Target
+
+PROMISE_FORM = "headway.promise/v1"
+# Writers of files round what was reckoned, not what was asked for.
+_EXACT = {"exact": True}
+_THREE_DIGITS_RATIO = 0.0051
+
+
+class PromiseKind(StrEnum):
+    """What is promised."""
+
+    LATENCY = "latency"
+    DURING_BURST = "during_burst"
+    CATCH_UP = "catch_up"
+    DEADLINE = "deadline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPromise:
+    """One promise in a file.
+
+    Parameters
+    ----------
+    form : str
+        The version of this form.
+    kind : PromiseKind
+        What is promised, which decides which of the other fields there are.
+    text : str
+        The promise in words; nothing reads it back.
+    metric, quantile, limit_s
+        As of `Target`, which a burst may limit; ``limit_s`` of the other kinds too [s].
+    after_s : float or None, > 0
+        The outage after which a query is to catch up [s].
+    burst : Burst or None
+        The burst during or after which the promise holds.
+
+    Examples
+    --------
+    >>> kept = KeptPromise.of(CatchUp(limit_s=1.2349, after=1800.0))
+    >>> kept.limit_s, kept.after_s, kept.text
+    (1.2349, 1800.0, 'catch_up <= 1.2349 s after 30 min')
+    >>> kept.promise() == CatchUp(limit_s=1.2349, after=1800.0)
+    True
+    """
+
+    form: str = PROMISE_FORM
+    kind: PromiseKind
+    text: str
+    metric: Metric | None = None
+    quantile: float | None = field(default=None, metadata=_EXACT)
+    limit_s: float = field(metadata=_EXACT)
+    after_s: float | None = field(default=None, metadata=_EXACT)
+    burst: Burst | None = None
+
+    def __post_init__(self) -> None:
+        if self.form != PROMISE_FORM:
+            raise ValueError(
+                f"form is {self.form!r}; this Headway reads {PROMISE_FORM}: make the file anew"
+            )
+        self.promise()
+
+    @classmethod
+    def of(cls, promise: Promise | Deadline) -> KeptPromise:
+        """A promise as it is kept."""
+        text = str(promise)
+        match promise:
+            case Target(metric=metric, quantile=quantile, limit_s=limit_s):
+                return cls(
+                    kind=PromiseKind.LATENCY,
+                    text=text, metric=metric, quantile=quantile, limit_s=limit_s,
+                )  # fmt: skip
+            case DuringBurst(target=target, burst=burst):
+                return cls(
+                    kind=PromiseKind.DURING_BURST,
+                    text=text, metric=target.metric, quantile=target.quantile,
+                    limit_s=target.limit_s, burst=burst,
+                )  # fmt: skip
+            case CatchUp(limit_s=limit_s, after=Burst() as burst):
+                return cls(kind=PromiseKind.CATCH_UP, text=text, limit_s=limit_s, burst=burst)
+            case CatchUp(limit_s=limit_s, after=after_s):
+                assert isinstance(after_s, float)
+                return cls(kind=PromiseKind.CATCH_UP, text=text, limit_s=limit_s, after_s=after_s)
+            case Deadline(limit_s=limit_s):
+                return cls(kind=PromiseKind.DEADLINE, text=text, limit_s=limit_s)
+
+    def promise(self) -> Promise | Deadline:
+        """What was kept.
+
+        Raises
+        ------
+        ValueError
+            If something that its kind needs is missing.
+        """
+        if self.kind is PromiseKind.DEADLINE:
+            return Deadline(limit_s=self.limit_s)
+        if self.kind is PromiseKind.CATCH_UP:
+            after = self.after_s if self.burst is None else self.burst
+            if after is None:
+                raise ValueError("a promise to catch up needs after_s or burst")
+            return CatchUp(limit_s=self.limit_s, after=after)
+        if self.metric is None:
+            raise ValueError(f"a promise of the kind {self.kind} needs a metric")
+        target = Target(metric=self.metric, quantile=self.quantile, limit_s=self.limit_s)
+        if self.kind is PromiseKind.LATENCY:
+            return target
+        if self.burst is None:
+            raise ValueError("a promise during a burst needs burst")
+        return DuringBurst(target=target, burst=self.burst)
+
+
+def is_about(first: KeptPromise, second: KeptPromise) -> bool:
+    """Whether two promises are the same but for a rounding to three digits.
+
+    Examples
+    --------
+    >>> fine, coarse = (KeptPromise.of(Deadline(limit_s=limit_s)) for limit_s in (1.2349, 1.23))
+    >>> is_about(fine, coarse)
+    True
+    """
+    if (first.kind, first.metric) != (second.kind, second.metric):
+        return False
+    return all(
+        one == other
+        if one is None or other is None
+        else math.isclose(one, other, rel_tol=_THREE_DIGITS_RATIO)
+        for one, other in zip(_numbers(first), _numbers(second), strict=True)
+    )
+
+
+def _numbers(kept: KeptPromise) -> tuple[float | None, ...]:
+    burst = kept.burst
+    of_burst = (None,) * 3 if burst is None else (burst.rate_per_s, burst.length_s, burst.every_s)
+    return kept.quantile, kept.limit_s, kept.after_s, *of_burst
