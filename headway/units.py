@@ -43,7 +43,6 @@ _PER_S = {
     "d": 86400.0,
 }
 _BYTES = {
-    "": 1,
     "b": 1,
     "k": 1024,
     "kb": 1024,
@@ -144,19 +143,47 @@ def parse_size_bytes(text: str) -> int:
     --------
     >>> parse_size_bytes("8g") == parse_size_bytes("8Gi") == 8 * 2**30
     True
+    >>> parse_size_bytes("14")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: '14' has no unit; write 14g for gibibytes, or 14m for mebibytes
 
     Raises
     ------
     InputError
-        If the text is not a size.
+        If the text is not a size. A bare number is refused: it has no unit.
     """
     match = re.fullmatch(_NUMBER + r"\s*(?P<unit>[a-zA-Z]*)", text.strip())
+    if match is not None and not match["unit"]:
+        number = match["number"]
+        raise InputError(
+            f"{text!r} has no unit; write {number}g for gibibytes, or {number}m for mebibytes"
+        )
     if match is None or match["unit"].lower() not in _BYTES:
         raise _not_a("size", text, "e.g. 512m, 8g, 8Gi")
     size_bytes = float(match["number"]) * _BYTES[match["unit"].lower()]
     if not math.isfinite(size_bytes):
         raise _not_a("size", text, "one that there is, e.g. 512m, 8g, 8Gi")
     return round(size_bytes)
+
+
+def spark_memory_bytes(text: str) -> int:
+    """Bytes of a memory setting as Spark itself reads it: a bare number is MiB.
+
+    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB.
+
+    Examples
+    --------
+    >>> spark_memory_bytes("4096") == spark_memory_bytes("4g") == 4 * 2**30
+    True
+
+    Raises
+    ------
+    InputError
+        If the text is not a size.
+    """
+    bare = text.strip()
+    return parse_size_bytes(f"{bare}m" if bare.isdecimal() else bare)
 
 
 def ms_to_s(milliseconds: float) -> float:

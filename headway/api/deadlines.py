@@ -14,7 +14,7 @@ from headway.api.settings import (
 )
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
-from headway.units import parse_size_bytes, spark_memory_text
+from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
 
 
 def plan_deadline(
@@ -93,7 +93,7 @@ def _profiled_heap_bytes(job: ApplicationProfile, cores: int) -> int | None:
     if job.application.executor_memory is None or job.cluster.cores_per_executor is None:
         return None
     mebibyte = parse_size_bytes("1m")
-    today_bytes = parse_size_bytes(job.application.executor_memory)
+    today_bytes = spark_memory_bytes(job.application.executor_memory)
     return math.ceil(today_bytes * cores / job.cluster.cores_per_executor / mebibyte) * mebibyte
 
 

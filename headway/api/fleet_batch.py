@@ -136,12 +136,12 @@ def batch_needs(
     known: KnownNeeds,
 ) -> BatchNeeds:
     """What a fleet asks of a batch job; executors are as profiled where nothing says more."""
-    from headway.units import parse_size_bytes
+    from headway.units import spark_memory_bytes
 
     profile = known.application_of(entry.name, job)
     memory = profile.application.executor_memory
     if memory_bytes is None and memory is not None:
-        memory_bytes = parse_size_bytes(memory)
+        memory_bytes = spark_memory_bytes(memory)
     return BatchNeeds(
         entry=entry,
         job=job,

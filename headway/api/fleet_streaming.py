@@ -136,12 +136,12 @@ def streaming_needs(
     known: KnownNeeds,
 ) -> StreamingNeeds:
     """What a fleet asks of a streaming job; executors are as profiled where nothing says more."""
-    from headway.units import parse_size_bytes
+    from headway.units import spark_memory_bytes
 
     profile = known.profile_of(entry.name, job)
     memory = profile.applications[-1].executor_memory
     if memory_bytes is None and memory is not None:
-        memory_bytes = parse_size_bytes(memory)
+        memory_bytes = spark_memory_bytes(memory)
     return StreamingNeeds(
         entry=entry,
         job=job,

@@ -23,7 +23,7 @@ from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
 from headway.sparkconf import KNOBS
-from headway.units import counted, format_duration, parse_size_bytes, spark_memory_text
+from headway.units import counted, format_duration, spark_memory_bytes, spark_memory_text
 
 _USUAL_SPREAD = 0.08
 _SPREAD_PER_DOUBLING = 0.1
@@ -270,7 +270,7 @@ def _changes(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[C
         "executors": profile.cluster.executors,
         "cores_per_executor": profile.cluster.cores_per_executor,
         "task_cpus": profile.cluster.task_cpus,
-        "executor_memory": memory and spark_memory_text(parse_size_bytes(memory)),
+        "executor_memory": memory and spark_memory_text(spark_memory_bytes(memory)),
     }
     for setting, value in before.items():
         knob, then = KNOBS[setting], "none" if value is None else str(value)

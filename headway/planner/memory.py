@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headway.domain import JobProfile, MemoryPlan, NodeType
 from headway.errors import InputError
-from headway.units import parse_size_bytes
+from headway.units import parse_size_bytes, spark_memory_bytes
 
 PYTHON_MEMORY_KEY = "spark.executor.pyspark.memory"
 _MIB = parse_size_bytes("1m")
@@ -83,7 +83,7 @@ def _profiled_python_bytes(profile: JobProfile) -> int | None:
     """
     text = profile.applications[-1].properties.get(PYTHON_MEMORY_KEY, "").strip()
     try:
-        return int(text) * _MIB if text.isdecimal() else parse_size_bytes(text)
+        return spark_memory_bytes(text)
     except InputError:
         return None
 
@@ -164,7 +164,7 @@ def memory_plan(
         today = profile.applications[-1].executor_memory
         if need is None:
             return None
-        heap = max(_whole_mib(least), 0 if today is None else parse_size_bytes(today))
+        heap = max(_whole_mib(least), 0 if today is None else spark_memory_bytes(today))
     return MemoryPlan(
         heap_bytes=heap,
         overhead_bytes=beside.overhead_bytes(heap),

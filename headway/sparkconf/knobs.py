@@ -13,7 +13,12 @@ from types import MappingProxyType
 
 from headway.domain import Applies, Configuration
 from headway.errors import InputError
-from headway.units import parse_size_bytes, spark_memory_text, spark_trigger_text
+from headway.units import (
+    parse_size_bytes,
+    spark_memory_bytes,
+    spark_memory_text,
+    spark_trigger_text,
+)
 
 # Java's int and long: what Spark parses these settings into.
 _LARGEST_INT = 2**31 - 1
@@ -262,8 +267,8 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
     configuration : Configuration
         The planned setting.
     executor_memory : str or None
-        Heap of an executor, ``8g`` or ``8Gi``; None leaves the key out. It is written in the
-        spelling that every Spark version reads.
+        Heap of an executor, ``8g`` or ``8Gi``, or a number of MiB; None leaves the key out. It is
+        written in the spelling that every Spark version reads.
 
     Raises
     ------
@@ -329,7 +334,7 @@ def query_options(configuration: Configuration) -> dict[str, str]:
 
 def _memory_text(executor_memory: str) -> str:
     knob = KNOBS["executor_memory"]
-    size_bytes = parse_size_bytes(executor_memory)
+    size_bytes = spark_memory_bytes(executor_memory)
     if not knob.lowest <= size_bytes <= knob.highest:
         raise InputError(
             f"executor memory {executor_memory!r} is out of range; "

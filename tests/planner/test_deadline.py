@@ -181,6 +181,13 @@ def test_profiles_of_earlier_versions_name_the_cores_of_a_task_otherwise(tmp_pat
         load_application_profile(path)
 
 
+def test_a_recorded_heap_without_unit_is_mebibytes_as_spark_reads_it() -> None:
+    profile = a_long_job()
+    application = replace(profile.application, executor_memory="4096")
+    found = api.plan_deadline(replace(profile, application=application), target="deadline <= 2m")
+    assert found.spark_conf["spark.executor.memory"] == "4g"
+
+
 def test_many_node_counts_are_thinned_without_missing_the_fewest() -> None:
     few = replace(NODE, max_nodes=400, cores_per_executor=1)
     wide = plan_for_deadline(a_long_job(), Deadline(limit_s=60.0), [few])

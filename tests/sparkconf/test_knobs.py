@@ -28,7 +28,8 @@ def test_memory_is_left_out_when_it_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "emitted"), [("8g", "8g"), ("8Gi", "8g"), ("1.5g", "1536m"), ("900m", "900m")]
+    ("given", "emitted"),
+    [("8g", "8g"), ("8Gi", "8g"), ("1.5g", "1536m"), ("900m", "900m"), ("4096", "4g")],
 )
 def test_memory_is_spelt_as_every_spark_reads_it(given: str, emitted: str) -> None:
     conf = spark_conf(a_configuration(), executor_memory=given)

@@ -11,7 +11,7 @@ from headway.planner.emit.plans import AnyPlan, query_options_of
 from headway.planner.emit.submission import is_executor_size
 from headway.planner.emit.wording import header_lines, one_line, reasons
 from headway.sparkconf import render_properties
-from headway.units import parse_size_bytes
+from headway.units import spark_memory_bytes
 
 SomePlan = TypeVar("SomePlan", bound=AnyPlan)
 _SIZES = (".memory", ".memoryOverhead")
@@ -115,9 +115,7 @@ def _equal(key: str, before: str, after: str) -> bool:
         return True
     if key.endswith(_SIZES):
         try:
-            # A bare number of these keys is MiB.
-            sizes = [f"{text}m" if text.isdecimal() else text for text in (before, after)]
-            return parse_size_bytes(sizes[0]) == parse_size_bytes(sizes[1])
+            return spark_memory_bytes(before) == spark_memory_bytes(after)
         except InputError:
             return False
     return before.lower() == after.lower() and after.lower() in ("true", "false")

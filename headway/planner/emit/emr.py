@@ -15,7 +15,7 @@ from headway.planner.emit.submission import (
     executor_conf,
     other_conf,
 )
-from headway.units import parse_size_bytes, spark_memory_text
+from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
 
 _MAIN = "s3://BUCKET/app.py"
 # vCPU of a worker -> memory in GB that it may have.
@@ -147,11 +147,11 @@ def _worker_conf(plan: AnyPlan) -> dict[str, str]:
     overhead = sizes.get("spark.executor.memoryOverhead")
     heap = worker_heap_bytes(
         cores,
-        parse_size_bytes(memory),
+        spark_memory_bytes(memory),
         beside_bytes=sum(
-            parse_size_bytes(plan.spark_conf[key]) for key in _BESIDE if key in plan.spark_conf
+            spark_memory_bytes(plan.spark_conf[key]) for key in _BESIDE if key in plan.spark_conf
         ),
-        overhead_bytes=None if overhead is None else parse_size_bytes(overhead),
+        overhead_bytes=None if overhead is None else spark_memory_bytes(overhead),
     )
     return {**sizes, "spark.executor.memory": spark_memory_text(heap)}
 

@@ -83,8 +83,6 @@ def _positive_rate_per_s(number: float) -> float:
 
 
 def _size_bytes(text: str) -> int:
-    if text.strip().replace(".", "", 1).isdecimal():
-        raise InputError(f"{text!r} has no unit")
     size = parse_size_bytes(text)
     if not 0 < size < 2**63:
         raise InputError(f"{text!r} is out of range")
