@@ -79,6 +79,7 @@ def locked_of(planned: Planned) -> AnyLocked:
         trigger_s=setting.trigger_s,
         max_offsets_per_trigger=setting.max_offsets_per_trigger,
         spark_conf=dict(plan.spark_conf),
+        query_options=dict(plan.query_options),
     )
 
 

@@ -103,6 +103,7 @@ class Locked:
     max_offsets_per_trigger: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     promises: tuple[KeptPromise, ...] = ()
+    query_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def figures(self) -> Figures:

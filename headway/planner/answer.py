@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.domain import (
     Advice,
@@ -26,6 +26,7 @@ from headway.models.job.setting import after_commit_s, duration_model
 from headway.planner.memory import PYTHON_MEMORY_KEY, memory_plan, overhead_bytes
 from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
 from headway.planner.purchase import Offer
+from headway.planner.rate_limit import RateLimit
 from headway.sparkconf import KNOBS, query_options, spark_conf
 from headway.units import counted, spark_memory_text
 
@@ -53,6 +54,7 @@ class Answer:
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()
+    limit: RateLimit = field(default_factory=RateLimit)
 
 
 def as_plan(
@@ -76,7 +78,7 @@ def as_plan(
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Also where it is Spark's default: the job may still be submitted with the other number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration)
+    options = query_options(configuration, answer.limit.option)
     return Plan(
         target=question.target,
         arrivals=profile.arrivals,
@@ -92,7 +94,12 @@ def as_plan(
         spark_conf=conf,
         query_options=options,
         floor_s=answer.floor_s,
-        warnings=(*answer.warnings, *_notes(offer, memory, configuration), *prediction.warnings),
+        warnings=(
+            *answer.warnings,
+            *_notes(offer, memory, configuration),
+            *([] if answer.limit.note is None else [answer.limit.note]),
+            *prediction.warnings,
+        ),
         confidence=question.confidence,
         also=question.also,
         objective=objective,

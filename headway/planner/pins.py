@@ -131,8 +131,8 @@ def changes_from_today(profile: JobProfile, planned: Configuration) -> tuple[Cha
             found.append(
                 Change(
                     setting=knob.label,
-                    before=_in_words(name, before),
-                    after=_in_words(name, after),
+                    before=_in_words(name, before, is_before=True),
+                    after=_in_words(name, after, is_before=False),
                     applies=_applies(knob, profile),
                 )
             )
@@ -155,7 +155,7 @@ def _release(profile: JobProfile) -> tuple[int, ...]:
     return (int(first), int(second)) if first.isdigit() and second.isdigit() else (0, 0)
 
 
-def _in_words(name: str, value: float | None) -> str:
+def _in_words(name: str, value: float | None, *, is_before: bool) -> str:
     if value is None:
-        return "none"
+        return "not on record" if is_before else "none"
     return spark_trigger_text(value) if name == "trigger_s" else str(value)

@@ -23,7 +23,7 @@ from headway.errors import InputError
 from headway.planner.advice import advice_of
 from headway.planner.answer import Answer, as_plan
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.choice import chosen_setting, rate_limit
+from headway.planner.choice import chosen_setting
 from headway.planner.fewest import Fewest, fewest_nodes
 from headway.planner.frontier import frontier_node_counts, frontier_of
 from headway.planner.infeasible import (
@@ -36,6 +36,7 @@ from headway.planner.pins import Checkpoint, held_by, new_checkpoint_advice
 from headway.planner.promised import require_promise_can_be_told
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question
+from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.reasons import binding_constraints, neighbours, rejected_neighbours
 from headway.planner.rules import rules_of_thumb
 from headway.planner.sensitivity import sensitivities
@@ -191,7 +192,8 @@ def chosen_at(question: Question, nodes: int) -> Candidates:
 def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | None) -> Answer:
     question = offer.question
     setting = chosen_at(question, nodes) if fastest is None else fastest
-    configuration = setting.configuration(0, rate_limit(question, setting))
+    limit = planned_rate_limit(question, setting)
+    configuration = setting.configuration(0, limit.rows)
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
     beside = neighbours(question, configuration, nodes)
     rejected = rejected_neighbours(question, nodes, beside)
@@ -210,6 +212,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         advice=advice_of(question, configuration, nodes, latency_s),
         rules=rules_of_thumb(offer, configuration, nodes),
         warnings=_idle_slots(question.profile, configuration),
+        limit=limit,
     )
 
 

@@ -12,16 +12,20 @@ from headway.sparkconf.knobs import (
     task_cpus_of,
 )
 from headway.sparkconf.properties import parse_properties, render_properties
+from headway.sparkconf.reader_limits import Counts, ReaderLimit, reader_limit
 
 __all__ = [
     "KNOBS",
     "KNOBS_BY_KEY",
     "Carrier",
+    "Counts",
     "Knob",
+    "ReaderLimit",
     "applies_when",
     "knob_named",
     "parse_properties",
     "query_options",
+    "reader_limit",
     "render_properties",
     "spark_conf",
     "task_cpus_of",

@@ -7,12 +7,13 @@ that this table condenses.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from headway.domain import Applies, Configuration
 from headway.errors import InputError
+from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS
 from headway.units import (
     parse_size_bytes,
     spark_memory_bytes,
@@ -158,7 +159,7 @@ _TABLE = (
     Knob(
         setting="max_offsets_per_trigger",
         label="rate limit",
-        key="maxOffsetsPerTrigger",
+        key=KAFKA.key or "",
         carrier=Carrier.READER_OPTION,
         unit="records",
         lowest=1,
@@ -202,6 +203,13 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
             applies_with_state=Applies.NEW_APPLICATION,
         )
         for setting, label, key, unit, since in _BESIDE
+    }
+    # The rate limit in the words of other sources than Kafka.
+    | {
+        key: replace(knob, key=key)
+        for knob in _TABLE
+        if knob.setting == "max_offsets_per_trigger"
+        for key in READER_LIMIT_KEYS
     }
 )
 
@@ -314,8 +322,17 @@ def task_cpus_of(properties: Mapping[str, str]) -> int:
     return max(int(stated), 1) if stated.isdecimal() else 1
 
 
-def query_options(configuration: Configuration) -> dict[str, str]:
+def query_options(
+    configuration: Configuration, reader_limit: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """What the query itself must be given; Spark configuration cannot carry it.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The planned setting.
+    reader_limit : mapping of str to str or None
+        The rate limit in the words of the query's source; None writes it as Kafka takes it.
 
     Examples
     --------
@@ -327,9 +344,11 @@ def query_options(configuration: Configuration) -> dict[str, str]:
     {'trigger': '2 seconds', 'maxOffsetsPerTrigger': '100000'}
     """
     options = {KNOBS["trigger_s"].key: spark_trigger_text(configuration.trigger_s)}
-    if configuration.max_offsets_per_trigger is not None:
-        options[KNOBS["max_offsets_per_trigger"].key] = str(configuration.max_offsets_per_trigger)
-    return options
+    rows = configuration.max_offsets_per_trigger
+    if reader_limit is None:
+        limit = KNOBS["max_offsets_per_trigger"].key
+        return options if rows is None else {**options, limit: str(rows)}
+    return {**options, **reader_limit}
 
 
 def _memory_text(executor_memory: str) -> str:

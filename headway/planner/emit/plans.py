@@ -31,6 +31,11 @@ def executor_cores_of(plan: AnyPlan) -> int:
     return plan.configuration.cores_per_executor
 
 
+def reader_options_of(plan: AnyPlan) -> Mapping[str, str]:
+    """The rate limit of a streaming query, in the words of its source; empty where it has none."""
+    return {key: value for key, value in query_options_of(plan).items() if key != "trigger"}
+
+
 def query_options_of(plan: AnyPlan) -> Mapping[str, str]:
     """What a streaming query is given beside its configuration; a batch job has nothing such."""
     return {} if isinstance(plan, DeadlinePlan) else plan.query_options

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headway.domain import DeadlinePlan, Plan
-from headway.planner.emit.plans import AnyPlan
+from headway.planner.emit.plans import AnyPlan, reader_options_of
 from headway.planner.emit.wording import header_lines, one_line, python_literal, reasons
 
 # In client mode the driver's JVM is up before the application's first line: these come too late.
@@ -83,7 +85,7 @@ def render(plan: AnyPlan, *, version: str) -> str:
 
 def _query_lines(plan: Plan, why: dict[str, str]) -> list[str]:
     """Rate limit and trigger."""
-    limits = {key: value for key, value in plan.query_options.items() if key != "trigger"}
+    limits = reader_options_of(plan)
     lines = ["", *_dictionary("READ_OPTIONS", limits, why)]
     if not limits:
         lines.append("# No rate limit is planned: remove one that the reader has.")
@@ -95,7 +97,7 @@ def _is_driver_side(key: str) -> bool:
     return key.startswith(_DRIVER_SIDE)
 
 
-def _dictionary(name: str, entries: dict[str, str], why: dict[str, str]) -> list[str]:
+def _dictionary(name: str, entries: Mapping[str, str], why: dict[str, str]) -> list[str]:
     if not entries:
         return [f"{name} = {{}}"]
     lines = [f"{name} = {{"]

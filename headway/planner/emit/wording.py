@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 
 from headway.domain import Applies, DeadlinePlan, LatencyDistribution, Metric
-from headway.planner.emit.plans import AnyPlan, is_batch, promise_of, query_options_of
+from headway.planner.emit.plans import (
+    AnyPlan,
+    is_batch,
+    promise_of,
+    query_options_of,
+    reader_options_of,
+)
 from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
 
@@ -73,8 +79,11 @@ def reasons(plan: AnyPlan) -> dict[str, str]:
         found[KNOBS["executors"].key] = f"what it takes for {promise_of(plan)}"
     for change in plan.changes:
         knob = knob_named(change.setting)
-        if knob is not None:
-            found[knob.key] = one_line(f"was {change.before}; {_APPLIES[change.applies]}")
+        if knob is None:
+            continue
+        is_limit = knob.setting == "max_offsets_per_trigger"
+        for key in reader_options_of(plan) or [knob.key] if is_limit else [knob.key]:
+            found[key] = one_line(f"was {change.before}; {_APPLIES[change.applies]}")
     return found
 
 

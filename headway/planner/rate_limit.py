@@ -1,0 +1,165 @@
+"""How many rows a batch may take, and the option with which the source is told so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headway.domain import JobProfile, Metric
+from headway.models.job.calibration import spread_ratio
+from headway.models.job.predict import LEAST_CATCH_UP_RATIO, Z90
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.candidates import Candidates
+from headway.planner.promised import PromisedLatency
+from headway.planner.question import Question
+from headway.planner.recovery import limited_recovery_s
+from headway.sparkconf import Counts, reader_limit
+from headway.units import counted
+
+_LEAST_LIMIT_RATIO = 1.5
+# Times the largest batch on record: no profile tells what a batch beyond that costs, and a limit
+# there would be a number without a meaning.
+_FARTHEST_RATIO = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """The rows that a batch is held to, the reader's option that does it, and what is to be said.
+
+    Without an option that the source understands there is no limit: ``rows`` is None.
+    """
+
+    rows: int | None = None
+    option: Mapping[str, str] = field(default_factory=dict)
+    note: str | None = None
+
+
+def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
+    """The rate limit of a setting, in the words of the job's source.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    setting : Candidates
+        The one setting that was chosen.
+
+    Notes
+    -----
+    theory.md (P6).
+    """
+    rows = largest_batch_in_time(question, setting)
+    if rows is None:
+        return RateLimit()
+    _, profiled = question.profile.rows_per_batch_range
+    farthest = _FARTHEST_RATIO * profiled
+    if rows > farthest:
+        return RateLimit(
+            note=(
+                f"no rate limit: even batches of {counted(math.floor(farthest), 'row')}, "
+                f"{_FARTHEST_RATIO:g} times the largest profiled, keep the promise, and what "
+                "larger ones cost is on no record"
+            )
+        )
+    return _told_to_source(question, setting, rows)
+
+
+def _told_to_source(question: Question, setting: Candidates, rows: int) -> RateLimit:
+    profile = question.profile
+    sources = profile.shape.sources
+    would = f"no rate limit, though batches of up to {counted(rows, 'row')} keep the promise"
+    if len(sources) != 1:
+        return RateLimit(
+            note=(
+                f"{would}: each of the {len(sources)} sources has a limit of its own; share the "
+                "rows out among them by what each brings"
+            )
+        )
+    limit = reader_limit(sources[0])
+    if limit.key is None:
+        return RateLimit(note=f"{would}: {limit.why_none}")
+    if limit.counts is Counts.ROWS:
+        return RateLimit(rows=rows, option={limit.key: str(rows)})
+    partitions = _source_partitions(profile)
+    each = rows // partitions
+    if each < _LEAST_LIMIT_RATIO * _settled_rows(question, setting) * _busiest_share(profile):
+        return RateLimit(
+            note=(
+                f"{would}: {limit.source} limits each of its {counted(partitions, 'partition')} "
+                "alone, and the busiest would fall behind"
+            )
+        )
+    return RateLimit(rows=each * partitions, option={limit.key: str(each)})
+
+
+def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:
+    """The largest batch that by itself still meets the limit, to two digits: theory.md (P6).
+
+    After an outage the backlog is worked off in batches of this size, none of which outlasts the
+    promise. None where it would leave too little to catch up with, or too little for a promise
+    to catch up.
+    """
+    rate_per_s, profile = question.rate_per_s, question.profile
+    configuration = setting.configuration(0)
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    model = duration_model(profile, slots, partitions)
+    settled = _settled_rows(question, setting)
+    low, high = settled, settled * 1e6
+    longest_s = _longest_batch_s(question)
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        # The larger the batch, the farther from what was profiled, the less sure its duration.
+        margin = math.exp(Z90 * float(spread_ratio(profile, slots, partitions, middle)))
+        fits = margin * float(model.mean_s(middle)) <= longest_s
+        low, high = (middle, high) if fits else (low, middle)
+    if low < max(_LEAST_LIMIT_RATIO * settled, 1.0):
+        return None
+    unit = 10.0 ** max(math.floor(math.log10(low)) - 1, 0)
+    rounded = int(math.floor(low / unit) * unit)
+    limit = rounded if rounded >= _LEAST_LIMIT_RATIO * settled else int(low)
+    interval_s = max(configuration.trigger_s, float(model.mean_s(float(limit))))
+    leaves_room = limit >= max(
+        float(setting.most_burst_rows(rate_per_s)[0]),
+        _LEAST_LIMIT_RATIO * settled,
+        LEAST_CATCH_UP_RATIO * rate_per_s * interval_s,
+    )
+    factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
+    usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
+    in_time = all(
+        limited_recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual, float(limit))
+        <= limit_s
+        for limit_s, outage_s in question.outages
+    )
+    return limit if leaves_room and in_time else None
+
+
+def _settled_rows(question: Question, setting: Candidates) -> float:
+    configuration = setting.configuration(0)
+    model = duration_model(
+        question.profile, configuration.num_slots, configuration.shuffle_partitions
+    )
+    return float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
+
+
+def _longest_batch_s(question: Question) -> float:
+    """The longest batch that by itself breaks no promise [s]."""
+    longest = []
+    for target in question.latency_targets:
+        promised = PromisedLatency(profile=question.profile, target=target)
+        # A window in append mode waits for the batch that emits and for the one before.
+        batches = 1.0 + (promised.wait_weight if target.metric is Metric.WINDOW else 0.0)
+        longest.append((target.limit_s - promised.shift_s) / batches)
+    return min(longest)
+
+
+def _source_partitions(profile: JobProfile) -> int:
+    """Partitions that the source is read by: tasks of the stages that read it."""
+    return max(1, *(one.num_source_tasks or 1 for one in profile.stages if one.level == 0))
+
+
+def _busiest_share(profile: JobProfile) -> float:
+    """The share of the rows that the busiest partition brings; an even one where none is known."""
+    arrivals = profile.observed_arrivals
+    share = None if arrivals is None else arrivals.largest_partition_share
+    return 1.0 / _source_partitions(profile) if share is None else share

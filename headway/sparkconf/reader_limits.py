@@ -1,0 +1,155 @@
+"""How each kind of source lets a query limit what a batch takes: the option of its reader.
+
+Only few sources count rows. Given an option that it does not know, a source says nothing and
+reads on without limit, so an option is told for sources that are known to take it, and else none.
+Sources are told apart by what they call themselves in a query's progress.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Counts(StrEnum):
+    """What the number of a reader's limit counts."""
+
+    ROWS = "rows"
+    ROWS_PER_PARTITION = "rows of each source partition"
+    NO_ROWS = "no rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderLimit:
+    """The limit of one kind of source.
+
+    ``key`` is the reader's option, None where rows cannot be limited; ``why_none`` then says why,
+    and what can be done instead.
+    """
+
+    source: str
+    counts: Counts
+    key: str | None = None
+    why_none: str = ""
+
+
+def _rows(source: str, key: str) -> ReaderLimit:
+    return ReaderLimit(source=source, counts=Counts.ROWS, key=key)
+
+
+def _per_partition(source: str, key: str) -> ReaderLimit:
+    return ReaderLimit(source=source, counts=Counts.ROWS_PER_PARTITION, key=key)
+
+
+def _none(source: str, why_none: str) -> ReaderLimit:
+    return ReaderLimit(source=source, counts=Counts.NO_ROWS, why_none=why_none)
+
+
+#: What Kafka's reader takes, and what stands for the rate limit where no source is spoken of.
+KAFKA = _rows("Kafka", "maxOffsetsPerTrigger")
+_FILES = (
+    "{source} limits files or bytes, not rows, and what a file holds is on no record: {keys}, set "
+    "to what holds so many rows, limits it"
+)
+# By the class that a source calls itself, first match first. Read in the sources' own
+# documentation and, of Spark's, in the classes of Spark 4.3.
+_KINDS: tuple[tuple[str, ReaderLimit], ...] = (
+    (r"Kafka", KAFKA),
+    (r"EventHubs", _rows("Event Hubs", "maxEventsPerTrigger")),
+    (r"SparkMicroBatchStream", _rows("Iceberg", "streaming-max-rows-per-micro-batch")),
+    (r"clock\b|ClockSource", _rows("the clock source", "maxRowsPerTrigger")),
+    (
+        r"KinesisV2Micro[Bb]atch",
+        _per_partition("Kinesis", "kinesis.maxFetchRecordsPerShard"),
+    ),
+    (
+        r"KinesisSource",
+        _per_partition("Kinesis", "kinesis.executor.maxFetchRecordsPerShard"),
+    ),
+    (
+        r"Kinesis",
+        _none(
+            "Kinesis",
+            "this source of Kinesis fetches ahead of the query, and has no limit of rows by batch",
+        ),
+    ),
+    (
+        r"CloudFiles",
+        _none(
+            "Auto Loader",
+            _FILES.format(
+                source="Auto Loader",
+                keys="cloudFiles.maxFilesPerTrigger or cloudFiles.maxBytesPerTrigger",
+            ),
+        ),
+    ),
+    (
+        r"Delta",
+        _none(
+            "Delta",
+            _FILES.format(source="Delta", keys="maxFilesPerTrigger or maxBytesPerTrigger"),
+        ),
+    ),
+    (
+        r"FileStream",
+        _none(
+            "the file source",
+            _FILES.format(
+                source="the file source",
+                keys="maxFilesPerTrigger, or from Spark 4.0 on maxBytesPerTrigger",
+            ),
+        ),
+    ),
+    (
+        r"RatePerMicroBatch",
+        _none(
+            "the source rate-micro-batch",
+            "the source rate-micro-batch makes rowsPerBatch rows for each batch: nothing ever "
+            "waits that a limit could hold back",
+        ),
+    ),
+    (
+        r"Rate",
+        _none(
+            "the rate source",
+            "the rate source has no limit: its rowsPerSecond says what arrives, and after a pause "
+            "one batch takes all of it",
+        ),
+    ),
+    (r"TextSocket", _none("the socket source", "the socket source has no limit")),
+    (r"Memory", _none("the memory source", "the memory source has no limit")),
+    (
+        r"declared$",
+        _none(
+            "a declared source",
+            "what the source is was not declared; of Kafka the option is maxOffsetsPerTrigger",
+        ),
+    ),
+)
+
+#: Every option of a reader that can carry a rate limit.
+READER_LIMIT_KEYS: tuple[str, ...] = tuple(
+    dict.fromkeys(limit.key for _, limit in _KINDS if limit.key is not None)
+)
+
+
+def reader_limit(description: str) -> ReaderLimit:
+    """The limit that a source understands, by its description in a query's progress.
+
+    Examples
+    --------
+    >>> reader_limit("KafkaV2[Subscribe[orders]]").key
+    'maxOffsetsPerTrigger'
+    >>> reader_limit("FileStreamSource[file:/data/in]").key is None
+    True
+    >>> reader_limit("MyStream").why_none
+    'no option is known with which MyStream limits the rows of a batch'
+    """
+    simple = re.split(r"[\[@:]", description)[0].strip().rsplit(".", 1)[-1]
+    for pattern, limit in _KINDS:
+        if re.match(pattern, simple):
+            return limit
+    shown = simple if simple.isidentifier() else "this source"
+    why = f"no option is known with which {shown} limits the rows of a batch"
+    return _none(shown, why)

@@ -1,0 +1,239 @@
+"""Each source is given the limit that it understands, or none, and the plan says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headway.domain import (
+    Arrivals,
+    JobProfile,
+    ObservedArrivals,
+    Plan,
+    RateTrace,
+    RowsLaw,
+    Target,
+)
+from headway.models.batches.rate_limits import recovery_capped_s
+from headway.planner.emit import ALL_FORMATS, Submission
+from headway.planner.playback import play
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
+from headway.report.as_json import json_text, plan_json
+from headway.report.from_json import parse_plan
+from headway.report.text import plan_text
+from headway.sparkconf import reader_limit
+from tests.factories import a_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUBMISSION = Submission(node_type="m6i.xlarge", spark_version="4.1.0")
+
+
+def profile_of(*sources: str) -> JobProfile:
+    """A job that reads ``sources``, with batches of up to 50,000 rows on record."""
+    profile = a_profile()
+    seen = replace(profile.settings[0], rows_per_batch_high=50_000.0)
+    scan, aggregate = profile.stages
+    dear = replace(aggregate, rows=RowsLaw(scale=1.0, exponent=1.0), task_per_row_s=6e-5)
+    return replace(
+        profile,
+        shape=replace(profile.shape, sources=sources),
+        settings=(seen,),
+        stages=(scan, dear),
+    )
+
+
+def plan_of(profile: JobProfile) -> Plan:
+    return plan(
+        profile,
+        Arrivals(rate_per_s=20_000.0),
+        Target.parse("p99 <= 3s"),
+        SearchSpace(max_nodes=4, cores_per_executor=4),
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "key"),
+    [
+        ("KafkaV2[Subscribe[orders]]", "maxOffsetsPerTrigger"),
+        ("KafkaSource[SubscribePattern[ord.*]]", "maxOffsetsPerTrigger"),
+        ("EventHubsSource", "maxEventsPerTrigger"),
+        ("SparkMicroBatchStream", "streaming-max-rows-per-micro-batch"),
+        ("clock: 16000.0 rows/s in 4 partitions", "maxRowsPerTrigger"),
+    ],
+)
+def test_a_source_that_counts_rows_gets_its_own_option(source: str, key: str) -> None:
+    answer = plan_of(profile_of(source))
+    rows = answer.configuration.max_offsets_per_trigger
+    assert rows is not None
+    assert dict(answer.query_options)[key] == str(rows)
+    assert set(answer.query_options) == {"trigger", key}
+    assert not [text for text in answer.warnings if "rate limit" in text]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("FileStreamSource[#83457fe3]", "the file source limits files or bytes, not rows"),
+        ("DeltaSource[#83457fe3]", "Delta limits files or bytes, not rows"),
+        ("CloudFilesSource[#83457fe3]", "cloudFiles.maxFilesPerTrigger"),
+        ("RateStreamV2[rowsPerSecond=100, rampUpTimeSeconds=0]", "the rate source has no limit"),
+        ("RatePerMicroBatchStream[rowsPerBatch=100]", "makes rowsPerBatch rows for each batch"),
+        ("KinesisV2[#83457fe3]", "fetches ahead of the query"),
+        ("TextSocketV2[#83457fe3]", "the socket source has no limit"),
+        ("MemoryStream[#83457fe3]", "the memory source has no limit"),
+        ("declared", "what the source is was not declared"),
+        ("PulsarSource[#83457fe3]", "no option is known with which PulsarSource limits"),
+        ("unknown", "no option is known"),
+    ],
+)
+def test_a_source_that_does_not_count_rows_gets_none_and_a_sentence(source: str, said: str) -> None:
+    answer = plan_of(profile_of(source))
+    assert answer.configuration.max_offsets_per_trigger is None
+    assert set(answer.query_options) == {"trigger"}
+    assert not [change for change in answer.changes if change.setting == "rate limit"]
+    (told,) = (text for text in answer.warnings if text.startswith("no rate limit"))
+    assert said in told
+    assert "batches of up to " in told
+
+
+def test_several_sources_have_a_limit_each() -> None:
+    answer = plan_of(profile_of("KafkaV2[Subscribe[a]]", "KafkaV2[Subscribe[b]]"))
+    assert set(answer.query_options) == {"trigger"}
+    assert any("each of the 2 sources has a limit of its own" in one for one in answer.warnings)
+
+
+@pytest.mark.parametrize(
+    ("source", "key"),
+    [
+        ("KinesisV2MicrobatchStream", "kinesis.maxFetchRecordsPerShard"),
+        ("KinesisSource[#83457fe3]", "kinesis.executor.maxFetchRecordsPerShard"),
+    ],
+)
+def test_kinesis_limits_each_shard(source: str, key: str) -> None:
+    """The job has four source partitions: what they may bring together is the planned limit."""
+    answer = plan_of(profile_of(source))
+    rows = answer.configuration.max_offsets_per_trigger
+    assert rows == 4 * int(answer.query_options[key])
+    busy = replace(
+        profile_of(source),
+        observed_arrivals=ObservedArrivals(
+            counted="offsets",
+            rate_p05_per_s=20e3,
+            rate_p50_per_s=20e3,
+            rate_p95_per_s=20e3,
+            rate_max_per_s=20e3,
+            largest_partition_share=1.0,
+        ),
+    )
+    skewed = plan_of(busy)
+    assert set(skewed.query_options) == {"trigger"} or int(
+        skewed.query_options[key]
+    ) >= 1.5 * 20e3 * max(skewed.configuration.trigger_s, 0.1)
+
+
+def test_a_limit_far_beyond_every_profiled_batch_is_no_limit() -> None:
+    """Nothing tells what a batch of 310,000,000,000 rows costs, and none will ever come."""
+    profile = profile_of("KafkaV2[Subscribe[orders]]")
+    stages = tuple(replace(one, task_per_row_s=1e-13) for one in profile.stages)
+    answer = plan_of(replace(profile, stages=stages))
+    assert answer.configuration.max_offsets_per_trigger is None
+    assert set(answer.query_options) == {"trigger"}
+    (told,) = (text for text in answer.warnings if text.startswith("no rate limit"))
+    assert "even batches of 500,000 rows, 10 times the largest profiled, keep the promise" in told
+
+
+@pytest.mark.parametrize(
+    "source", ["KafkaV2[Subscribe[a]]", "clock: 1 rows/s", "DeltaSource[#1]", "KinesisSource[#1]"]
+)
+def test_all_outputs_speak_the_same_option(source: str) -> None:
+    answer = plan_of(profile_of(source))
+    options = {key: one for key, one in answer.query_options.items() if key != "trigger"}
+    assert parse_plan(json_text(plan_json(answer)), name="p").query_options == answer.query_options
+    texts = {
+        name: one.render(answer, version="9.8.7", submission=SUBMISSION)
+        for name, one in ALL_FORMATS.items()
+        if one.has_comments
+    } | {"text": plan_text(answer)}
+    for name, text in texts.items():
+        for key, value in options.items():
+            assert key in text, name
+            assert value in text, name
+        if "maxOffsetsPerTrigger" not in options:
+            assert "maxOffsetsPerTrigger" not in text, name
+    settings = {one.key: one.value for one in answer.settings}
+    assert settings.items() >= dict(answer.query_options).items()
+    namespace: dict[str, object] = {}
+    exec(compile(texts["pyspark"], "snippet.py", "exec"), namespace)
+    assert namespace["READ_OPTIONS"] == options
+
+
+def test_a_play_holds_batches_to_the_limit_only_where_the_source_does() -> None:
+    trace = RateTrace(times_s=(0.0, 60.0, 90.0), rates_per_s=(20e3, 300e3, 20e3), end_s=240.0)
+    held = plan_of(profile_of("KafkaV2[Subscribe[a]]"))
+    free = plan_of(profile_of("DeltaSource[#1]"))
+    assert held.configuration.max_offsets_per_trigger is not None
+    assert replace(held.configuration, max_offsets_per_trigger=None) == free.configuration
+    without = replace(held, configuration=free.configuration)
+    assert play(free, trace, num_runs=2) == play(without, trace, num_runs=2)
+
+
+def test_the_limit_lets_a_backlog_be_worked_off() -> None:
+    answer = plan_of(profile_of("KafkaV2[Subscribe[a]]"))
+    limit = answer.configuration.max_offsets_per_trigger
+    assert limit is not None
+    assert answer.durations is not None
+    level = answer.durations.levels
+    fixed_s = answer.durations.driver_s + sum(one.fixed_s for one in level)
+    per_row_s = sum(term.per_row_s for one in level for term in one.terms)
+    trigger_s = answer.configuration.trigger_s
+    back_s = recovery_capped_s(20e3, limit, trigger_s, fixed_s, per_row_s, 60.0)
+    assert 0.0 < float(back_s) < 600.0
+
+
+def _source(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
+    reader = spark.readStream
+    if kind == "rate":
+        return reader.format("rate").option("rowsPerSecond", 1000).load()
+    if kind == "rate-micro-batch":
+        return reader.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    for number in range(4):
+        (folder / f"{number}.txt").write_text("row\n" * 25)
+    # What was emitted for every source once: files are read on as if it were not there.
+    return reader.format("text").option("maxOffsetsPerTrigger", "10").load(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "least_rows"),
+    [
+        ("rate", "the rate source has no limit", 0),
+        ("rate-micro-batch", "rowsPerBatch", 10),
+        ("files", "the file source limits files or bytes", 100),
+    ],
+)
+def test_sources_call_themselves_what_is_looked_for(
+    spark: SparkSession, tmp_path: Path, kind: str, words: str, least_rows: int
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = _source(spark, folder, kind)
+    query = (
+        rows.writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(processingTime="100 milliseconds")
+        .start()
+    )
+    try:
+        while query.lastProgress is None and query.isActive:
+            query.awaitTermination(1)
+        assert query.exception() is None
+        progress = query.recentProgress[0]
+        assert words in reader_limit(progress["sources"][0]["description"]).why_none
+        assert progress["numInputRows"] >= least_rows
+    finally:
+        query.stop()
