@@ -9,7 +9,7 @@ CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
         accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
-        kafka-accuracy cluster-accuracy speed speed-profiling speed-models \
+        kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity docs java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -66,6 +66,9 @@ kafka-accuracy: $(READY) java  ## Kafka to Spark to Kafka, predicted and measure
 
 cluster-accuracy: $(READY)  ## published runs on clusters, predicted from smaller ones -> docs/cluster-accuracy.md
 	$(BIN)/python benchmarks/accuracy/clusters.py $(PUBLISHED) --output docs/cluster-accuracy.md
+
+scaling-accuracy: $(READY)  ## how errors grow beyond a profile, from the committed results -> docs/scaling-accuracy.md
+	$(BIN)/python benchmarks/accuracy/scaling.py --output docs/scaling-accuracy.md
 
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md

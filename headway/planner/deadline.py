@@ -19,20 +19,26 @@ from headway.domain import (
 )
 from headway.domain.configuration import task_slots
 from headway.errors import InputError
+from headway.models.estimation.regression import USUAL_RUN_TO_RUN_RATIO
+from headway.models.job.calibration import (
+    doublings_outside,
+    far_off_text,
+    is_within_reach,
+    of_runs_and_fit,
+    widened,
+)
 from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
 from headway.sparkconf import KNOBS
 from headway.units import counted, format_duration, spark_memory_bytes, spark_memory_text
 
-_USUAL_SPREAD = 0.08
-_SPREAD_PER_DOUBLING = 0.1
 _MOST_COUNTS = 64
 _SECONDS_PER_HOUR = 3600.0
 _SAME_MOMENT_S = 0.001
 _FAR_OFF_RATIO = 1.5
-# So many times more or fewer slots than profiled are still what the run can speak for.
-_CALIBRATED_RATIO = 4.0
+# The run on record and the run to come are off by the usual spread each: theory.md (P16).
+_OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO, num_settings=1, num_learned=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +150,13 @@ class _Job:
         others_s = self.profile.other_stages.task_time_s / slots / core_speed
         return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
 
+    def doublings_beyond(self, slots: int) -> float:
+        """How far so many slots are from those of the run on record."""
+        return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
+
     def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
         """The run time that is exceeded with at most the remaining probability, over its mean."""
-        doublings = abs(math.log2(slots / self.seen_slots)) + abs(math.log2(core_speed))
-        spread = math.hypot(_USUAL_SPREAD, _SPREAD_PER_DOUBLING * doublings)
+        spread = float(widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed)))
         return math.exp(float(ndtri(confidence)) * spread)
 
     def least_s(self, slots: int, core_speed: float, confidence: float) -> float:
@@ -227,7 +236,7 @@ def _plan(
         "spark.dynamicAllocation.enabled": "false",
     }
     slots = space.num_slots(run.nodes)
-    calibrated = 1.0 / _CALIBRATED_RATIO <= slots / job.seen_slots <= _CALIBRATED_RATIO
+    calibrated = bool(is_within_reach(job.doublings_beyond(slots)))
     return DeadlinePlan(
         deadline=deadline,
         feasible=bool(in_time),
@@ -343,8 +352,8 @@ def _warnings(job: _Job, slots_far_off: int | None) -> Iterator[str]:
     """What speaks against the plan; ``slots_far_off`` are its slots where few like it were seen."""
     if slots_far_off is not None:
         yield (
-            f"{counted(slots_far_off, 'slot')}, profiled on {job.seen_slots}: what so many more or "
-            "fewer do to its stages was not seen"
+            f"{counted(slots_far_off, 'slot')}, {far_off_text(job.seen_slots, job.seen_slots)}: "
+            "contention between tasks and the network of so many more executors were not seen"
         )
     ratio = job.modelled_ratio
     if not 1.0 / _FAR_OFF_RATIO <= ratio <= _FAR_OFF_RATIO:

@@ -8,7 +8,7 @@ import numpy as np
 
 from headway.domain import Configuration, FrontierPoint, JobProfile
 from headway.models.arrays import Array
-from headway.models.job.calibration import reasons_outside
+from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.noise_free import noise_free_rate_per_s
@@ -134,4 +134,4 @@ def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s
     rows = settled_batch_rows(
         duration_model(profile, slots, partitions), rate_per_s, configuration.trigger_s
     )
-    return not any(True for _ in reasons_outside(profile, slots, partitions, float(rows)))
+    return bool(is_calibrated(profile, slots, partitions, rows))

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headway.domain import JobProfile, NodeType
+from headway.models.job.calibration import widened
 from headway.planner.memory import fewest_nodes_by_memory, needed_container_bytes
 from headway.planner.question import Question
 from headway.units import counted, spark_memory_text
-
-# Spread added for every doubling of the core speed, as for every doubling beyond the profile.
-_SPREAD_PER_DOUBLING = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +153,5 @@ def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
         )
         for stage in profile.stages
     )
-    spread = math.hypot(
-        profile.noise.run_to_run_ratio, _SPREAD_PER_DOUBLING * math.log2(relative_speed)
-    )
+    spread = float(widened(profile.noise.run_to_run_ratio, math.log2(relative_speed)))
     return replace(profile, stages=stages, noise=replace(profile.noise, run_to_run_ratio=spread))

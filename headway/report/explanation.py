@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
+from headway.models.job.calibration import SPREAD_PER_DOUBLING
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.wording import (
     METRIC_NAMES,
@@ -160,7 +161,8 @@ def _confidence(plan: Plan) -> list[str]:
             if durations
             else "longer, "
         )
-        + "for the spread between runs and a rule beyond what was profiled; theory.md (P2), (P4)."
+        + f"for the spread between runs and {SPREAD_PER_DOUBLING:.0%} per doubling beyond what was "
+        "profiled; theory.md (P2), (P4)."
     )
     if durations is not None:
         lines += _item(

@@ -132,7 +132,7 @@ def _frontier_lines(plan: Plan) -> list[str]:
     if any(row[0] == ">" for row in rows):
         lines.append("> the plan")
     if any(row[2].endswith("*") for row in rows):
-        lines.append("* not calibrated: beyond what the profile has seen")
+        lines.append("* extrapolated: more than four times outside the profiled range")
     return lines
 
 

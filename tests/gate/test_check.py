@@ -41,7 +41,9 @@ def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
     save_lock(again, "again.lock")
     assert Path("again.lock").read_text() == Path("headway.lock").read_text()
     assert again.jobs[0].spark_conf == first.jobs[0].spark_conf
-    assert again.jobs[0].planned_latency_s == pytest.approx(first.jobs[0].planned_latency_s)
+    assert again.jobs[0].planned_latency_s == pytest.approx(
+        first.jobs[0].planned_latency_s, rel=1e-5
+    )
 
 
 def test_a_target_that_cannot_be_met_is_told_at_its_place(folder: Path) -> None:

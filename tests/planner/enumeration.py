@@ -175,7 +175,7 @@ def highest_rate(
     end: the scan starts from there, both ways. It is refined twice, each trigger by itself.
     """
     model = duration_model(case.profile, num_slots, partitions)
-    rows = case.profile.rows_per_batch_range[0] / 1.5
+    rows = case.profile.rows_per_batch_range[0]
     trigger_s = np.array(triggers_s)[:, np.newaxis]
     edge = rows / np.maximum(trigger_s, float(model.mean_s(rows)))
     # Close below the edge the uncertainty changes faster than the load: a closer look.

@@ -259,7 +259,7 @@ def test_the_frontier_of_many_nodes_is_thinned_but_ends_beyond_the_plan() -> Non
         stages=(replace(a_profile().stages[0], num_source_tasks=256, task_per_row_s=2e-4),),
         settings=(replace(a_profile().settings[0], rows_per_batch_high=1e6),),
     )
-    answer = plan(profile, Arrivals(rate_per_s=120000.0), Target.parse("p99 <= 10s"), space)
+    answer = plan(profile, Arrivals(rate_per_s=90000.0), Target.parse("p99 <= 10s"), space)
     counts = [point.nodes for point in answer.frontier]
     assert answer.feasible
     assert answer.nodes > 20

@@ -154,7 +154,7 @@ def test_the_frontier_marks_the_plan_and_what_lies_outside_the_profile() -> None
     text = plan_text(replace(plan, frontier=(nothing, outside)))
     (marked,) = [line for line in text.split("\n") if line.startswith("> ") and "k/s" in line]
     assert marked.split()[1:4] == ["2", "80k/s*", "yes"]
-    assert "* not calibrated" in text
+    assert "* extrapolated" in text
     assert "no rate" in text
 
 

@@ -21,6 +21,14 @@ The rules, written at the same time:
 * an answer is called calibrated up to the largest doubling, of each kind, to which the judged
   evidence reaches with ten errors and more, of which the intervals hold at least 85 %.
 
+Changed after the fitted half was seen, the judged half not: an error is the factor on all durations
+that would have made the prediction right, since that is what an interval is made of, and no longer
+the quotient of the durations themselves, of which batches that run back to back make more.
+
+Changed after both were seen: one bound for all kinds, the least of theirs, where the rule above
+gives each its own; and distances of rows are counted from what was profiled, where two thirds and
+one and a half times of it were free before. Neither changed the spread per doubling.
+
 Left out: errors of settings that are over capacity or close to it by the prediction's own warning;
 runs that others disturbed, in the campaign; `enel-experiments` among the published runs (iterative
 jobs at 4 to 36 executors), whose jobs of one name take the same time on 4 and on 36 or differ
@@ -61,3 +69,8 @@ SPLIT = {
     Kind("clusters", "6 x 4"): JUDGE,
     Kind("clusters", "6 x 6"): JUDGE,
 }
+
+
+def is_fitted(kind: Kind) -> bool:
+    """Whether the spread is fitted on errors of a kind."""
+    return SPLIT[kind] == FIT

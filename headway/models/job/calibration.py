@@ -6,14 +6,19 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.domain import JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
 
-_ROWS_MARGIN = 1.5
-# Spread (of the logarithm of durations) added for every doubling beyond what was profiled: a
-# rule, not a measurement, until enough runs far outside of profiles are published.
-_SPREAD_PER_DOUBLING = 0.1
+BoolArray = NDArray[np.bool_]
+
+# Spread (standard deviation of the logarithm of durations) per doubling beyond what was profiled,
+# of slots, shuffle partitions, rows per batch or core speed. Source: docs/scaling-accuracy.md,
+# fitted by benchmarks/accuracy/scaling.py on half of the runs on record and judged on the others.
+SPREAD_PER_DOUBLING = 0.13
+# Doublings of each kind to which that evidence reaches: up to four times what was profiled.
+CALIBRATED_DOUBLINGS = 2.0
 _NUM_LEARNED = 2  # what runs of several settings tell: fixed time and time per row
 _LEAST = 1e-9
 _NO_NUMBER = 1e15
@@ -36,27 +41,93 @@ def spread_ratio(
     theory.md (P2). The spread between runs of one setting, of which the run asked about is one and
     which the fit on a few of them inherits, and what is added beyond the range.
     """
-    doublings = sum(
-        _doublings(np.asarray(asked, dtype=np.float64), low, high)
-        for asked, (low, high) in zip(
-            (num_slots, shuffle_partitions, batch_rows), _ranges(profile), strict=True
-        )
-    )
-    of_run_and_fit = profile.noise.run_to_run_ratio * math.sqrt(
-        1.0 + _NUM_LEARNED / len(profile.settings)
-    )
-    return np.hypot(of_run_and_fit, _SPREAD_PER_DOUBLING * np.asarray(doublings))
+    own = of_runs_and_fit(profile.noise.run_to_run_ratio, len(profile.settings))
+    return widened(own, *doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows))
 
 
-def fewest_rows(profile: JobProfile) -> float:
-    """Rows of the smallest batch that the profile can speak for.
+def of_runs_and_fit(
+    run_to_run_ratio: float, num_settings: int, num_learned: int = _NUM_LEARNED
+) -> float:
+    """Spread of one more run, and of what was learned from a few that differ as much.
 
     Notes
     -----
     theory.md (P2).
+
+    Examples
+    --------
+    >>> of_runs_and_fit(0.08, 2)
+    0.1131370849898476
     """
-    low, _ = profile.rows_per_batch_range
-    return low / _ROWS_MARGIN
+    return run_to_run_ratio * math.sqrt(1.0 + num_learned / num_settings)
+
+
+def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
+    """A spread with what is added for doublings of several kinds, whose errors are independent.
+
+    Notes
+    -----
+    theory.md (P2).
+
+    Examples
+    --------
+    >>> float(widened(0.0, 2.0))
+    0.26
+    """
+    spread = np.asarray(own_ratio, dtype=np.float64)
+    for each in doublings:
+        spread = np.hypot(spread, SPREAD_PER_DOUBLING * np.asarray(each))
+    return spread
+
+
+def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
+    """How often a range has to be doubled, or halved, until it holds what is asked; 0 inside.
+
+    Examples
+    --------
+    >>> doublings_outside([1.0, 3.0, 16.0], 2.0, 4.0)
+    array([1., 0., 2.])
+    """
+    # Differences of logarithms: the quotient by a range without end would be zero.
+    log_asked = np.log2(np.maximum(np.asarray(asked, dtype=np.float64), _LEAST))
+    above = log_asked - np.log2(max(high, _LEAST))
+    below = np.log2(max(low, _LEAST)) - log_asked
+    return np.asarray(np.maximum(np.maximum(above, below), 0.0))
+
+
+def doublings_beyond(
+    profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
+) -> tuple[Array, ...]:
+    """Doublings of slots, shuffle partitions and rows per batch beyond what was profiled."""
+    asked = (num_slots, shuffle_partitions, batch_rows)
+    return tuple(
+        doublings_outside(value, low, high)
+        for value, (low, high) in zip(asked, _ranges(profile), strict=True)
+    )
+
+
+def fewest_rows(profile: JobProfile) -> float:
+    """Rows of the smallest batch that was profiled: below, less and less is known."""
+    return profile.rows_per_batch_range[0]
+
+
+def is_calibrated(
+    profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
+) -> BoolArray:
+    """Whether settings are no further from what was profiled than the evidence reaches."""
+    every = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
+    return is_within_reach(np.maximum.reduce(np.broadcast_arrays(*every)))
+
+
+def is_within_reach(doublings: Numeric) -> BoolArray:
+    """Whether the evidence reaches as far as so many doublings of one kind.
+
+    Examples
+    --------
+    >>> is_within_reach([0.0, 2.0, 2.1]).tolist()
+    [True, True, False]
+    """
+    return np.asarray(np.asarray(doublings) <= CALIBRATED_DOUBLINGS + _LEAST)
 
 
 def reasons_outside(
@@ -75,16 +146,28 @@ def reasons_outside(
         ("slots", "shuffle partitions", "rows per batch"),
         ("slot", "shuffle partition", "row per batch"),
         (
-            "contention between tasks and the network of more executors were not seen",
-            "the cost per partition was not seen there",
-            "the cost per row was not seen there",
+            "contention between tasks and the network of so many more executors were not seen",
+            "the cost per partition was not seen so far off",
+            "the cost per row was not seen so far off",
         ),
         strict=True,
     ):
         # Batches that grow without bound have no number of rows to tell.
-        if not low <= value <= high and value < _NO_NUMBER:
-            profiled = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
-            yield f"{_rounded(value)} {what if value != 1 else one}, profiled for {profiled}: {why}"
+        if not is_within_reach(doublings_outside(value, low, high)) and value < _NO_NUMBER:
+            named = what if value != 1 else one
+            yield f"{_rounded(value)} {named}, {far_off_text(low, high)}: {why}"
+
+
+def far_off_text(low: float, high: float) -> str:
+    """What was profiled, of a value that is too far from it.
+
+    Examples
+    --------
+    >>> far_off_text(2, 8)
+    'more than 4 times outside the profiled 2 to 8'
+    """
+    profiled = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
+    return f"more than {2.0**CALIBRATED_DOUBLINGS:g} times outside the profiled {profiled}"
 
 
 def _rounded(value: float) -> str:
@@ -102,13 +185,4 @@ def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
         partition_range: tuple[float, float] = (0.0, np.inf)
     else:
         partition_range = (min(partitions), max(partitions))
-    rows_range = (fewest_rows(profile), profile.rows_per_batch_range[1] * _ROWS_MARGIN)
-    return (min(slots), max(slots)), partition_range, rows_range
-
-
-def _doublings(asked: Array, low: float, high: float) -> Array:
-    # Differences of logarithms: the quotient by a range without end would be zero.
-    log_asked = np.log2(np.maximum(asked, _LEAST))
-    above = log_asked - np.log2(max(high, _LEAST))
-    below = np.log2(max(low, _LEAST)) - log_asked
-    return np.asarray(np.maximum(np.maximum(above, below), 0.0))
+    return (min(slots), max(slots)), partition_range, profile.rows_per_batch_range

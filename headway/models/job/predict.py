@@ -63,7 +63,7 @@ def predict(
     Returns
     -------
     Prediction
-        With 90 % intervals; not calibrated, and wider, outside what the profile can speak for.
+        With 90 % intervals, wider outside of what was profiled; not calibrated far outside.
 
     Notes
     -----

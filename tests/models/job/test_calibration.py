@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import DurationNoise, JobProfile
-from headway.models.job.calibration import fewest_rows, reasons_outside, spread_ratio
+from headway.models.job.calibration import (
+    CALIBRATED_DOUBLINGS,
+    SPREAD_PER_DOUBLING,
+    doublings_beyond,
+    fewest_rows,
+    is_calibrated,
+    reasons_outside,
+    spread_ratio,
+)
 from tests.factories import a_configuration, a_profile
 
 
@@ -37,42 +45,59 @@ OF_RUN_AND_FIT = 0.05 * 2**0.5  # two runs tell two things: the fit is as unsure
 @pytest.mark.parametrize(
     ("slots", "partitions", "rows", "doublings"),
     [
-        (2, 4, 1000.0, 0),
-        (8, 16, 9000.0, 0),
-        (5, 7, 3000.0, 0),
-        (16, 8, 3000.0, 1),
-        (1, 8, 3000.0, 1),
-        (4, 64, 3000.0, 2),
-        (4, 2, 3000.0, 1),
-        (4, 8, 9000.0 * 1.5, 0),
-        (4, 8, 9000.0 * 1.5 * 8, 3),
-        (4, 8, 1000.0 / 1.5 / 4, 2),
-        (16, 32, 9000.0 * 1.5 * 2, 3),
+        (2, 4, 1000.0, (0, 0, 0)),
+        (8, 16, 9000.0, (0, 0, 0)),
+        (5, 7, 3000.0, (0, 0, 0)),
+        (16, 8, 3000.0, (1, 0, 0)),
+        (1, 8, 3000.0, (1, 0, 0)),
+        (4, 64, 3000.0, (0, 2, 0)),
+        (4, 2, 3000.0, (0, 1, 0)),
+        (4, 8, 9000.0 * 8, (0, 0, 3)),
+        (4, 8, 1000.0 / 4, (0, 0, 2)),
+        (16, 32, 9000.0 * 2, (1, 1, 1)),
     ],
 )
-def test_a_tenth_of_spread_for_every_doubling(
-    slots: int, partitions: int, rows: float, doublings: int
+def test_doublings_of_each_kind_add_spread_of_their_own(
+    slots: int, partitions: int, rows: float, doublings: tuple[int, int, int]
 ) -> None:
+    assert doublings_beyond(profile_of(), slots, partitions, rows) == pytest.approx(doublings)
     spread = float(spread_ratio(profile_of(), slots, partitions, rows))
-    assert spread == pytest.approx(np.hypot(OF_RUN_AND_FIT, 0.1 * doublings))
+    expected = [SPREAD_PER_DOUBLING * each for each in doublings]
+    assert spread == pytest.approx(float(np.sqrt(OF_RUN_AND_FIT**2 + np.square(expected).sum())))
 
 
 def test_settings_are_taken_together() -> None:
     spread = spread_ratio(profile_of(), np.array([4.0, 16.0]), 8.0, np.array([3000.0, 3000.0]))
-    assert spread == pytest.approx([OF_RUN_AND_FIT, np.hypot(OF_RUN_AND_FIT, 0.1)])
+    assert spread == pytest.approx([OF_RUN_AND_FIT, np.hypot(OF_RUN_AND_FIT, SPREAD_PER_DOUBLING)])
+    far = is_calibrated(profile_of(), np.array([4.0, 33.0]), 8.0, np.array([3000.0, 3000.0]))
+    assert far.tolist() == [True, False]
 
 
-def test_inside_there_is_no_reason() -> None:
-    assert list(reasons_outside(profile_of(), 4, 8, 3000.0)) == []
-    assert list(reasons_outside(profile_of(), 2, 16, 9000.0 * 1.5)) == []
+def test_the_nearest_of_several_profiled_sizes_counts() -> None:
+    one_size = replace(profile_of(), settings=profile_of().settings[:1])
+    assert float(doublings_beyond(one_size, 8, 4, 1500.0)[0]) == 2.0
+    assert float(doublings_beyond(profile_of(), 8, 4, 1500.0)[0]) == 0.0
+    assert float(doublings_beyond(profile_of(), 16, 4, 1500.0)[0]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("slots", "partitions", "rows"),
+    [(4, 8, 3000.0), (8, 64, 36000.0), (32, 16, 250.0), (1, 1, 9000.0)],
+)
+def test_up_to_four_times_the_interval_speaks(slots: int, partitions: int, rows: float) -> None:
+    assert 2.0**CALIBRATED_DOUBLINGS == 4.0
+    assert list(reasons_outside(profile_of(), slots, partitions, rows)) == []
+    assert is_calibrated(profile_of(), slots, partitions, rows)
 
 
 def test_each_reason_names_what_was_asked_and_what_was_seen() -> None:
-    reasons = list(reasons_outside(profile_of(), 32, 2, 1e6))
+    reasons = list(reasons_outside(profile_of(), 33, 65, 1e6))
     assert len(reasons) == 3
-    assert reasons[0].startswith("32 slots, profiled for 2 to 8")
-    assert reasons[1].startswith("2 shuffle partitions, profiled for 4 to 16")
-    assert reasons[2].startswith("1,000,000 rows per batch")
+    assert reasons[0].startswith("33 slots, more than 4 times outside the profiled 2 to 8: ")
+    assert reasons[1].startswith(
+        "65 shuffle partitions, more than 4 times outside the profiled 4 to 16: "
+    )
+    assert reasons[2].startswith("1,000,000 rows per batch, more than 4 times outside")
 
 
 def test_partitions_do_not_matter_without_an_exchange() -> None:
@@ -82,12 +107,13 @@ def test_partitions_do_not_matter_without_an_exchange() -> None:
         assert float(spread_ratio(profile, 4, partitions, 3000.0)) == pytest.approx(OF_RUN_AND_FIT)
 
 
-def test_the_smallest_batch_has_a_margin() -> None:
-    assert fewest_rows(profile_of()) == pytest.approx(1000.0 / 1.5)
+def test_less_is_known_of_batches_below_the_smallest_profiled() -> None:
+    assert fewest_rows(profile_of()) == 1000.0
 
 
 def test_no_rows_at_all_are_far_but_finite() -> None:
     assert OF_RUN_AND_FIT < float(spread_ratio(profile_of(), 4, 8, 0.0)) < np.inf
+    assert len(list(reasons_outside(profile_of(), 4, 8, 0.0))) == 1
 
 
 @given(
@@ -95,13 +121,14 @@ def test_no_rows_at_all_are_far_but_finite() -> None:
     partitions=st.integers(1, 10**4),
     rows=st.floats(0.0, 1e12),
 )
-def test_it_is_wider_exactly_where_there_is_a_reason(
+def test_what_is_called_calibrated_has_an_interval_that_was_judged(
     slots: int, partitions: int, rows: float
 ) -> None:
     profile = profile_of()
     spread = float(spread_ratio(profile, slots, partitions, rows))
     reasons = list(reasons_outside(profile, slots, partitions, rows))
+    widest = np.hypot(OF_RUN_AND_FIT, 3**0.5 * CALIBRATED_DOUBLINGS * SPREAD_PER_DOUBLING)
+    assert bool(is_calibrated(profile, slots, partitions, rows)) == (not reasons)
+    assert spread + 1e-12 >= OF_RUN_AND_FIT
     assert np.isfinite(spread)
-    assert (spread > OF_RUN_AND_FIT) == bool(reasons) or spread == pytest.approx(
-        OF_RUN_AND_FIT, rel=1e-6
-    )
+    assert reasons or spread <= widest + 1e-9

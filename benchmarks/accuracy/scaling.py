@@ -1,0 +1,288 @@
+"""How errors grow beyond what was profiled: the evidence, what it gives, and how that holds.
+
+    python benchmarks/accuracy/scaling.py --collect ../shared/data
+    python benchmarks/accuracy/scaling.py --output docs/scaling-accuracy.md
+
+The first makes `results/scaling.jsonl` of all runs on record; the second the page from that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scale.evidence import Error, all_errors, read_errors, write_errors
+from scale.split import COVERED_SHARE, LEAST_COVERED_SHARE, LEAST_ERRORS, is_fitted
+
+from headway.errors import HeadwayError
+from headway.models.job.calibration import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING
+from headway.models.job.predict import Z90
+
+RESULTS = Path(__file__).parent / "results"
+KINDS = ("slots", "partitions", "rows")
+
+PREFACE = """\
+What a prediction is off by, beyond what its profile has seen: of slots, shuffle partitions and rows
+per batch. An error is the factor on all durations with which the measured mean duration would have
+been predicted, as its logarithm; distances are doublings beyond the profiled range. Intervals
+multiply all durations by $e^{\\pm1.645s}$, so one holds where
+the error is at most $1.645\\,s$, with
+
+$$s=\\sqrt{s_r^2(1+k/m)+\\sigma^2(d_C^2+d_P^2+d_n^2)}$$
+
+of theory.md (P2): $s_r$ between runs of one setting, learned $k$ things from $m$ of them, $d$ the
+doublings. Two numbers come from here: $\\sigma$, and how many doublings are called calibrated.
+
+Sources: *recorded*, one run of a streaming query fitted, its others predicted, on one and two cores
+and from one to the other (docs/recorded-accuracy.md); *campaign*, fitted on three settings
+(docs/accuracy.md); *tasks*, one job by 1 to 28 tasks at a time; *hosts*, graph jobs fitted on two
+numbers of hosts; *clusters*, one streaming query on clusters of 24 and 36 cores told from up to 12
+by five numbers, without a profile (all three docs/cluster-accuracy.md). Which part is fitted and
+which judged, the rules, and what was changed after looking: `benchmarks/accuracy/scale/split.py`.
+Errors of one source are far from independent: the counts are errors, not runs.
+"""
+
+AFTERWORD = """\
+The *clusters* hold half of the time: their calibration has no term for the driver, which sends out
+as many tasks as there are cores, and nothing smaller than 24 cores shows what that costs
+(docs/cluster-accuracy.md). It is the only streaming query on more than one machine that is on
+record. Whoever plans for several times the nodes of a profile should profile once at the new size:
+distances are counted from the nearest profiled value.
+"""
+
+MADE = (
+    "Made by `make scaling-accuracy` (`python benchmarks/accuracy/scaling.py`) from the committed "
+    "results."
+)
+
+
+class Rule(NamedTuple):
+    """The spread per doubling, and how doublings of several kinds are put together."""
+
+    name: str
+    distance: Callable[[Error], float]
+    per_doubling: float
+
+    def holds(self, error: Error) -> bool:
+        """Whether the 90 % interval of an error's prediction holds."""
+        return abs(error.log_factor) <= Z90 * self.spread(error)
+
+    def spread(self, error: Error) -> float:
+        """Standard deviation of the logarithm of the durations."""
+        return math.hypot(error.own_spread, self.per_doubling * self.distance(error))
+
+
+def as_sum(error: Error) -> float:
+    """Doublings of all kinds, one after the other."""
+    return error.slots + error.partitions + error.rows
+
+
+def as_independent(error: Error) -> float:
+    """Doublings of all kinds, whose errors are independent."""
+    return math.hypot(error.slots, error.partitions, error.rows)
+
+
+def fitted_rules(errors: Sequence[Error]) -> list[Rule]:
+    """Of both ways to put doublings together, the least spread that covers enough; best first."""
+    fitted = [error for error in errors if is_fitted(error.kind) and as_sum(error) > 0]
+    rules = []
+    for name, distance in (("sum", as_sum), ("independent", as_independent)):
+        rule = next(
+            rule
+            for rule in (Rule(name, distance, hundredth / 100) for hundredth in range(1, 100))
+            if mean_covered(rule, fitted) >= COVERED_SHARE
+        )
+        rules.append(rule)
+    return sorted(rules, key=lambda rule: sum(rule.spread(error) for error in fitted))
+
+
+def mean_covered(rule: Rule, errors: Sequence[Error]) -> float:
+    """Share of intervals that hold, every source weighing the same."""
+    by_source = [
+        np.mean([rule.holds(error) for error in errors if error.source == source])
+        for source in dict.fromkeys(error.source for error in errors)
+    ]
+    return float(np.mean(by_source))
+
+
+def calibrated_doublings(rule: Rule, errors: Sequence[Error]) -> dict[str, int]:
+    """How far the judged evidence reaches, by kind."""
+    judged = [error for error in errors if not is_fitted(error.kind)]
+    reach = {}
+    for kind in KINDS:
+        doubling = 0
+        while _is_enough(rule, of_band(judged, kind, doubling + 1)):
+            doubling += 1
+        reach[kind] = doubling
+    return reach
+
+
+def _is_enough(rule: Rule, errors: Sequence[Error]) -> bool:
+    held = sum(rule.holds(error) for error in errors)
+    return len(errors) >= LEAST_ERRORS and held >= LEAST_COVERED_SHARE * len(errors)
+
+
+def of_band(errors: Sequence[Error], kind: str, doubling: int) -> list[Error]:
+    """Errors up to so many doublings away, and more than one fewer."""
+    return [error for error in errors if math.ceil(getattr(error, kind) - 1e-9) == doubling]
+
+
+def page(results: Path) -> str:
+    """The whole page."""
+    errors = read_errors(results / "scaling.jsonl")
+    lines = [
+        "# How far a profile reaches",
+        "",
+        PREFACE,
+        MADE,
+        "",
+        *_fit_section(errors),
+        *_band_section(errors),
+        *_part_section(errors),
+        AFTERWORD,
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _fit_section(errors: Sequence[Error]) -> Iterator[str]:
+    rules = fitted_rules(errors)
+    fitted, judged = (
+        [error for error in errors if is_fitted(error.kind) is wanted and as_sum(error) > 0]
+        for wanted in (True, False)
+    )
+    yield "## Spread per doubling"
+    yield ""
+    yield (
+        "The smallest hundredth with which nine in ten intervals of the fitted errors hold, every "
+        "source weighing the same; of the two ways to put doublings together the one with less "
+        "spread in all."
+    )
+    yield ""
+    yield (
+        "| doublings of several kinds | spread per doubling | fitted: held | spread, mean "
+        "| judged: held |"
+    )
+    yield "|---|---|---|---|---|"
+    for rule in rules:
+        mean = np.mean([rule.spread(error) for error in fitted])
+        yield (
+            f"| {rule.name} | {rule.per_doubling:.2f} | {_share(rule, fitted)} | {mean:.3f} "
+            f"| {_share(rule, judged)} |"
+        )
+    yield ""
+    yield (
+        f"Headway uses {SPREAD_PER_DOUBLING:g} (`SPREAD_PER_DOUBLING`, standard deviation of the "
+        "logarithm per doubling) and independent errors."
+    )
+    yield ""
+
+
+def _share(rule: Rule, errors: Sequence[Error]) -> str:
+    held = sum(rule.holds(error) for error in errors)
+    return (
+        f"{held} of {len(errors)} ({100 * held / len(errors):.0f} %; sources alike "
+        f"{100 * mean_covered(rule, errors):.0f} %)"
+    )
+
+
+def _band_section(errors: Sequence[Error]) -> Iterator[str]:
+    rule = fitted_rules(errors)[0]
+    reach = calibrated_doublings(rule, errors)
+    sources = list(dict.fromkeys(error.source for error in errors))
+    yield "## By distance"
+    yield ""
+    yield "Judged errors by how far one kind lies outside, whatever the others do."
+    yield ""
+    yield f"| | doublings | errors | root mean square | held |{'|'.join(sources)}|"
+    yield "|---|---|---|---|---|" + "---|" * len(sources)
+    judged = [error for error in errors if not is_fitted(error.kind)]
+    for kind in KINDS:
+        for doubling in range(9):
+            band = of_band(judged, kind, doubling)
+            if not band:
+                continue
+            held = sum(rule.holds(error) for error in band)
+            cells = []
+            for source in sources:
+                own = [error for error in band if error.source == source]
+                cells.append(f"{sum(map(rule.holds, own))} of {len(own)}" if own else "")
+            size = np.sqrt(np.mean([error.log_factor**2 for error in band]))
+            distance = "0" if doubling == 0 else f"{doubling - 1} to {doubling}"
+            yield (
+                f"| {kind} | {distance} | {len(band)} | {size:.2f} "
+                f"| {100 * held / len(band):.0f} % | {' | '.join(cells)} |"
+            )
+    yield ""
+    yield (
+        f"With ten errors and more, of which 85 % hold, the evidence reaches "
+        f"{', '.join(f'{number} doublings of {kind}' for kind, number in reach.items())}. "
+        f"The least of them holds for all: up to {CALIBRATED_DOUBLINGS:g} doublings, "
+        f"{2**CALIBRATED_DOUBLINGS:g} times more or fewer of each than profiled, an answer is "
+        "called calibrated, and its interval speaks; beyond, it is called extrapolated."
+    )
+    yield ""
+
+
+def _part_section(errors: Sequence[Error]) -> Iterator[str]:
+    rule = fitted_rules(errors)[0]
+    yield "## By source"
+    yield ""
+    yield (
+        "| source | part | | errors inside | held | errors beyond | root mean square | held "
+        "| without the spread per doubling |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    alone = rule._replace(per_doubling=0.0)
+    for kind in dict.fromkeys(error.kind for error in errors):
+        own = [error for error in errors if error.kind == kind]
+        inside = [error for error in own if as_sum(error) == 0]
+        beyond = [error for error in own if as_sum(error) > 0]
+        size = np.sqrt(np.mean([error.log_factor**2 for error in beyond]))
+        yield (
+            f"| {kind.source} | {kind.part} | {'fitted' if is_fitted(kind) else 'judged'} "
+            f"| {len(inside) or ''} | {_percent(rule, inside)} | {len(beyond)} | {size:.2f} "
+            f"| {_percent(rule, beyond)} | {_percent(alone, beyond)} |"
+        )
+    yield ""
+
+
+def _percent(rule: Rule, errors: Sequence[Error]) -> str:
+    if not errors:
+        return ""
+    return f"{100 * sum(map(rule.holds, errors)) / len(errors):.0f} %"
+
+
+def main() -> None:
+    """Collect the evidence, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--collect", type=Path, help="folder with all runs on record")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+    arguments = parser.parse_args()
+    if arguments.collect is not None:
+        errors = all_errors(
+            arguments.collect / "groundtruth",
+            arguments.collect,
+            arguments.results / "campaign.jsonl.gz",
+        )
+        write_errors(list(errors), arguments.results / "scaling.jsonl")
+        print(arguments.results / "scaling.jsonl")
+        return
+    text = page(arguments.results)
+    if arguments.output is None:
+        print(text)
+    else:
+        arguments.output.write_text(text)
+        print(arguments.output)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HeadwayError as error:
+        sys.exit(f"scaling: {error}")
