@@ -11,7 +11,14 @@ from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
     from headway.api.deadlines import plan_deadline
-    from headway.api.logs import Survey, backtest, profile, profile_any, survey
+    from headway.api.logs import (
+        Survey,
+        backtest,
+        profile,
+        profile_and_tables,
+        profile_any,
+        survey,
+    )
     from headway.api.profiles import advised_runs, load_profile, save_profile
     from headway.api.settings import configuration_from, plan, predict
     from headway.api.simulation import load_plan, load_rate_trace, simulate
@@ -28,6 +35,7 @@ __all__ = [
     "plan_deadline",
     "predict",
     "profile",
+    "profile_and_tables",
     "profile_any",
     "save_profile",
     "simulate",
@@ -39,7 +47,14 @@ if not TYPE_CHECKING:
         __name__,
         {
             "headway.api.deadlines": ("plan_deadline",),
-            "headway.api.logs": ("Survey", "backtest", "profile", "profile_any", "survey"),
+            "headway.api.logs": (
+                "Survey",
+                "backtest",
+                "profile",
+                "profile_and_tables",
+                "profile_any",
+                "survey",
+            ),
             "headway.api.profiles": ("advised_runs", "load_profile", "save_profile"),
             "headway.api.settings": ("configuration_from", "plan", "predict"),
             "headway.api.simulation": ("load_plan", "load_rate_trace", "simulate"),

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, Backtest, JobProfile
-from headway.errors import EventLogError
+from headway.errors import EventLogError, InputError
+from headway.units import parse_duration_s
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def profile(
     sources: str | Path | Sequence[str | Path],
     *,
     queries: Sequence[str] = (),
+    trigger: str | float | None = None,
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -52,6 +54,10 @@ def profile(
     queries : sequence of str
         Names or ids of the queries to use; all of them by default. Several runs of one job at
         different settings make one profile, and a better one.
+    trigger : str or float, optional
+        The trigger interval of the queries, ``"5 s"`` or 5.0; 0 is as fast as possible. By default
+        it is read off the times at which batches start; what the log says against a stated one is
+        in the notes.
     master : str
         Spark master to read the logs with, when no session is given.
     conf : mapping of str to str
@@ -67,12 +73,18 @@ def profile(
     EventLogError
         If no log can be read, or none holds a streaming query that can be profiled.
     InputError
-        If ``queries`` names none, or what was found are different jobs.
+        If ``queries`` names none, what was found are different jobs, or ``trigger`` is no duration.
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
     found = profile_any(
-        sources, queries=queries, master=master, conf=conf, session=session, progress=progress
+        sources,
+        queries=queries,
+        trigger=trigger,
+        master=master,
+        conf=conf,
+        session=session,
+        progress=progress,
     )
     if isinstance(found, JobProfile):
         return found
@@ -86,6 +98,7 @@ def profile_any(
     sources: str | Path | Sequence[str | Path],
     *,
     queries: Sequence[str] = (),
+    trigger: str | float | None = None,
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -96,15 +109,44 @@ def profile_any(
     Parameters and errors are those of :func:`profile`; several applications without a streaming
     query are an ``InputError``.
     """
+    trigger_s = _trigger_s(trigger)
+    with _read(sources, master, conf, session, progress) as read:
+        return _profile_together(read, queries, trigger_s)
+
+
+def profile_and_tables(
+    sources: str | Path | Sequence[str | Path],
+    tables: Path,
+    *,
+    queries: Sequence[str] = (),
+    trigger: str | float | None = None,
+    master: str = "local[*]",
+    conf: Mapping[str, str] = NO_CONF,
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> tuple[JobProfile | ApplicationProfile, tuple[Path, ...]]:
+    """The profile, and where the tables were written: the logs are read once for both.
+
+    ``tables`` is the folder to write all tables to, as Parquet; the other parameters and errors
+    are those of :func:`profile_any`.
+    """
+    trigger_s = _trigger_s(trigger)
+    with _read(sources, master, conf, session, progress) as read:
+        found = _profile_together(read, queries, trigger_s)
+        return found, _written_tables(read, tables)
+
+
+def _profile_together(
+    read: LogsRead, queries: Sequence[str], trigger_s: float | None
+) -> JobProfile | ApplicationProfile:
     from headway.profiler.collect import collect
     from headway.profiler.survey import profile_together
 
-    with _read(sources, master, conf, session, progress) as read:
-        collected = collect(read.events, read.tell)
-        read.tell("fitting")
-        found = profile_together(collected, read.logs, queries, __version__)
-        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
-        return replace(found, notes=(*found.notes, *not_read))
+    collected = collect(read.events, read.tell)
+    read.tell("fitting")
+    found = profile_together(collected, read.logs, queries, __version__, trigger_s)
+    not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+    return replace(found, notes=(*found.notes, *not_read))
 
 
 def survey(
@@ -138,19 +180,14 @@ def survey(
     with _read(sources, master, conf, session, progress) as read:
         collected = collect(read.events, read.tell)
         found = tuple(surveys(collected, read.logs, __version__))
-        written: tuple[Path, ...] = ()
-        if tables is not None:
-            from headway.profiler.export import write_tables
-
-            read.tell("writing tables")
-            written = write_tables(read.events, tables)
-        return Survey(logs=found, failures=read.failures, tables=written)
+        return Survey(logs=found, failures=read.failures, tables=_written_tables(read, tables))
 
 
 def backtest(
     sources: str | Path | Sequence[str | Path],
     *,
     queries: Sequence[str] = (),
+    trigger: str | float | None = None,
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -174,12 +211,30 @@ def backtest(
     from headway.profiler.collect import collect
     from headway.profiler.streaming.backtest import backtest as judged
 
+    trigger_s = _trigger_s(trigger)
     with _read(sources, master, conf, session, progress) as read:
         collected = collect(read.events, read.tell)
         read.tell("fitting and predicting")
-        found = judged(collected, read.logs, queries, __version__)
+        found = judged(collected, read.logs, queries, __version__, trigger_s)
         not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
         return replace(found, notes=(*found.notes, *not_read))
+
+
+def _trigger_s(trigger: str | float | None) -> float | None:
+    if isinstance(trigger, str):
+        return 0.0 if trigger.strip() == "0" else parse_duration_s(trigger)
+    if trigger is not None and not 0.0 <= trigger < float("inf"):
+        raise InputError(f"trigger {trigger}: expected a duration in seconds, 0 or more")
+    return trigger
+
+
+def _written_tables(read: LogsRead, tables: Path | None) -> tuple[Path, ...]:
+    if tables is None:
+        return ()
+    from headway.profiler.export import write_tables
+
+    read.tell("writing tables")
+    return write_tables(read.events, tables)
 
 
 def _read(

@@ -24,6 +24,7 @@ _TOO_WRONG = 4
 def command(
     sources: tuple[str, ...],
     queries: tuple[str, ...],
+    trigger: float | None,
     max_error: float | None,
     master: str,
     conf: dict[str, str],
@@ -43,7 +44,12 @@ def command(
 
     with Progress() as progress:
         found = api.backtest(
-            sources, queries=queries, master=master, conf=conf, progress=progress.tell
+            sources,
+            queries=queries,
+            trigger=trigger,
+            master=master,
+            conf=conf,
+            progress=progress.tell,
         )
     click.echo(json_text(backtest_json(found)) if as_json else backtest_text(found))
     errors = (found.median_mean_error_ratio, found.median_p99_error_ratio)

@@ -16,6 +16,13 @@ from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError
 
 
+class _Runs(NamedTuple):
+    """Which queries make one profile, and what is known of how they ran."""
+
+    queries: tuple[str, ...]
+    trigger: float | None
+
+
 class _Spark(NamedTuple):
     """What reads the logs."""
 
@@ -45,6 +52,7 @@ def command(
     sources: tuple[str, ...],
     output: str | None,
     queries: tuple[str, ...],
+    trigger: float | None,
     check: bool,
     advise: bool,
     tables: Path | None,
@@ -62,6 +70,7 @@ def command(
     headway profile http://history:18080/history/app-1 --check
     headway profile 's3a://logs/app-1*' --conf spark.jars.packages=...:hadoop-aws:3.5.0
     headway profile run1.zstd --advise                         # what to run next
+    headway profile run1.zstd -o job.profile.yaml --tables t/  # the profile and its tables
 
     A SOURCE is an event log (a file; a rolling folder; a folder of such; a zip; a pattern; the
     address of an application on a History Server, or one that Hadoop can read) or the file of a
@@ -69,46 +78,53 @@ def command(
     settings make one profile. Without -o the profile is printed.
     """
     each_into = _folder_for_each(output)
-    spark = _Spark(master, conf)
+    spark, runs = _Spark(master, conf), _Runs(queries, trigger)
     if as_json and not (check or advise):
         raise InputError("--json belongs to --check and --advise; the profile itself is YAML")
     if advise and (check or tables is not None or output is not None):
-        raise InputError("--advise stands alone, or with --query: it prints what to run next")
+        raise InputError(
+            "--advise stands alone, or with --query and --trigger: it prints what to run next"
+        )
     if output is not None and each_into is None:
         _require_folder(Path(output))
-    if check or tables is not None or each_into is not None:
-        if queries or (check and output):
+    into_one = output is not None and each_into is None
+    if check or each_into is not None or (tables is not None and not into_one):
+        if queries or trigger is not None or (check and output):
             raise InputError(
-                "--query and -o FILE make one profile of all logs; "
-                "--check, --tables and -o FOLDER/ look at each log on its own"
+                "--query, --trigger and -o FILE make one profile of all logs; --check, "
+                "-o FOLDER/, and --tables without -o FILE, look at each log on its own"
             )
         _survey(sources, spark, each_into=each_into, tables=tables, as_json=as_json)
         return
     if advise:
-        _advise(sources, queries, spark, as_json=as_json)
+        _advise(sources, runs, spark, as_json=as_json)
         return
     from headway.report.profiles import profile_summary
     from headway.spec.profile_file import dump_profile
 
     with Progress() as progress:
-        found = api.profile_any(sources, queries=queries, **spark._asdict(), progress=progress.tell)
+        how = {**runs._asdict(), **spark._asdict(), "progress": progress.tell}
+        written: tuple[Path, ...] = ()
+        if tables is None:
+            found = api.profile_any(sources, **how)
+        else:
+            found, written = api.profile_and_tables(sources, tables, **how)
     if output is None:
         click.echo(dump_profile(found), nl=False)
         return
     api.save_profile(found, output)
     click.echo(profile_summary(found), err=True)
-    click.echo(output)
+    for path in (output, *written):
+        click.echo(str(path))
 
 
-def _advise(
-    sources: tuple[str, ...], queries: tuple[str, ...], spark: _Spark, *, as_json: bool
-) -> None:
+def _advise(sources: tuple[str, ...], runs: _Runs, spark: _Spark, *, as_json: bool) -> None:
     from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
-        found = api.profile(sources, queries=queries, **spark._asdict(), progress=progress.tell)
-    runs = api.advised_runs(found)
-    click.echo(advice_as_json(runs) if as_json else advice_as_text(runs))
+        found = api.profile(sources, **runs._asdict(), **spark._asdict(), progress=progress.tell)
+    advised = api.advised_runs(found)
+    click.echo(advice_as_json(advised) if as_json else advice_as_text(advised))
 
 
 def _survey(

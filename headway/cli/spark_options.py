@@ -1,4 +1,4 @@
-"""Options of the commands that read event logs: which query, and with which Spark."""
+"""Options of the commands that read event logs: which query, how it ran, with which Spark."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from headway.cli.options import DURATION
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,7 +29,7 @@ class Property(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
 
 def reading_options(command: Function) -> Function:
-    """``--query``, ``--master`` and ``--conf``, passed on as queries, master and conf."""
+    """``--query``, ``--trigger``, ``--master`` and ``--conf``: queries, trigger, master, conf."""
     for option in (
         click.option(
             "--conf",
@@ -39,7 +41,19 @@ def reading_options(command: Function) -> Function:
         click.option(
             "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
         ),
-        click.option("--query", "queries", multiple=True, metavar="NAME_OR_ID", help="Repeatable."),
+        click.option(
+            "--trigger",
+            type=DURATION,
+            help="Trigger interval of the queries, 0s for as fast as possible. By default it is "
+            "read off the log.",
+        ),
+        click.option(
+            "--query",
+            "queries",
+            multiple=True,
+            metavar="NAME_OR_ID",
+            help="Queries that are runs of one job. Repeatable.",
+        ),
     ):
         command = option(command)
     return command

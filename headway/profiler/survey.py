@@ -88,9 +88,16 @@ def surveys(
 
 
 def profile_together(
-    logs: CollectedLogs, event_logs: Mapping[int, EventLog], queries: Sequence[str], version: str
+    logs: CollectedLogs,
+    event_logs: Mapping[int, EventLog],
+    queries: Sequence[str],
+    version: str,
+    trigger_s: float | None = None,
 ) -> JobProfile | ApplicationProfile:
     """One profile of all logs: of the streaming job they hold, else of the one application.
+
+    ``queries`` and ``trigger_s`` are those of
+    :func:`headway.profiler.streaming.summarize.summarize`.
 
     Raises
     ------
@@ -100,7 +107,7 @@ def profile_together(
         If they hold several different jobs or applications.
     """
     if logs.batches or queries:
-        return summarize(logs, event_logs, queries, version)
+        return summarize(logs, event_logs, queries, version, trigger_s)
     names = [event_logs[app].name for app, facts in logs.applications.items() if facts.has_events]
     if not names:
         raise EventLogError(f"{listed(log.name for log in event_logs.values())}: {NO_EVENT}")
@@ -109,6 +116,8 @@ def profile_together(
             f"{len(names)} applications without a streaming query, each a job of its own: "
             f"{listed(names)}; name one of them, or a folder with -o FOLDER/ for a profile of each"
         )
+    if trigger_s is not None:
+        raise InputError(f"{names[0]}: --trigger is of streaming queries; the log holds none")
     (app,) = (app for app, facts in logs.applications.items() if facts.has_events)
     facts = logs.applications[app]
     coverage = coverage_of(facts, (), event_logs[app])

@@ -42,6 +42,7 @@ def backtest(
     event_logs: Mapping[int, EventLog],
     queries: Sequence[str],
     version: str,
+    trigger_s: float | None = None,
 ) -> Backtest:
     """Predict runs of a job from other runs of it.
 
@@ -51,7 +52,7 @@ def backtest(
         From :func:`headway.profiler.collect.collect`.
     event_logs : mapping of int to EventLog
         The logs by number.
-    queries : sequence of str
+    queries, trigger_s
         As of :func:`headway.profiler.streaming.summarize.summarize`.
     version : str
         The Headway version that fits.
@@ -63,7 +64,7 @@ def backtest(
     InputError
         If the queries are different jobs.
     """
-    job = runs_of_job(logs, event_logs, queries)
+    job = runs_of_job(logs, event_logs, queries, trigger_s)
     by_setting = _settings(job.runs)
     rule, folds = (
         (BY_SETTING, _without_each(by_setting))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs, Record
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
+from headway.profiler.redaction import redact
 from headway.profiler.streaming.fit import common_signature
 from headway.profiler.streaming.runs import LEAST_BATCHES, query_label, steady_part
 from headway.profiler.streaming.samples import QueryRun
@@ -43,7 +45,10 @@ class JobRuns:
 
 
 def runs_of_job(
-    logs: CollectedLogs, event_logs: Mapping[int, EventLog], queries: Sequence[str]
+    logs: CollectedLogs,
+    event_logs: Mapping[int, EventLog],
+    queries: Sequence[str],
+    trigger_s: float | None = None,
 ) -> JobRuns:
     """The runs of the chosen queries, which must be runs of one job.
 
@@ -59,7 +64,9 @@ def runs_of_job(
     for key, reports in chosen.items():
         facts = logs.applications[key.app]
         plan = read_plan(facts.plans.get(key.run_id, ""))
-        part = steady_part(reports, stage_runs[key], facts, plan, names[key.app])
+        part = steady_part(
+            reports, stage_runs[key], facts, plan, names[key.app], trigger_s=trigger_s
+        )
         notes += part.notes
         if part.run is not None:
             runs.append(part.run)
@@ -200,8 +207,9 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         ]
         if not chosen_by_name:
             raise InputError(
-                f"the queries are different jobs: {listed(described)}; "
-                "choose the runs of one job with --query"
+                f"the queries are different jobs: {listed(described)}; if they are runs "
+                f"of one job, take them together with {_query_options(runs)}, else choose those of "
+                "one job"
             )
         notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
     names = dict.fromkeys(run.query_name for run in runs)
@@ -211,6 +219,15 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
             f"taken as runs of one job, since they look alike: {listed(labels)}; "
             "--query would choose"
         )
+
+
+def _query_options(runs: Sequence[QueryRun], *, by_id: bool = False) -> str:
+    """The options that choose these queries: by name, those without one to show by id."""
+    names = []
+    for run in runs:
+        name = None if by_id else run.query_name
+        names.append(name if name and redact(name) == name else redact(run.query_id[:8]))
+    return " ".join(f"--query {shlex.quote(name)}" for name in dict.fromkeys(names))
 
 
 def _what_it_does(shape: QueryShape) -> QueryShape:
@@ -250,6 +267,6 @@ def _same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
         raise InputError(
             f"the queries are different jobs: {listed(dict.fromkeys(others))} run other stages "
             f"than {listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
-            "choose the runs of one job with --query"
+            f"choose the runs of one job, e.g. {_query_options(kept or runs[:1], by_id=True)}"
         )
     return kept

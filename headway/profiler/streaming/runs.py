@@ -28,8 +28,9 @@ from headway.profiler.streaming.batch_samples import (
     whole_batch,
 )
 from headway.profiler.streaming.samples import QueryRun
-from headway.profiler.streaming.trigger import read_trigger
+from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import task_cpus_of
+from headway.units import format_duration
 
 LEAST_BATCHES = 5
 _LONGEST_LABEL = 60
@@ -62,6 +63,7 @@ def steady_part(
     facts: ApplicationFacts,
     plan: PlanShape,
     log_name: str,
+    trigger_s: float | None = None,
 ) -> SteadyPart:
     """The steady part of one run of a query.
 
@@ -77,6 +79,8 @@ def steady_part(
         What its physical plan says; empty where none is on record.
     log_name : str
         For messages.
+    trigger_s : float, optional
+        The trigger interval, where the user states it [s]; else it is read off the log.
 
     Raises
     ------
@@ -140,16 +144,8 @@ def steady_part(
     if rate_per_s is None:
         notes.append(f"{label}: left out, the times of its batches do not tell a rate")
         return SteadyPart(None, tuple(notes))
-    # The interval is the same during warm-up: more starts, more that fall after a pause.
-    timed = [report for report in reports if is_timed(report)]
-    trigger = read_trigger(
-        np.array([report["started_s"] for report in timed]),
-        np.array([report["phases_s"]["triggerExecution"] for report in timed]),
-    )
-    if trigger.trigger_s is None:
-        notes.append(
-            f"{label}: trigger interval unknown ({trigger.why}); taken as fast as possible"
-        )
+    trigger = _trigger(reports, label, trigger_s)
+    notes += trigger.notes
     # Not the last, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
     num_executors, cores = _executors_at(facts.executors, latest_s, label, log_name)
@@ -161,7 +157,7 @@ def steady_part(
             executors=num_executors,
             cores_per_executor=cores,
             shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
-            trigger_s=trigger.trigger_s or 0.0,
+            trigger_s=trigger.trigger_s,
             task_cpus=_task_cpus(facts, cores),
         ),
         arrivals=arrivals,
@@ -174,6 +170,36 @@ def steady_part(
         batches=tuple(steady),
     )
     return SteadyPart(run, tuple(notes))
+
+
+class _Trigger(NamedTuple):
+    """The interval of a run, and what to know about it."""
+
+    trigger_s: float
+    notes: tuple[str, ...]
+
+
+def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _Trigger:
+    """As stated, whatever the log says; else as the starts of its batches tell."""
+    # The interval is the same during warm-up: more starts, more that fall after a pause.
+    timed = [report for report in reports if is_timed(report)]
+    started_s = np.array([report["started_s"] for report in timed])
+    duration_s = np.array([report["phases_s"]["triggerExecution"] for report in timed])
+    if stated_s is None:
+        reading = read_trigger(started_s, duration_s)
+        if reading.trigger_s is not None:
+            return _Trigger(reading.trigger_s, ())
+        why = (
+            f"{label}: trigger interval unknown ({reading.why}); taken as fast as possible; "
+            "state it with --trigger"
+        )
+        return _Trigger(0.0, (why,))
+    against = contradiction(stated_s, started_s, duration_s)
+    if against is None:
+        return _Trigger(stated_s, ())
+    stated = format_duration(stated_s) if stated_s else "as fast as possible"
+    why = f"{label}: the log contradicts the stated trigger ({stated}): {against}; taken as stated"
+    return _Trigger(stated_s, (why,))
 
 
 def _task_cpus(facts: ApplicationFacts, cores: int) -> int:

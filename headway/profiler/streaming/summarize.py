@@ -43,6 +43,7 @@ def summarize(
     event_logs: Mapping[int, EventLog],
     queries: Sequence[str],
     version: str,
+    trigger_s: float | None = None,
 ) -> JobProfile:
     """Fit one profile to the chosen queries of the collected logs.
 
@@ -57,6 +58,8 @@ def summarize(
         empty takes all, which must be runs of one job.
     version : str
         The Headway version that makes the profile.
+    trigger_s : float, optional
+        The trigger interval of every run, where the user states it [s]; 0: as fast as possible.
 
     Raises
     ------
@@ -65,7 +68,8 @@ def summarize(
     InputError
         If ``queries`` names none, or the queries found are different jobs.
     """
-    return profile_of(runs_of_job(logs, event_logs, queries), logs, event_logs, version)
+    runs = runs_of_job(logs, event_logs, queries, trigger_s)
+    return profile_of(runs, logs, event_logs, version)
 
 
 def profile_of(

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.models.arrays import Array
+from headway.units import format_duration
 
-_IDLE_GAP_S = 0.030  # above Spark's polling delay of 10 ms and the rounding of two timestamps
-_GRID_TOLERANCE_S = 0.006
-_EARLY_TOLERANCE_S = 0.001
-_CANDIDATES = 400  # about as many intervals are tried
-_MOST_CHANCE = 1e-3
-_STRAY_SHARE = 0.1
-# A busy driver starts some batches late. In a short log two of them are more than the share above,
-# and a finer grid that one of them happens to meet would be taken for the interval.
-_FORGIVEN_STRAYS = 2
-_STARTS_PER_STRAY = 5
-_LEAST_GAPS = 3
+# What is believed of any driver before a log is seen.
+_LATE_MS = 4.0  # mean time from a trigger to the start of its batch
+_AT_ONCE_MS = 30.0  # above Spark's polling delay of 10 ms and the rounding of two timestamps
+_LATE_SHARE = 0.05  # of batches that start any time after their trigger, on a busy driver
+_EARLY_SHARE = 0.001  # of batches that start before it, as no driver should
+_EARLY_MS = 1  # by which a timestamp may stand before its trigger
+_TIMES_LIKELIER = 1000.0
+
+_LEAST_PAIRS = 3
+_DIVISORS = (1, 2, 3, 4, 5)  # a step between two starts may span several intervals
+_NEAR_RATIO = 0.02
+_SHORTEST_MS = 10
+_ROUND_MS = (1, 5, 10, 50, 100, 250, 500, 1000)
+_ALWAYS_TRIED_S = (
+    *(0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.5, 7.5, *range(1, 31)),
+    *(40, 45, 60, 90, 120, 180, 240, 300, 600, 900, 1200, 1800, 3600),
+)
+_SORTED_OUT_BY = 300  # batches that leave the best candidates,
+_NUM_JUDGED = 40  # which are then held against all batches
+_NEXT_TO_GRID_MS = 3 * _LATE_MS
+_PHASE_QUANTILES = np.linspace(0.0, 0.9, 10)
+
+_Milliseconds = NDArray[np.int64]
 
 
 class TriggerReading(NamedTuple):
@@ -27,6 +40,14 @@ class TriggerReading(NamedTuple):
 
     trigger_s: float | None
     why: str
+
+
+class _Starts(NamedTuple):
+    """Of batches that follow another: its start, its end, and their own start."""
+
+    before_ms: _Milliseconds
+    free_ms: _Milliseconds
+    started_ms: _Milliseconds
 
 
 def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
@@ -40,14 +61,13 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     Returns
     -------
     TriggerReading
-        A batch that starts after an idle gap starts on a multiple of the interval since the
-        epoch. With an epoch of 1e9 seconds only the true interval, to the millisecond, puts all
-        of them on its grid. Batches that follow each other without a gap mean either as fast as
-        possible or a query that cannot keep up; both run alike.
+        The likeliest interval, if it is a thousand times as likely as starts that keep to no
+        grid, and likelier than rows that come at intervals of their own. Batches that hardly ever
+        pause mean either as fast as possible or a query that cannot keep up; both run alike.
 
     Notes
     -----
-    theory.md (B1): Spark's trigger rule.
+    theory.md (B2): Spark's trigger rule; (E30): the likelihood.
 
     Examples
     --------
@@ -57,53 +77,150 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     >>> read_trigger(1.8e9 + 0.2 * np.arange(10), np.full(10, 0.2)).trigger_s
     0.0
     """
-    gaps_s = started_s[1:] - (started_s + duration_s)[:-1]
-    after_idle = started_s[1:][gaps_s > _IDLE_GAP_S]
-    if len(started_s) < _LEAST_GAPS + 1:
+    starts = _starts(started_s, duration_s)
+    if len(starts.started_ms) < _LEAST_PAIRS:
         return TriggerReading(None, "too few batches")
-    if len(after_idle) < max(_LEAST_GAPS, 0.1 * len(gaps_s)):
+    paused = _paused(starts)
+    if not np.any(paused):
         return TriggerReading(0.0, "batches follow each other without a pause")
-    # Between two idle starts lie one or more whole intervals; most often one. Late starts shorten
-    # the next step, so the shortest may be no interval.
-    steps_ms = np.round(np.diff(started_s[np.append(False, gaps_s > _IDLE_GAP_S)]) * 1000)
-    usual_ms = [float(step) for step in np.quantile(steps_ms, (0.5, 0.1))]
-    for divisor in (1, 2, 3, 4, 5):
-        for candidate_ms in chain.from_iterable(
-            _nearby_milliseconds(step_ms / divisor) for step_ms in dict.fromkeys(usual_ms)
-        ):
-            candidate_s = candidate_ms / 1000.0
-            strays = len(after_idle) - _num_on_grid(after_idle, candidate_s)
-            if (
-                strays <= _most_strays(len(after_idle))
-                and _chance(len(after_idle) - strays, candidate_s) <= _MOST_CHANCE
-            ):
-                return TriggerReading(candidate_s, "batches start on its grid")
+    candidates_ms = _candidates_ms(starts)
+    log_prior = _log_prior(candidates_ms)
+    latest = _Starts(*(column[-_SORTED_OUT_BY:] for column in starts))
+    best = np.argsort(grid_log_ratio(latest, candidates_ms) + log_prior)[-_NUM_JUDGED:]
+    log_odds = grid_log_ratio(starts, candidates_ms[best]) + log_prior[best]
+    likeliest = int(np.argmax(log_odds))
+    interval_ms = int(candidates_ms[best][likeliest])
+    if log_odds[likeliest] >= np.log(_TIMES_LIKELIER) and log_odds[likeliest] > _rhythm_log_odds(
+        latest, starts, candidates_ms, interval_ms
+    ):
+        trigger_s = interval_ms / 1000.0
+        why = f"batches start on the grid of {format_duration(trigger_s)}"
+        return TriggerReading(trigger_s, why)
+    if 2 * np.count_nonzero(paused) <= len(paused):
+        return TriggerReading(0.0, "most batches follow each other without a pause")
     return TriggerReading(None, "batches pause, but start on no common grid")
 
 
-def _nearby_milliseconds(middle_ms: float) -> list[int]:
-    """Whole milliseconds within 2 % of a value, the roundest first."""
-    low, high = int(middle_ms * 0.98) - 1, int(middle_ms * 1.02) + 2
-    candidates = [value for value in range(max(low, 1), high) if value >= 10]
-    return sorted(candidates, key=lambda value: (-_roundness(value), abs(value - middle_ms)))
+def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str | None:
+    """What the starts of batches say against a stated trigger interval; None where nothing.
+
+    Parameters
+    ----------
+    stated_s : float
+        The interval that the user states; 0 is as fast as possible [s].
+    started_s, duration_s : (n,) arrays
+        As of :func:`read_trigger`.
+
+    Examples
+    --------
+    >>> started_s, duration_s = 1.8e9 + 2.0 * np.arange(10), np.full(10, 0.4)
+    >>> contradiction(2.0, started_s, duration_s)
+    >>> contradiction(0.0, started_s, duration_s)
+    'batches start on the grid of 2.00 s'
+    """
+    starts = _starts(started_s, duration_s)
+    reading = read_trigger(started_s, duration_s)
+    if len(starts.started_ms) < _LEAST_PAIRS or reading.trigger_s == stated_s:
+        return None
+
+    def log_ratio(trigger_s: float) -> float:
+        interval_ms = round(trigger_s * 1000)
+        return float(grid_log_ratio(starts, np.array([interval_ms]))[0]) if interval_ms else 0.0
+
+    against = log_ratio(reading.trigger_s or 0.0) - log_ratio(stated_s)
+    return reading.why if against > np.log(_TIMES_LIKELIER) else None
 
 
-def _roundness(milliseconds: int) -> int:
-    return max(unit for unit in (1, 5, 10, 50, 100, 250, 500, 1000) if milliseconds % unit == 0)
+def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
+    """How much likelier starts are with a trigger interval than without, by interval.
+
+    Parameters
+    ----------
+    starts : _Starts
+        Of n batches.
+    interval_ms : (m,) array
+        Intervals to hold the starts against [ms].
+
+    Returns
+    -------
+    (m,) array
+        Logarithm of the ratio of likelihoods.
+
+    Notes
+    -----
+    theory.md (E30). Without a trigger interval a batch starts at once or at any phase of the
+    interval; with one it starts a little after its trigger, or at once where the batch before
+    overran, and now and then at any phase nevertheless.
+    """
+    every_ms = interval_ms[:, None]
+    trigger_ms = ((starts.before_ms + _EARLY_MS) // every_ms + 1) * every_ms
+    overran = starts.free_ms >= trigger_ms
+    ready_ms = np.maximum(starts.free_ms, trigger_ms)
+    latest_ms = (starts.started_ms + _EARLY_MS) // every_ms * every_ms
+    late_ms = np.abs(starts.started_ms - np.maximum(latest_ms, trigger_ms))
+    paused = _paused(starts)
+    width_ms = np.where(paused, every_ms, _AT_ONCE_MS)
+    free_share = np.where(starts.started_ms + _EARLY_MS >= ready_ms, _LATE_SHARE, _EARLY_SHARE)
+    on_grid = width_ms / _LATE_MS * np.exp(-late_ms / _LATE_MS)
+    ratio = (1.0 - free_share) * on_grid + free_share
+    log_ratio = np.log(np.where(overran & ~paused, 1.0, ratio))
+    return np.asarray(log_ratio.sum(axis=1), dtype=np.float64)
 
 
-def _num_on_grid(started_s: Array, trigger_s: float) -> int:
-    offset_s = np.mod(started_s, trigger_s)
-    early = trigger_s - offset_s < _EARLY_TOLERANCE_S
-    return int(np.count_nonzero((offset_s < _GRID_TOLERANCE_S) | early))
+def _rhythm_log_odds(
+    latest: _Starts, starts: _Starts, candidates_ms: _Milliseconds, grid_ms: int
+) -> float:
+    """The same for rows that come at an interval, counted from any moment: a file each minute.
+
+    A query that runs as fast as possible starts then, too. Any moment is as likely as another;
+    those on the grid of a trigger say nothing against it.
+    """
+    log_prior = _log_prior(candidates_ms) + np.log(_LATE_MS / candidates_ms)
+    turns = latest.started_ms[_paused(latest)] % candidates_ms[:, None] / candidates_ms[:, None]
+    middles = np.mean(np.exp(2j * np.pi * turns), axis=1)
+    highest = -np.inf
+    for place in np.argsort(np.abs(middles))[-_NUM_JUDGED:]:
+        every_ms = candidates_ms[place : place + 1]
+        middle = float(np.angle(middles[place])) / (2 * np.pi)
+        around = middle + (turns[place] - middle + 0.5) % 1.0 - 0.5
+        for phase_ms in np.unique(np.rint(np.quantile(around, _PHASE_QUANTILES) * every_ms)):
+            if (phase_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS:
+                shifted = _Starts(*(column - int(phase_ms) for column in starts))
+                log_odds = float(grid_log_ratio(shifted, every_ms)[0] + log_prior[place])
+                highest = max(highest, log_odds)
+    return highest
 
 
-def _most_strays(num_starts: int) -> int:
-    forgiven = min(num_starts // _STARTS_PER_STRAY, _FORGIVEN_STRAYS)
-    return max(int(_STRAY_SHARE * num_starts), forgiven)
+def _starts(started_s: Array, duration_s: Array) -> _Starts:
+    """In whole milliseconds, as Spark writes them; without starts before the batch before."""
+    started_ms = np.round(np.asarray(started_s) * 1000.0).astype(np.int64)
+    ended_ms = started_ms + np.round(np.asarray(duration_s) * 1000.0).astype(np.int64)
+    in_order = started_ms[1:] >= started_ms[:-1]
+    return _Starts(started_ms[:-1][in_order], ended_ms[:-1][in_order], started_ms[1:][in_order])
 
 
-def _chance(num_starts: int, trigger_s: float) -> float:
-    """Probability that starts at random times lie on the grid of some candidate."""
-    share = min((_GRID_TOLERANCE_S + _EARLY_TOLERANCE_S) / trigger_s, 1.0)
-    return float(_CANDIDATES * share**num_starts)
+def _paused(starts: _Starts) -> NDArray[np.bool_]:
+    return starts.started_ms - starts.free_ms > _AT_ONCE_MS
+
+
+def _candidates_ms(starts: _Starts) -> _Milliseconds:
+    """Intervals near usual steps between starts after a pause and their parts; common ones."""
+    after_pause_ms = starts.started_ms[_paused(starts)]
+    steps_ms = np.diff(np.append(starts.before_ms[:1], after_pause_ms))
+    longest_ms = int(steps_ms.max())
+    found = {round(1000 * seconds) for seconds in _ALWAYS_TRIED_S}
+    found = {interval_ms for interval_ms in found if interval_ms <= (1 + _NEAR_RATIO) * longest_ms}
+    # Late starts shorten the next step, so the shortest may be no interval.
+    for step_ms in np.quantile(steps_ms, (0.1, 0.5)):
+        for divisor in _DIVISORS:
+            low_ms = int(step_ms / divisor * (1 - _NEAR_RATIO)) - 1
+            high_ms = int(step_ms / divisor * (1 + _NEAR_RATIO)) + 2
+            found.update(range(max(low_ms, _SHORTEST_MS), high_ms))
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def _log_prior(interval_ms: _Milliseconds) -> Array:
+    """People write round intervals: one is as likely as the roundest unit that it is made of."""
+    units_ms = np.array(_ROUND_MS)
+    roundest_ms = np.max(np.where(interval_ms[:, None] % units_ms == 0, units_ms, 1), axis=1)
+    return np.asarray(np.log(roundest_ms / roundest_ms.sum()), dtype=np.float64)
