@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,15 @@ from headway.errors import InputError
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import FleetJob
     from headway.fleet.answer import Capacity, GrowthPoint, TargetPrice
-    from headway.fleet.nouns import Fleet, FleetPlan, Infeasible
+    from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, ShadowPrice
     from headway.spec.fleet_of import JobNeeds
     from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import CapacityPlan, NodeCatalog, NodeEntry
 
 _LOOSER = 1.25
 _TARGETS_PRICED = 8
+# Rules for ranges by which a plan is made for one fleet.
+_ONE_FLEET = ("high", "mid")
 
 
 def capacity(
@@ -58,21 +60,30 @@ def capacity(
     spec = spec_of(file, CapacityPlan)
     catalog = catalog_of(spec)
     maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
-    fleet = maker.fleet(growth or 1.0)
     tell("solving")
-    plan, scenarios = maker.planned(growth or 1.0)
-    points = tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else ()
+    found = maker.planned(growth or 1.0)
     return Capacity(
         name=file.metadata.name,
         currency=catalog.currency,
         prices_of=catalog.date,
-        fleet=fleet,
-        plan=plan,
-        why_impossible=maker.why_impossible(fleet, growth or 1.0),
-        scenarios=scenarios,
-        target_prices=tuple(maker.target_prices(plan, fleet, growth or 1.0)),
-        growth=points,
+        fleet=found.fleet,
+        plan=found.plan,
+        why_impossible=found.why_impossible,
+        scenarios=found.scenarios,
+        target_prices=tuple(maker.target_prices(found, growth or 1.0)),
+        shadow_prices=tuple(maker.limit_prices(found)),
+        growth=tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else (),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """A plan, the fleet of needs that it is for, and how ranges were taken in words."""
+
+    plan: FleetPlan | Infeasible
+    fleet: Fleet
+    scenarios: str
+    why_impossible: Mapping[str, str]
 
 
 class _Maker:
@@ -103,37 +114,80 @@ class _Maker:
         ]
         return self.form.fleet(needs)
 
-    def why_impossible(self, fleet: Fleet, growth: float) -> dict[str, str]:
-        """For each job that can run nowhere, why."""
-        return {
-            job.entry.name: self.form.why_nowhere(self._needs(job, growth, None))
-            for job, allowed in zip(self.jobs, fleet.allowed, strict=True)
-            if not allowed.any()
-        }
-
-    def planned(self, growth: float) -> tuple[FleetPlan | Infeasible, str]:
+    def planned(self, growth: float) -> _Planned:
         """The plan by the file's rule for ranges, and the rule in words."""
-        from headway.fleet.scenarios import Carried, Regret, plan_for_chance, plan_of_least_regret
-
         rule = self.spec.scenarios
         if rule.rule in ("high", "mid"):
-            plan = self._solve(self.fleet(growth))
-            return plan, f"every range at its {'upper end' if rule.rule == 'high' else 'middle'}"
-        fleets = [self.fleet(growth, ratios) for ratios in self._draws()]
+            fleet = self.fleet(growth)
+            end = "upper end" if rule.rule == "high" else "middle"
+            return self._reasoned(
+                self._solve(fleet), fleet, f"every range at its {end}", growth, None
+            )
+        draws = self._draws()
+        fleets = [self.fleet(growth, ratios) for ratios in draws]
+        plan, fleet, scenarios = self._planned_for(fleets)
+        # What is impossible in any scenario is so with the most that is drawn.
+        most = [max(column) for column in zip(*draws, strict=True)]
+        return self._reasoned(plan, fleet, scenarios, growth, most)
+
+    def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
+        from headway.fleet.scenarios import (
+            Carried,
+            Regret,
+            largest,
+            plan_for_chance,
+            plan_of_least_regret,
+        )
+
+        rule = self.spec.scenarios
         drawn = f"{rule.count} scenarios drawn with seed {rule.seed}"
         if rule.rule == "chance":
             found = plan_for_chance(fleets, rule.confidence, self._solve)
             if isinstance(found, Carried):
-                return found.plan, f"carries {found.num_carried} of {drawn}"
-            return found, f"{drawn}, {rule.confidence:.0%} of them to be carried"
+                return found.plan, found.fleet, f"carries {found.num_carried} of {drawn}"
+            words = f"{drawn}, {rule.confidence:.0%} of them to be carried"
+            return found, largest(fleets), words
         regret = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
         if isinstance(regret, Regret):
-            return regret.plan, (
+            words = (
                 f"least regret over {drawn}: at worst {regret.worst_per_day:.2f} a day too much; "
                 f"short of nodes in {regret.num_short}, a missing node counting "
                 f"{rule.shortage_ratio:g} times its price"
             )
-        return regret, f"least regret over {drawn}"
+            return regret.plan, regret.fleet, words
+        return regret, largest(fleets), f"least regret over {drawn}"
+
+    def _reasoned(
+        self,
+        plan: FleetPlan | Infeasible,
+        fleet: Fleet,
+        scenarios: str,
+        growth: float,
+        ratios: Sequence[float] | None,
+    ) -> _Planned:
+        """The plan with the reasons of jobs that can run nowhere, and what would do for each."""
+        from headway.fleet.infeasible import reasoned
+        from headway.fleet.nouns import Infeasible, Relaxation
+
+        refusals = {
+            job.entry.name: self.form.why_nowhere(
+                self._needs(job, growth, None if ratios is None else ratios[at])
+            )
+            for at, job in enumerate(self.jobs)
+            if not fleet.allowed[at].any()
+        }
+        if isinstance(plan, Infeasible) and plan.impossible:
+            relaxations = [
+                Relaxation(name=name, text=f"{name}: {refusals[name].instead}")
+                for name in plan.impossible
+            ]
+            plan = reasoned(replace(plan, relaxations=tuple(relaxations)))
+        return _Planned(
+            plan=plan,
+            fleet=fleet,
+            scenarios=scenarios,
+            why_impossible={name: refusal.why for name, refusal in refusals.items()},
+        )
 
     def growth_path(self, growth: float, by: str, since: str) -> Iterator[GrowthPoint]:
         """Plans for up to six months between the catalogue's date and ``by``."""
@@ -147,53 +201,53 @@ class _Maker:
             month = start + round((end - start) * at / num_points)
             ratio = growth ** ((month - start) / (end - start))
             self._tell(f"planning {_month_text(month)}")
-            yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio)[0])
+            yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio).plan)
 
-    def target_prices(
-        self, plan: FleetPlan | Infeasible, fleet: Fleet, growth: float
-    ) -> Iterator[TargetPrice]:
-        """What the promises of the dearest jobs cost: their bill against that of looser ones."""
+    def limit_prices(self, found: _Planned) -> tuple[ShadowPrice, ...]:
+        """What a little more of each limit would save."""
+        from headway.fleet.nouns import FleetPlan
+        from headway.fleet.prices import shadow_prices
+
+        if not isinstance(found.plan, FleetPlan) or self.spec.scenarios.rule not in _ONE_FLEET:
+            return ()
+        self._tell("pricing limits")
+        return shadow_prices(found.fleet, found.plan, gap_ratio=self.spec.gap_ratio)
+
+    def target_prices(self, found: _Planned, growth: float) -> Iterator[TargetPrice]:
+        """What the promises of the dearest jobs cost: the plan against that of looser ones."""
         from headway.fleet.answer import TargetPrice
         from headway.fleet.nouns import FleetPlan
+        from headway.fleet.prices import saving_of_job
 
-        if not isinstance(plan, FleetPlan):
+        plan, fleet = found.plan, found.fleet
+        if not isinstance(plan, FleetPlan) or self.spec.scenarios.rule not in _ONE_FLEET:
+            return
+        if (plan.supply_of < 0).any():
             return
         dearest = sorted(range(len(self.jobs)), key=lambda at: -plan.cost_by_job[at])
-        found = []
+        prices = []
         for at in dearest[:_TARGETS_PRICED]:
-            if plan.supply_of[at] < 0:
-                continue
             self._tell(f"pricing the promise of {self.jobs[at].entry.name}")
             looser = self.jobs[at].looser(_LOOSER)
-            saves = self._saves(plan, fleet, at, self._needs(looser, growth, None))
-            found.append(
+            units, allowed = fleet.units.copy(), fleet.allowed.copy()
+            units[at], allowed[at] = self.form.row(self._needs(looser, growth, None))
+            saving = saving_of_job(
+                fleet,
+                plan,
+                replace(fleet, units=units, allowed=allowed),
+                at,
+                gap_ratio=self.spec.gap_ratio,
+            )
+            prices.append(
                 TargetPrice(
                     job=looser.entry.name,
                     promise=self.jobs[at].promise,
                     looser=looser.promise,
-                    saves_per_day=saves,
+                    saves_per_day=saving.per_day,
+                    is_all=saving.is_all,
                 )
             )
-        yield from sorted(found, key=lambda price: -price.saves_per_day)
-
-    def _saves(self, plan: FleetPlan, fleet: Fleet, at: int, needs: JobNeeds) -> float:
-        """What the plan would save if one job alone needed less, on the best supply for it."""
-        import numpy as np
-
-        from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-
-        units, allowed = fleet.units.copy(), fleet.allowed.copy()
-        units[at], allowed[at] = self.form.row(needs)
-        looser = replace(fleet, units=units, allowed=allowed)
-        best = plan.bill.cost_per_day
-        for place in np.flatnonzero(allowed[at]).tolist():
-            chosen = plan.supply_of.copy()
-            chosen[at] = place
-            nodes = nodes_needed(looser, chosen)
-            cost = bill_of(looser, nodes).cost_per_day
-            if cost < best and not limits_broken(looser, nodes, cost):
-                best = cost
-        return plan.bill.cost_per_day - best
+        yield from sorted(prices, key=lambda price: -price.saves_per_day)
 
     def _sized(self, job: FleetJob) -> JobNeeds:
         """The job with the size of its executors alone."""

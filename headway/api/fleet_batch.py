@@ -11,6 +11,7 @@ from headway.api.fleet_jobs import executor_node
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import KnownNeeds
     from headway.domain import ApplicationProfile
+    from headway.fleet.nouns import Refusal
     from headway.spec.kinds import BatchJob
     from headway.spec.kinds.capacity import FleetEntry
 
@@ -77,25 +78,38 @@ class BatchNeeds:
             found[(job.start_hour + hour) % HOURS_PER_DAY] += needed
         return tuple(found)
 
-    def why_none(self, speed: float, scale: float, end: str) -> str:
+    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How long the shortest run takes."""
         from headway.api.deadlines import plan_deadline
         from headway.domain import Deadline
+        from headway.fleet.nouns import Refusal
         from headway.units import counted, format_duration
 
-        profile, speed = self._profile_and_speed(speed, scale, end)
+        profile, planned_speed = self._profile_and_speed(speed, scale, end)
         found = plan_deadline(
             profile,
             target=Deadline(limit_s=self.job.deadline_s),
             max_nodes=_MOST_EXECUTORS,
-            node_types=[executor_node(self.cores, speed)],
+            node_types=[executor_node(self.cores, planned_speed)],
             cores=self.cores,
             confidence=self.job.confidence,
         )
-        return (
-            f"no number of executors keeps {self.promise}: the shortest run takes up to "
-            f"{format_duration(found.run.planned_s)}, with {counted(found.nodes, 'executor')}"
+        shortest_s, num = format_duration(found.run.planned_s), counted(found.nodes, "executor")
+        return Refusal(
+            why=f"no number of executors keeps {self.promise}: the shortest run takes up to "
+            f"{shortest_s}, with {num}",
+            instead=f"deadline <= {self._enough_min(found.run.planned_s, speed, scale, end)} min",
         )
+
+    def _enough_min(self, shortest_s: float, speed: float, scale: float, end: str) -> int:
+        """A deadline in whole minutes that some executors keep: what the run takes, and little
+        more. What is declared is planned anew for each, since it is thought to fit its deadline."""
+        minutes = math.ceil(shortest_s / 60.0)
+        while True:
+            job = replace(self.job, deadline_s=60.0 * minutes)
+            if replace(self, job=job).executors(speed, scale, end) is not None:
+                return minutes
+            minutes = math.ceil(1.05 * minutes) + 1
 
     def _fewest(self, speed: float, scale: float, end: str) -> int | None:
         from headway.api.settings import require_room_for_tasks

@@ -11,6 +11,7 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile, JobProfile, NodeType
+    from headway.fleet.nouns import Refusal
     from headway.planner.staircase import Staircase
     from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import BatchJob, CapacityPlan, StreamingJob
@@ -50,8 +51,8 @@ class FleetJob(Protocol):
         of executors keeps the promise.
         """
 
-    def why_none(self, speed: float, scale: float, end: str) -> str:
-        """Why no number of executors keeps the promise."""
+    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+        """Why no number of executors keeps the promise, and which promise some would keep."""
 
 
 class KnownNeeds:

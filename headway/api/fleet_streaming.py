@@ -11,6 +11,7 @@ from headway.errors import InputError
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import KnownNeeds
     from headway.domain import JobProfile, Promise
+    from headway.fleet.nouns import Refusal
     from headway.planner.question import Question
     from headway.planner.staircase import Staircase
     from headway.spec.kinds import StreamingJob
@@ -54,9 +55,10 @@ class StreamingNeeds:
         rates_per_s = self._rates_per_s(scale, end)
         return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
 
-    def why_none(self, speed: float, scale: float, end: str) -> str:
+    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """What binds at the highest rate."""
         from headway.api.settings import plan
+        from headway.fleet.nouns import Refusal
 
         found = plan(
             self.profile,
@@ -70,7 +72,11 @@ class StreamingNeeds:
             confidence=self.job.confidence,
             checkpoint=self.job.checkpoint,
         )
-        return "; ".join(found.binding)
+        return Refusal(
+            why=_of_executors("; ".join(found.binding)),
+            instead=_of_executors(" or ".join(one.text for one in found.nearest))
+            or f"a looser promise than {self.promise}, or a lower rate",
+        )
 
     def _rates_per_s(self, scale: float, end: str) -> list[float]:
         from headway.spec.kinds.rates import hourly_rates
@@ -151,6 +157,11 @@ def streaming_needs(
         known=known,
         kind=known.kind_of(profile),
     )
+
+
+def _of_executors(text: str) -> str:
+    """What is said of nodes, where a node stands for an executor."""
+    return text.replace("node", "executor")
 
 
 def _looser(promise: Promise, ratio: float) -> Promise:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headway.fleet.nouns import Fleet, FleetPlan, Infeasible
+from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, ShadowPrice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPrice:
-    """What a job's promise costs against one that is a quarter looser."""
+    """What a job's promise costs against one that is a quarter looser: at least so much."""
 
     job: str
     promise: str
     looser: str
     saves_per_day: float
+    is_all: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,8 @@ class GrowthPoint:
 class Capacity:
     """The answer for a fleet, and what it was made of.
 
-    ``scenarios`` says in words how ranges were taken.
+    ``fleet`` has the needs that were planned for; of several scenarios those of the largest in each
+    hour. ``scenarios`` says in words how ranges were taken.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Capacity:
     why_impossible: Mapping[str, str]
     scenarios: str
     target_prices: tuple[TargetPrice, ...] = ()
+    shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()
 
     @property

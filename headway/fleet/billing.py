@@ -22,6 +22,12 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
     Returns
     -------
     (S, P) array of int
+
+    Notes
+    -----
+    Nodes that may fail are held where there is something to lose: in periods in which a job of the
+    supply has something to do. Of dedicated supplies they are part of a job's units in the same
+    way.
     """
     nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
     for place, supply in enumerate(fleet.supplies):
@@ -32,7 +38,7 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
         needed = -(-load // supply.units_per_node)
         np.maximum.at(nodes[place], fleet.period_of, needed)
         if supply.shared:
-            nodes[place] += supply.failures
+            nodes[place] += np.where(nodes[place] > 0, supply.failures, 0)
     return nodes
 
 
@@ -88,7 +94,7 @@ def _paid(fleet: Fleet, at: int, nodes: Whole, committed: int) -> tuple[float, W
 def limits_broken(fleet: Fleet, nodes: Whole, cost_per_day: float) -> list[str]:
     """The limits that a plan breaks, in words; none of a plan that is right."""
     broken = [
-        f"{quota.name}: {most:g} {quota.unit} of {quota.limit:g}"
+        f"{quota.label}: {most:g} {quota.unit} of {quota.limit:g}"
         for quota in fleet.quotas
         if (most := float((quota.weights @ nodes).max())) > quota.limit + _TOLERANCE
     ]

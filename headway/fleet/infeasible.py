@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from headway.errors import SolverError
 from headway.fleet.billing import bill_of, nodes_needed
 from headway.fleet.nouns import Fleet, Infeasible, Relaxation
-from headway.fleet.problem import Columns, Goal, solve, supply_of
+from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
 
 _WIDE = 1e-6
 
@@ -28,6 +29,11 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     Infeasible
         Jobs that no supply can take; else the fewest jobs, by weight, to leave out, and for each
         limit the least that it must give way by while all others hold.
+
+    Raises
+    ------
+    SolverError
+        If nothing stands in the way: a fleet is never called infeasible without a reason.
     """
     impossible = tuple(
         name
@@ -49,19 +55,42 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     ]
     if not found:
         found = _everything(fleet, columns, time_limit_s)
-    return Infeasible(impossible=(), unserved=unserved, relaxations=tuple(found))
+    return reasoned(
+        Infeasible(
+            impossible=(),
+            unserved=unserved,
+            relaxations=tuple(found),
+            fewest_unserved=most is not None and _is_proved(most),
+        )
+    )
+
+
+def reasoned(found: Infeasible) -> Infeasible:
+    """The same, if it names a job and what would have to give.
+
+    Raises
+    ------
+    SolverError
+        If it does not: then nothing shows that the fleet is infeasible.
+    """
+    if not (found.unserved and found.relaxations):
+        raise SolverError(
+            "no plan was found, but neither was a job to leave out nor a limit in the way; "
+            "expected both of a fleet that is not feasible; please report it"
+        )
+    return found
 
 
 def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
     """For each quota the least limit at which all jobs fit, where it alone is in the way."""
     found = []
     for quota in fleet.quotas:
-        goal = Goal(counts_cost=False, elastic=quota.name)
+        goal = Goal(counts_cost=False, elastic=quota.label)
         solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
         if solved is not None and solved.excess > _WIDE:
-            least = int(np.ceil(quota.limit + solved.excess - _WIDE))
-            text = f"quota {quota.name}: {least} {quota.unit} instead of {quota.limit:g}"
-            found.append(Relaxation(name=quota.name, text=text))
+            enough = int(np.ceil(quota.limit + solved.excess - _WIDE))
+            text = f"{quota.label}: {enough} {quota.unit} instead of {quota.limit:g}"
+            found.append(Relaxation(name=quota.name, text=text + _if_less_may_do(solved)))
     return found
 
 
@@ -74,9 +103,9 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
     )
     if solved is None or solved.value <= fleet.budget_per_day + _WIDE:
         return []
-    least = np.ceil(solved.value * 100) / 100
-    text = f"budget: {least:.2f} a day instead of {fleet.budget_per_day:.2f}"
-    return [Relaxation(name="budget", text=text)]
+    enough = np.ceil(solved.value * 100 - _WIDE) / 100
+    text = f"budget: {enough:.2f} a day instead of {fleet.budget_per_day:.2f}"
+    return [Relaxation(name="budget", text=text + _if_less_may_do(solved))]
 
 
 def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
@@ -87,11 +116,21 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Rel
         return []
     nodes = nodes_needed(free, supply_of(free, columns, solved.use))
     parts = [
-        f"quota {quota.name}: {most:g} {quota.unit} instead of {quota.limit:g}"
+        f"{quota.label}: {most:g} {quota.unit} instead of {quota.limit:g}"
         for quota in fleet.quotas
         if (most := float((quota.weights @ nodes).max())) > quota.limit
     ]
     cost = bill_of(free, nodes).cost_per_day
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
-        parts.append(f"budget: {cost:.2f} a day instead of {fleet.budget_per_day:.2f}")
+        enough = np.ceil(cost * 100 - _WIDE) / 100
+        parts.append(f"budget: {enough:.2f} a day instead of {fleet.budget_per_day:.2f}")
     return [Relaxation(name="together", text="together: " + "; ".join(parts))] if parts else []
+
+
+def _if_less_may_do(solved: Solved) -> str:
+    """What is said of a limit where the time was over before it was proved to be the least."""
+    return "" if _is_proved(solved) else " (enough; less may do)"
+
+
+def _is_proved(solved: Solved) -> bool:
+    return solved.value - solved.bound <= _WIDE * max(abs(solved.value), 1.0)

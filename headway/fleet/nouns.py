@@ -62,12 +62,21 @@ class Supply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """A limit on nodes, at any hour: ``sum(weights * nodes) <= limit``."""
+    """A limit on nodes, at any hour: ``sum(weights * nodes) <= limit``.
+
+    ``kind`` is what is limited so: a quota, or a pool.
+    """
 
     name: str
     unit: str
     weights: Array
     limit: float
+    kind: str = "quota"
+
+    @property
+    def label(self) -> str:
+        """What it is called in a sentence."""
+        return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +170,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowPrice:
-    """What one more of something limited would save a day."""
+    """What a little more of something limited saves a day, at least."""
 
     name: str
     saves_per_day: float
@@ -182,7 +191,8 @@ class FleetPlan:
 
     ``supply_of`` is -1 for a job that is not served. ``nodes`` are those of each supply and
     period. ``bound_per_day`` is a cost below which nothing does it, so that ``gap_ratio`` says
-    how far from the least the plan can be.
+    how far from the least the plan can be. ``most_weight`` is a weight of jobs that no plan within
+    the limits exceeds; None where all are served.
     """
 
     supply_of: Whole
@@ -190,7 +200,7 @@ class FleetPlan:
     bill: Bill
     bound_per_day: float
     cost_by_job: Array
-    shadow_prices: tuple[ShadowPrice, ...] = ()
+    most_weight: float | None = None
 
     @property
     def gap_ratio(self) -> float:
@@ -200,12 +210,23 @@ class FleetPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a job can run nowhere, and what would do instead."""
+
+    why: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Infeasible:
     """Why no plan serves every job, and the smallest relaxations, each enough by itself.
 
-    ``unserved`` are the jobs that are left out when as many as possible, by weight, are served.
+    ``unserved`` are the jobs that are left out when as many as possible, by weight, are served;
+    ``fewest_unserved`` whether it is proved that no fewer would do. Of jobs that can run nowhere,
+    ``impossible``, the relaxations are all needed.
     """
 
     impossible: tuple[str, ...]
     unserved: tuple[str, ...]
     relaxations: tuple[Relaxation, ...]
+    fewest_unserved: bool = True

@@ -8,6 +8,7 @@ less than what the bound leaves open; leaving out the others cannot make a plan 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,14 +19,16 @@ from headway.fleet.compact import compact
 from headway.fleet.fewer_open import estimated_cost, with_fewer_open
 from headway.fleet.infeasible import diagnose
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
-from headway.fleet.prices import shadow_prices
-from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
+from headway.fleet.problem import Columns, Goal, Solved, busy_periods, solve, supply_of
 
 _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
 _MOST_ROUNDS = 60
 _SMALL_FLEET = 3000
 _TOLERANCE = 1e-7
+_LEAST = 1e-12
+# So small a part of a job is left out only by rounding.
+_NOBODY = 1e-6
 # The part of the gap that the relaxation itself may leave open.
 _CLOSE_SHARE = 0.1
 
@@ -72,10 +75,12 @@ def plan_fleet(
 def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
     """The plan that serves as many jobs, by weight, as the limits allow; of such, the cheapest.
 
-    Parameters and errors are those of :func:`plan_fleet`.
+    Parameters and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
     """
     full, fleet = fleet, compact(fleet)
     columns = Columns.where(fleet.allowed)
+    if not len(columns.job):
+        return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
     most = solve(
         fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
         time_limit_s=time_limit_s,
@@ -88,7 +93,8 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
     )
     if solved is None:
         raise SolverError("HiGHS contradicts itself: what it served cannot be served")
-    return plan_of(full, supply_of(fleet, columns, solved.use), solved.bound)
+    found = plan_of(full, supply_of(fleet, columns, solved.use), solved.bound)
+    return replace(found, most_weight=float(fleet.weights.sum()) - most.bound)
 
 
 def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
@@ -120,6 +126,8 @@ def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
 
 
 def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan | Infeasible:
+    if not fleet.allowed.any(axis=1).all():
+        return diagnose(fleet, time_limit_s=time_limit_s)
     quick = _without_reserve(fleet, gap_ratio)
     if quick is not None:
         return quick
@@ -128,26 +136,18 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
         return diagnose(fleet, time_limit_s=time_limit_s)
     rounded = _rounded(fleet, relaxed)
     if rounded is not None and rounded.gap_ratio <= gap_ratio:
-        return _priced(fleet, rounded, relaxed)
-    columns = _worthwhile(fleet, relaxed, rounded, gap_ratio)
+        return rounded
+    columns, left_out = _worthwhile(fleet, relaxed, rounded, gap_ratio)
     solved = solve(
         fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
     )
     if solved is None:
-        if rounded is not None:
-            return _priced(fleet, rounded, relaxed)
-        if len(columns.job) == fleet.allowed.sum():
-            return diagnose(fleet, time_limit_s=time_limit_s)
-        columns = Columns.where(fleet.allowed)
-        solved = solve(
-            fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
-        )
-        if solved is None:
-            return diagnose(fleet, time_limit_s=time_limit_s)
-    found = plan_of(fleet, supply_of(fleet, columns, solved.use), max(solved.bound, relaxed.bound))
+        return rounded or diagnose(fleet, time_limit_s=time_limit_s)
+    bound = max(relaxed.bound, min(solved.bound, left_out))
+    found = plan_of(fleet, supply_of(fleet, columns, solved.use), bound)
     if rounded is not None and rounded.bill.cost_per_day < found.bill.cost_per_day:
-        found = plan_of(fleet, rounded.supply_of, found.bound_per_day)
-    return _priced(fleet, found, relaxed)
+        found = plan_of(fleet, rounded.supply_of, bound)
+    return found
 
 
 def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
@@ -162,50 +162,69 @@ def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
     supplies = tuple(replace(supply, failures=0) for supply in fleet.supplies)
     relaxed = _relaxation(replace(fleet, supplies=supplies), gap_ratio)
     rounded = None if relaxed is None else _rounded(fleet, relaxed)
-    if relaxed is None or rounded is None or rounded.gap_ratio > gap_ratio:
-        return None
-    return _priced(fleet, rounded, relaxed)
+    return None if rounded is None or rounded.gap_ratio > gap_ratio else rounded
 
 
 def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
     """The plan of a compacted fleet with all hours of the day."""
-    found = plan_of(fleet, plan.supply_of, plan.bound_per_day)
-    return replace(found, shadow_prices=plan.shadow_prices)
-
-
-def _priced(fleet: Fleet, plan: FleetPlan, relaxed: Relaxed) -> FleetPlan:
-    return replace(plan, shadow_prices=shadow_prices(fleet, relaxed.solved))
+    return plan_of(fleet, plan.supply_of, plan.bound_per_day)
 
 
 def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
     """The linear relaxation by column generation; None where even that has no solution."""
-    if not fleet.allowed.any(axis=1).all():
-        return None
-    estimate = estimated_cost(fleet)
-    chosen = _cheapest_columns(fleet, estimate)
-    penalty = 100.0 * float(np.nansum(np.where(np.isfinite(estimate), estimate, 0.0).max(axis=1)))
-    goal = Goal(penalty=penalty / float(fleet.weights.min()) + 1.0)
+    chosen = _cheapest_columns(fleet, estimated_cost(fleet))
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
     for _ in range(_MOST_ROUNDS):
-        solved = solve(fleet, Columns.where(chosen), goal, integer=False)
+        solved = solve(fleet, Columns.where(chosen), Goal(), integer=False)
         if solved is None:
-            return None
+            wider = _with_room_for_all(fleet, chosen)
+            if wider is None:
+                return None
+            chosen = wider
+            continue
         reduced = _reduced_cost(fleet, solved, chosen)
         # What each job could lower the value by, at most, with its best column.
         gain = np.minimum(reduced.min(axis=1), 0.0)
         bound = solved.value + float(gain.sum())
         if solved.value - bound <= close_ratio * max(abs(solved.value), 1.0):
-            if np.any(solved.served < 1 - 1e-6):
-                return None
             return Relaxed(
                 solved=solved, bound=bound, reduced_cost=reduced - gain[:, None], chosen=chosen
             )
-        unseen = np.where(chosen, np.inf, reduced)
-        best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
-        added = np.zeros_like(chosen)
-        np.put_along_axis(added, best, True, axis=1)
-        chosen = chosen | (added & (unseen < 0.0))
+        chosen = _with_new_columns(chosen, reduced)
     raise SolverError(f"the relaxation is not solved after {_MOST_ROUNDS} rounds; please report it")
+
+
+def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
+    """Columns among which there is room for every job, at whatever cost.
+
+    None where no columns give it: as few jobs as can be are left out, and the prices of that tell
+    which columns would serve more. No price on a job left out has to be guessed.
+    """
+    alike = replace(fleet, weights=np.ones(len(fleet.jobs)))
+    goal = Goal(penalty=1.0, counts_cost=False)
+    for _ in range(_MOST_ROUNDS):
+        solved = solve(alike, Columns.where(chosen), goal, integer=False)
+        assert solved is not None  # leaving every job out keeps all limits
+        if solved.value <= _NOBODY:
+            return chosen
+        reduced = _reduced_cost(fleet, solved, chosen)
+        if solved.value + float(np.minimum(reduced.min(axis=1), 0.0).sum()) > _NOBODY:
+            return None
+        wider = _with_new_columns(chosen, reduced)
+        if np.array_equal(wider, chosen):
+            break
+        chosen = wider
+    return fleet.allowed.copy()
+
+
+def _with_new_columns(chosen: Mask, reduced: Array) -> Mask:
+    """The columns with those that could lower the value most, a few of each job."""
+    unseen = np.where(chosen, np.inf, reduced)
+    best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
+    added = np.zeros_like(chosen)
+    np.put_along_axis(added, best, True, axis=1)
+    found: Mask = chosen | (added & (unseen < 0.0))
+    return found
 
 
 def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
@@ -237,7 +256,7 @@ def _reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
     reduced = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
     # Columns that were there cost nothing less than nothing, with their part of the reserve.
     reduced = np.where(chosen, np.maximum(reduced, 0.0), reduced)
-    return _with_reserve(fleet, solved, chosen, reduced, per_node * unit_price.sum(axis=1))
+    return _with_reserve(fleet, solved, chosen, reduced, per_node[:, None] * unit_price)
 
 
 def _with_reserve(
@@ -245,23 +264,46 @@ def _with_reserve(
 ) -> Array:
     """Reduced costs with what columns that are new would pay towards the reserve of a supply.
 
-    The nodes held in reserve are paid by the columns that open a supply. What those there do not
-    pay may be asked of the others in any shares; those that look cheap are asked first.
+    The nodes held in reserve are paid by the columns with something to do in a period. What those
+    there do not pay may be asked of the others in any shares; those that look cheap are asked
+    first. ``node_price`` is that of a node in each load case: (S, L).
     """
-    if solved.open_duals is None:
-        return reduced
-    reserve = np.array([supply.failures if supply.shared else 0 for supply in fleet.supplies])
-    paid = np.bincount(
-        np.nonzero(chosen)[1],
-        weights=np.maximum(solved.open_duals, 0.0),
-        minlength=len(fleet.supplies),
-    )
-    left = np.maximum(reserve * node_price - paid, 0.0)
-    cheap = np.maximum(-reduced, 0.0)
-    asked = cheap.sum(axis=0)
-    share = np.minimum(left / np.where(asked > 0.0, asked, 1.0), 1.0)
-    found: Array = reduced + cheap * share
+    found = reduced.copy()
+    for place, supply in enumerate(fleet.supplies):
+        if not (supply.shared and supply.failures):
+            continue
+        weights = supply.failures * node_price[place]
+        price = np.zeros(fleet.num_periods)
+        np.add.at(price, fleet.period_of, weights)
+        left = np.maximum(price - _paid_by_period(fleet, solved, place, price), 0.0)
+        new = np.flatnonzero(
+            (reduced[:, place] < 0.0) & ~chosen[:, place] & fleet.allowed[:, place]
+        )
+        if not len(new) or not left.any():
+            continue
+        cheap = -reduced[new, place]
+        parts = busy_periods(fleet, new, place) * left
+        asked = parts * (cheap / np.maximum(parts.sum(axis=1), _LEAST))[:, None]
+        share = np.minimum(left / np.maximum(asked.sum(axis=0), _LEAST), 1.0)
+        found[new, place] += asked @ share
     return found
+
+
+def _paid_by_period(fleet: Fleet, solved: Solved, place: int, price: Array) -> Array:
+    """What the columns there are pay for the reserve of a supply in each period."""
+    paid = np.zeros(fleet.num_periods)
+    if solved.opening is None or solved.open_duals is None:
+        return paid
+    by_group = np.bincount(
+        solved.opening.group_of_link,
+        weights=np.maximum(solved.open_duals, 0.0),
+        minlength=solved.opening.num_groups,
+    )
+    for group in np.unique(solved.opening.group_of[place]).tolist():
+        if group >= 0:
+            periods = solved.opening.group_of[place] == group
+            paid[periods] = by_group[group] * price[periods] / max(price[periods].sum(), _LEAST)
+    return paid
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
@@ -278,15 +320,18 @@ def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
 
 def _worthwhile(
     fleet: Fleet, relaxed: Relaxed, rounded: FleetPlan | None, gap_ratio: float
-) -> Columns:
-    """The columns that a plan better than the rounded one may use.
+) -> tuple[Columns, float]:
+    """The columns that a plan better than the rounded one may use, and the least cost of any plan
+    that uses another: the bound and that column's reduced cost.
 
-    A plan that uses another costs at least the bound and that column's reduced cost.
+    In a large fleet a plan has to be better by the gap to be worth a look.
     """
     if rounded is None:
-        return Columns.where(fleet.allowed)
-    room = rounded.bill.cost_per_day * (1 - gap_ratio) - relaxed.bound
-    keep = fleet.allowed & (relaxed.reduced_cost <= room + _TOLERANCE)
+        return Columns.where(fleet.allowed), math.inf
+    left_out = rounded.bill.cost_per_day
+    if fleet.allowed.sum() > _SMALL_FLEET:
+        left_out *= 1 - gap_ratio
+    keep = fleet.allowed & (relaxed.reduced_cost <= left_out - relaxed.bound + _TOLERANCE)
     jobs = np.arange(len(fleet.jobs))
     keep[jobs, rounded.supply_of] = True
-    return Columns.where(keep)
+    return Columns.where(keep), math.inf if keep[fleet.allowed].all() else left_out

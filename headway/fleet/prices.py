@@ -1,23 +1,115 @@
-"""What limits cost: the prices that the relaxation puts on them, in words."""
+"""What limits and promises cost: the fleet planned again with one of them a little looser."""
 
 from __future__ import annotations
 
-from headway.fleet.nouns import Fleet, ShadowPrice
-from headway.fleet.problem import Solved
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-_WORTH_TELLING = 1e-4
+import numpy as np
+
+from headway.fleet.billing import bill_of, limits_broken, nodes_needed
+from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
+from headway.fleet.plan_fleet import plan_fleet
+
+_WORTH_TELLING = 0.005
+# Pairs of a job and a supply, of fleets that are planned again for every price.
+_MOST_PAIRS = 3000
+_TIME_LIMIT_S = 5.0
+_SMALLER_GAP = 0.1
+_AS_GOOD_AS_ALL = 0.99
 
 
-def shadow_prices(fleet: Fleet, solved: Solved) -> tuple[ShadowPrice, ...]:
-    """What one more of each limit that binds would save a day, the dearest first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """What a looser fleet saves a day for certain, and whether that is all that it can save."""
 
-    Prices are those of the linear relaxation: right for small changes, and between whole nodes.
+    per_day: float
+    is_all: bool
+
+    def __str__(self) -> str:
+        return f"{'' if self.is_all else 'at least '}{self.per_day:.2f}"
+
+
+def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[ShadowPrice, ...]:
+    """What a little more of each limit saves a day, the dearest first.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The fleet.
+    plan : FleetPlan
+        Its plan, which serves every job.
+    gap_ratio : float, >= 0
+        The gap that it was planned with.
+
+    Returns
+    -------
+    tuple of ShadowPrice
+        Of one node more, or the cores of the smallest node more, for each limit with which the
+        fleet was planned again and became cheaper than anything within the limits is proved to
+        be. None for fleets that are too large to be planned again for every limit.
     """
+    if fleet.allowed.sum() > _MOST_PAIRS or (plan.supply_of < 0).any():
+        return ()
     found = []
-    for quota in fleet.quotas:
-        saves = (solved.quota_duals or {}).get(quota.name, 0.0)
-        if saves > _WORTH_TELLING:
-            one = "node" if quota.unit == "nodes" else "core"
-            text = f"one {one} more in quota {quota.name} would save {saves:.2f} a day"
-            found.append(ShadowPrice(name=quota.name, saves_per_day=saves, text=text))
+    for quota, wider, more in _with_a_little_more(fleet):
+        saving = _saving(plan, wider, gap_ratio)
+        if saving.per_day > _WORTH_TELLING:
+            text = f"{more} more in {quota.label} would save {saving} a day"
+            found.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
     return tuple(sorted(found, key=lambda price: -price.saves_per_day))
+
+
+def saving_of_job(
+    fleet: Fleet, plan: FleetPlan, looser: Fleet, at: int, *, gap_ratio: float
+) -> Saving:
+    """What is saved a day if one job alone needs less.
+
+    Parameters
+    ----------
+    fleet, plan, gap_ratio
+        As of :func:`shadow_prices`.
+    looser : Fleet
+        The same fleet with other needs of the job at place ``at``.
+
+    Returns
+    -------
+    Saving
+        Small fleets are planned again. In large ones the job alone is moved to where it is served
+        best, which saves so much at least.
+    """
+    if fleet.allowed.sum() <= _MOST_PAIRS:
+        return _saving(plan, looser, gap_ratio)
+    best = np.inf
+    for place in np.flatnonzero(looser.allowed[at]).tolist():
+        chosen = plan.supply_of.copy()
+        chosen[at] = place
+        nodes = nodes_needed(looser, chosen)
+        cost = bill_of(looser, nodes).cost_per_day
+        if cost < best and not limits_broken(looser, nodes, cost):
+            best = cost
+    return Saving(per_day=max(plan.bound_per_day - best, 0.0), is_all=False)
+
+
+def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
+    """The difference to the plan of the looser fleet; only what the bounds of both prove."""
+    found = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)
+    if not isinstance(found, FleetPlan):
+        return Saving(per_day=0.0, is_all=False)
+    least = max(plan.bound_per_day - found.bill.cost_per_day, 0.0)
+    most = plan.bill.cost_per_day - found.bound_per_day
+    return Saving(per_day=least, is_all=least >= _AS_GOOD_AS_ALL * most)
+
+
+def _with_a_little_more(fleet: Fleet) -> Iterator[tuple[Quota, Fleet, str]]:
+    """Each limit, the fleet with more of it, and how much that is in words."""
+    for at, quota in enumerate(fleet.quotas):
+        weights = quota.weights[quota.weights > 0]
+        if not len(weights):
+            continue
+        step = float(weights.min())
+        quotas = list(fleet.quotas)
+        quotas[at] = replace(quota, limit=quota.limit + step)
+        one = quota.unit.removesuffix("s")
+        more = f"one {one}" if step == 1.0 else f"{step:g} {quota.unit}"
+        yield quota, replace(fleet, quotas=tuple(quotas)), more

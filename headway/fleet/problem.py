@@ -2,7 +2,9 @@
 
 Notation: ``y[c]`` whether column ``c`` is used, ``n[s, p]`` nodes of supply s in period p. For
 every load case l of period p the units of the columns used must fit:
-``sum(units[c, l] * y[c]) <= units_per_node[s] * (n[s, p] - failures[s] * open[s])``.
+``sum(units[c, l] * y[c]) <= units_per_node[s] * (n[s, p] - failures[s] * open[s, p])``, where
+``open[s, p] >= y[c]`` for every column of s with something to do in p. Periods in which the same
+columns have something to do share one ``open``.
 """
 
 from __future__ import annotations
@@ -31,13 +33,62 @@ class Columns:
         return cls(job=job.astype(np.int64), supply=supply.astype(np.int64))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opening:
+    """Which columns make a supply hold its reserve, and in which periods.
+
+    ``group_of`` is the place of the variable that opens each supply in each period, (S, P); -1
+    where nothing can need it. A link says that a column that is used opens a group.
+    """
+
+    num_groups: int
+    group_of: Whole
+    column_of_link: Whole
+    group_of_link: Whole
+
+    @classmethod
+    def of(cls, fleet: Fleet, columns: Columns) -> Opening | None:
+        """The groups of some columns; None where no supply holds a reserve."""
+        group_of = np.full((len(fleet.supplies), fleet.num_periods), -1, dtype=np.int64)
+        links: list[tuple[Whole, int]] = []
+        for place, supply in enumerate(fleet.supplies):
+            if not (supply.shared and supply.failures):
+                continue
+            members = np.flatnonzero(columns.supply == place)
+            busy = busy_periods(fleet, columns.job[members], place)
+            patterns, which = np.unique(busy, axis=1, return_inverse=True)
+            for number, pattern in enumerate(patterns.T):
+                if pattern.any():
+                    group_of[place, np.ravel(which) == number] = len(links)
+                    links.append((members[pattern], len(links)))
+        if not links:
+            return None
+        return cls(
+            num_groups=len(links),
+            group_of=group_of,
+            column_of_link=np.concatenate([columns for columns, _ in links]),
+            group_of_link=np.concatenate(
+                [np.full(len(columns), group, dtype=np.int64) for columns, group in links]
+            ),
+        )
+
+
+def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
+    """The periods in which each of some jobs has something to do on a supply: (jobs, P)."""
+    found = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
+    busy = fleet.units[jobs, supply, :] > 0
+    for case, period in enumerate(fleet.period_of.tolist()):
+        found[:, period] |= busy[:, case]
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """What is made small, and which limits are let go of.
 
     ``penalty`` is paid for each job that is not served, times its weight; None serves all.
-    ``counts_cost`` whether nodes cost anything; ``elastic`` names the quota that may be exceeded,
-    whose excess is then the objective; ``within_budget`` whether the budget holds.
+    ``counts_cost`` whether nodes cost anything; ``elastic`` is the label of the quota that may be
+    exceeded, whose excess is then the objective; ``within_budget`` whether the budget holds.
     """
 
     penalty: float | None = None
@@ -52,7 +103,8 @@ class Solved:
     """What the solver found.
 
     ``bound`` is proved to be no more than the least value; duals are those of the relaxation,
-    ``open_duals`` what each column pays towards the reserve of its supply.
+    ``open_duals`` what the columns pay towards the reserve of their supplies, link by link of
+    ``opening``.
     """
 
     value: float
@@ -61,11 +113,10 @@ class Solved:
     served: Array
     excess: float
     load_duals: Array | None = None
+    opening: Opening | None = None
     open_duals: Array | None = None
     node_duals: Array | None = None
     serve_duals: Array | None = None
-    quota_duals: dict[str, float] | None = None
-    budget_dual: float = 0.0
 
 
 def solve(
@@ -131,17 +182,15 @@ class _Built:
         self.nodes = cp.Variable((num_supplies, num_periods), integer=integer)
         self.not_negative = self.nodes >= 0
         self.constraints.append(self.not_negative)
+        self.opening: Opening | None = None
         self.opened: Any = None
         self._serve()
         self._hold(integer)
         cost = self._cost(integer)
-        self.quotas: dict[str, Any] = {}
         self.excess: Any = 0.0
         self._keep_quotas()
-        self.budget: Any = None
         if fleet.budget_per_day is not None and goal.within_budget:
-            self.budget = cost <= fleet.budget_per_day
-            self.constraints.append(self.budget)
+            self.constraints.append(cost <= fleet.budget_per_day)
         self.objective = self._objective(cost)
 
     def _serve(self) -> None:
@@ -180,26 +229,23 @@ class _Built:
             (per_node[supply_of_row], (np.arange(len(place)), place)),
             shape=(len(place), num_supplies * fleet.num_periods),
         )
-        spare = self._spare(integer)
         free = room @ cp.vec(self.nodes, order="F")
-        if spare is not None:
-            free = free - cp.multiply(per_node[supply_of_row], spare[supply_of_row])
+        self.opening = opening = Opening.of(fleet, columns)
+        if opening is not None:
+            is_open = cp.Variable(opening.num_groups, boolean=integer)
+            self.constraints += [is_open >= 0, is_open <= 1]
+            self.opened = is_open[opening.group_of_link] >= self.use[opening.column_of_link]
+            self.constraints.append(self.opened)
+            group = opening.group_of[supply_of_row, period_of_row]
+            held = np.flatnonzero(group >= 0)
+            failures = np.array([supply.failures for supply in fleet.supplies], dtype=float)
+            weights = (per_node * failures)[supply_of_row[held]]
+            reserve = sp.csr_matrix(
+                (weights, (held, group[held])), shape=(len(place), opening.num_groups)
+            )
+            free = free - reserve @ is_open
         self.hold = free >= load @ self.use
         self.constraints.append(self.hold)
-
-    def _spare(self, integer: bool) -> Any:
-        """Nodes held in reserve by each supply that is open; None where none are."""
-        cp = _cvxpy()
-        failures = np.array(
-            [supply.failures if supply.shared else 0 for supply in self.fleet.supplies], dtype=float
-        )
-        if not failures.any():
-            return None
-        is_open = cp.Variable(len(failures), boolean=integer)
-        self.constraints += [is_open >= 0, is_open <= 1]
-        self.opened = is_open[self.columns.supply] >= self.use
-        self.constraints.append(self.opened)
-        return cp.multiply(failures, is_open)
 
     def _cost(self, integer: bool) -> Any:
         """The cost of a day, by how nodes are paid for."""
@@ -240,12 +286,10 @@ class _Built:
         cp = _cvxpy()
         for quota in self.fleet.quotas:
             limit: Any = quota.limit
-            if quota.name == self.goal.elastic:
+            if quota.label == self.goal.elastic:
                 self.excess = cp.Variable(nonneg=True)
                 limit = quota.limit + self.excess
-            kept = quota.weights @ self.nodes <= limit
-            self.quotas[quota.name] = kept
-            self.constraints.append(kept)
+            self.constraints.append(quota.weights @ self.nodes <= limit)
 
     def _objective(self, cost: Any) -> Any:
         if self.goal.elastic is not None:
@@ -270,8 +314,7 @@ class _Built:
         served = np.asarray(self.served.value, dtype=float)
         use = np.asarray(self.use.value, dtype=float)
         if integer:
-            info = problem.solver_stats.extra_stats
-            bound = min(float(getattr(info, "mip_dual_bound", value)), value)
+            bound = min(float(problem.solver_stats.extra_stats.mip_dual_bound), value)
             return Solved(value=value, bound=bound, use=use, served=served, excess=excess)
         shape = (len(self.fleet.supplies), len(self.fleet.period_of))
         return Solved(
@@ -281,15 +324,12 @@ class _Built:
             served=served,
             excess=excess,
             load_duals=np.asarray(self.hold.dual_value, dtype=float).reshape(shape),
+            opening=self.opening,
             open_duals=None
             if self.opened is None
             else np.asarray(self.opened.dual_value, dtype=float),
             node_duals=np.asarray(self.not_negative.dual_value, dtype=float),
             serve_duals=-np.asarray(self.all_served.dual_value, dtype=float),
-            quota_duals={
-                name: float(np.sum(kept.dual_value)) for name, kept in self.quotas.items()
-            },
-            budget_dual=0.0 if self.budget is None else float(np.sum(self.budget.dual_value)),
         )
 
 

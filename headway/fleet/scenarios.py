@@ -15,9 +15,13 @@ _SDS_TO_90 = 1.6448536269514722
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regret:
-    """A plan chosen among those of the scenarios: what it costs too much in the worst."""
+    """A plan chosen among those of the scenarios: what it costs too much in the worst.
+
+    ``fleet`` is that of the scenario that it was made for.
+    """
 
     plan: FleetPlan
+    fleet: Fleet
     worst_per_day: float
     num_scenarios: int
     num_short: int
@@ -25,9 +29,13 @@ class Regret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """How many of the drawn scenarios a plan carries whole."""
+    """How many of the drawn scenarios a plan carries whole.
+
+    ``fleet`` has the largest needs of those that it was made for.
+    """
 
     plan: FleetPlan
+    fleet: Fleet
     num_carried: int
     num_scenarios: int
 
@@ -77,6 +85,15 @@ def merged(fleets: Sequence[Fleet]) -> Fleet:
     )
 
 
+def largest(fleets: Sequence[Fleet]) -> Fleet:
+    """The fleet with the largest needs of all, job by job and hour by hour."""
+    return replace(
+        fleets[0],
+        units=np.maximum.reduce([fleet.units for fleet in fleets]),
+        allowed=np.logical_and.reduce([fleet.allowed for fleet in fleets]),
+    )
+
+
 def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
     """The scenarios that a chance constraint keeps: all but the heaviest few.
 
@@ -94,11 +111,12 @@ def plan_for_chance(
     solve: Callable[[Fleet], FleetPlan | Infeasible],
 ) -> Carried | Infeasible:
     """The cheapest plan that carries all but the heaviest few scenarios."""
-    found = solve(merged(least_heavy(fleets, confidence)))
+    kept = least_heavy(fleets, confidence)
+    found = solve(merged(kept))
     if isinstance(found, Infeasible):
         return found
     carried = sum(carries(fleet, found) for fleet in fleets)
-    return Carried(plan=found, num_carried=carried, num_scenarios=len(fleets))
+    return Carried(plan=found, fleet=largest(kept), num_carried=carried, num_scenarios=len(fleets))
 
 
 def plan_of_least_regret(
@@ -126,7 +144,11 @@ def plan_of_least_regret(
         short.append(int(np.count_nonzero(missing > 0)))
     at = int(np.argmin(worst))
     return Regret(
-        plan=plans[at], worst_per_day=worst[at], num_scenarios=len(fleets), num_short=short[at]
+        plan=plans[at],
+        fleet=fleets[at],
+        worst_per_day=worst[at],
+        num_scenarios=len(fleets),
+        num_short=short[at],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headway.fleet.answer import Capacity
+from headway.fleet.answer import Capacity, TargetPrice
 from headway.fleet.nouns import FleetPlan, Infeasible, Supply
 from headway.report.columns import aligned, paragraph
 from headway.units import counted
@@ -14,6 +14,7 @@ from headway.units import counted
 CAPACITY_SCHEMA = "headway.capacity/v1"
 _DAYS_PER_MONTH = 30
 _WORTH_TELLING = 0.005
+_SAME_WEIGHT = 1e-6
 
 
 def capacity_text(answer: Capacity) -> str:
@@ -24,10 +25,11 @@ def capacity_text(answer: Capacity) -> str:
     blocks = [
         _headline(answer, plan),
         _titled("jobs", _job_rows(answer, plan)),
+        _not_served_lines(answer, plan),
         _titled("what to buy", _purchase_rows(answer, plan)),
         _hour_lines(answer, plan),
         _titled("what promises cost", _promise_rows(answer)),
-        _titled("what limits cost", [(price.text,) for price in plan.shadow_prices]),
+        _titled("what limits cost", [(price.text,) for price in answer.shadow_prices]),
         _titled("growth", _growth_rows(answer)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -47,8 +49,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
     if isinstance(plan, Infeasible):
         return head | {
             "impossible": [
-                {"job": name, "why": answer.why_impossible.get(name, "")}
-                for name in plan.impossible
+                {"job": name, "why": answer.why_impossible[name]} for name in plan.impossible
             ],
             "unserved": list(plan.unserved),
             "relaxations": [each.text for each in plan.relaxations],
@@ -81,7 +82,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
         ],
         "shadow_prices": [
             {"name": price.name, "saves_per_day": _rounded(price.saves_per_day)}
-            for price in plan.shadow_prices
+            for price in answer.shadow_prices
         ],
         "growth": [
             {
@@ -99,7 +100,8 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
 def _job_json(answer: Capacity, plan: FleetPlan, at: int) -> dict[str, object]:
     place = int(plan.supply_of[at])
     if place < 0:
-        return {"job": answer.fleet.jobs[at], "served": False}
+        name = answer.fleet.jobs[at]
+        return {"job": name, "served": False, "why": _why_not_served(answer, name)}
     supply = answer.fleet.supplies[place]
     return {
         "job": answer.fleet.jobs[at],
@@ -122,12 +124,15 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     by_day, by_month = _money(answer, cost), _money(answer, cost * _DAYS_PER_MONTH)
     nodes = counted(most, "node")
     lines = [f"{answer.name}: {served} on {nodes} at most, {by_day} a day ({by_month} a month)"]
+    such = "no plan with these executors" if num_served == num_jobs else "none that serves as much"
     proved = (
-        "no plan with these executors is cheaper"
+        f"{such} is cheaper"
         if plan.gap_ratio < 1e-9
-        else f"no plan with these executors costs less than {_money(answer, plan.bound_per_day)}: "
+        else f"{such} costs less than {_money(answer, plan.bound_per_day)}: "
         f"gap {plan.gap_ratio:.2%}"
     )
+    if num_served < num_jobs:
+        proved = f"{_as_much_as_can_be(answer, plan)}; {proved}"
     lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")
     budget = answer.fleet.budget_per_day
     if budget is not None:
@@ -135,12 +140,36 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     return lines
 
 
+def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
+    """Whether it is proved that no more can be served."""
+    weight = float(answer.fleet.weights[plan.supply_of >= 0].sum())
+    most = weight if plan.most_weight is None else plan.most_weight
+    if most <= weight * (1 + _SAME_WEIGHT) + _SAME_WEIGHT:
+        return "no plan within the limits serves more, by weight"
+    return f"no plan within the limits serves more than {most:.3g} by weight, this one {weight:.3g}"
+
+
+def _not_served_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
+    names = [answer.fleet.jobs[at] for at in np.flatnonzero(plan.supply_of < 0).tolist()]
+    lines = [
+        line
+        for name in names
+        for line in paragraph(f"{name}: {_why_not_served(answer, name)}", lead="  ")
+    ]
+    return ["not served", *lines] if lines else []
+
+
+def _why_not_served(answer: Capacity, name: str) -> str:
+    if name in answer.why_impossible:
+        return f"can run nowhere: {answer.why_impossible[name]}"
+    return "the limits leave no room for it beside the jobs that are served"
+
+
 def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost a day")]
     for at in np.argsort(-plan.cost_by_job, kind="stable").tolist():
         place = int(plan.supply_of[at])
         if place < 0:
-            rows.append((answer.fleet.jobs[at], "not served", "", "", ""))
             continue
         supply = answer.fleet.supplies[place]
         rows.append(
@@ -194,12 +223,15 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
     return [
         (
             price.job,
-            f"{price.promise} costs {_money(answer, price.saves_per_day)} a day more than "
-            + price.looser,
+            f"{price.promise} costs {_saving(answer, price)} a day more than {price.looser}",
         )
         for price in answer.target_prices
         if price.saves_per_day >= _WORTH_TELLING
     ]
+
+
+def _saving(answer: Capacity, price: TargetPrice) -> str:
+    return f"{'' if price.is_all else 'at least '}{_money(answer, price.saves_per_day)}"
 
 
 def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
@@ -219,12 +251,16 @@ def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
 def _infeasible_lines(answer: Capacity, plan: Infeasible) -> list[str]:
     lines = [f"{answer.name}: not feasible"]
     for name in plan.impossible:
-        why = answer.why_impossible.get(name, "no node can take it")
+        why = answer.why_impossible[name]
         lines += paragraph(f"{name} can run nowhere: {why}", lead="  ")
     if plan.unserved and not plan.impossible:
-        lines += paragraph(f"the fewest jobs to leave out: {', '.join(plan.unserved)}", lead="  ")
-    if plan.relaxations:
+        which = "the fewest jobs" if plan.fewest_unserved else "jobs"
+        lines += paragraph(f"{which} to leave out: {', '.join(plan.unserved)}", lead="  ")
+    if plan.impossible:
+        lines.append("what would do instead:")
+    elif plan.relaxations:
         lines.append("smallest relaxations, each enough by itself:")
+    if plan.relaxations:
         for each in plan.relaxations:
             lines += paragraph(each.text, lead="  ")
     return lines

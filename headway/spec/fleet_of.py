@@ -16,6 +16,7 @@ from headway.fleet.nouns import (
     Offer,
     Purchasing,
     Quota,
+    Refusal,
     Supply,
     Whole,
 )
@@ -31,14 +32,15 @@ _ONE_ZONE = ("-",)
 class JobNeeds:
     """What one job needs: executors in each hour, by the speed of the node's cores.
 
-    ``executors`` is None at a speed that keeps no promise; ``why_none`` tells why at a speed.
+    ``executors`` is None at a speed that keeps no promise; ``why_none`` tells why at a speed, of
+    jobs that are more than a size.
     """
 
     entry: FleetEntry
     cores_per_executor: int
     executor_memory_bytes: int | None
     executors: Mapping[float, tuple[int, ...] | None]
-    why_none: Callable[[float], str] = str
+    why_none: Callable[[float], Refusal] | None = None
 
 
 def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry, ...]:
@@ -132,25 +134,27 @@ class FleetForm:
         allowed = self._reach(need.entry) & keeps[self._speed_of] & (holds > 0)
         return np.where(allowed[:, np.newaxis], units, 0), allowed
 
-    def why_nowhere(self, need: JobNeeds) -> str:
-        """Why a job that is allowed on no supply can run nowhere."""
+    def why_nowhere(self, need: JobNeeds) -> Refusal:
+        """Why a job that is allowed on no supply can run nowhere, and what would do."""
         entry = need.entry
         pools = [pool for pool in self._plan.pools if not entry.pools or pool.name in entry.pools]
-        reach = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
-        if len(reach):
-            return need.why_none(max(self._nodes_of[place].speed_ratio for place in reach))
-        named = f"pool{'s' if len(pools) > 1 else ''} {', '.join(pool.name for pool in pools)}"
-        zones = {zone for pool in pools for zone in pool.zones or _ONE_ZONE}
-        if entry.zones and not zones & set(entry.zones):
-            return f"no zone {', '.join(entry.zones)} in {named}"
-        memory = (
-            ""
-            if need.executor_memory_bytes is None
-            else f" and {spark_memory_text(need.executor_memory_bytes)} of memory, with overhead,"
-        )
-        return (
-            f"an executor of {counted(need.cores_per_executor, 'core')}{memory} fits on no node "
-            f"of {named}, beside what is reserved there and the executors of the other jobs' size"
+        named = f"{'pools' if len(pools) > 1 else 'pool'} {', '.join(pool.name for pool in pools)}"
+        zones = sorted({zone for pool in pools for zone in pool.zones})
+        if entry.zones and not set(zones) & set(entry.zones):
+            return Refusal(
+                why=f"no zone {' or '.join(entry.zones)} in {named}",
+                instead=f"zone {' or '.join(zones)}" if zones else "no zone",
+            )
+        fits = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
+        if len(fits):
+            assert need.why_none is not None
+            return need.why_none(max(self._nodes_of[place].speed_ratio for place in fits))
+        size, memory = counted(need.cores_per_executor, "core"), need.executor_memory_bytes
+        if memory is not None:
+            size += f" and a heap of {spark_memory_text(memory)} with its overhead"
+        return Refusal(
+            why=f"no node of {named} has room for an executor of {size}",
+            instead=f"smaller executors, or larger nodes in {named}",
         )
 
     def _reach(self, entry: FleetEntry) -> Mask:
@@ -252,7 +256,8 @@ def _holds(pool: PoolEntry, node: NodeEntry, cores: int, memory_bytes: int | Non
 def _pool_limits(plan: CapacityPlan, supplies: Sequence[Supply]) -> list[Quota]:
     return [
         Quota(
-            name=f"pool {pool.name}",
+            name=pool.name,
+            kind="pool",
             unit="nodes",
             weights=np.array([float(supply.pool == pool.name) for supply in supplies]),
             limit=float(pool.max_nodes),

@@ -108,6 +108,85 @@ def test_a_job_that_fits_nowhere_says_why(fleet: Path, capsys: pytest.CaptureFix
     )
 
 
+def test_where_no_job_can_run_as_many_as_can_be_are_none(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = FLEET.replace("work: 20h", "work: 2000h").replace("high: 20h", "high: 3000h")
+    fleet.write_text(f"{nowhere}  objective: served\n")
+    data = answer(fleet, capsys, code=3)
+    assert [job["served"] for job in data["jobs"]] == [False, False]
+    assert all("no number of executors keeps deadline" in job["why"] for job in data["jobs"])
+    assert data["cost_per_day"] == 0
+    assert run(["capacity", str(fleet)]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("f: 0 of 2 jobs on 0 nodes at most, 0.00 EUR a day")
+    assert "report: can run nowhere" in out
+
+
+def test_what_is_not_served_says_why(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cost = answer(fleet, capsys)["cost_per_day"]
+    fleet.write_text(f"{FLEET}  budget: {{per_day: {cost / 2:.2f}}}\n  objective: served\n")
+    assert run(["capacity", str(fleet)]) == 3
+    out = " ".join(capsys.readouterr().out.split())
+    assert "1 of 2 jobs" in out
+    assert "no plan within the limits serves more, by weight; none that serves as much" in out
+    assert "the limits leave no room for it beside the jobs that are served" in out
+
+
+def test_what_would_do_instead_does(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.write_text(FLEET.replace("work: 20h", "work: 2000h"))
+    (instead,) = answer(fleet, capsys, code=3)["relaxations"]
+    name, deadline = instead.split(": deadline <= ")
+    assert name == "report"
+    minutes = int(deadline.removesuffix(" min"))
+    fleet.write_text(FLEET.replace("work: 20h", "work: 2000h").replace("2h", f"{minutes}min"))
+    answer(fleet, capsys)
+
+
+@pytest.mark.parametrize(
+    ("change", "why", "instead"),
+    [
+        ("zone: z", "no zone z in pool main", "no zone"),
+        ("", "no node of pool main has room for an executor of 4 cores and a heap of", "smaller"),
+    ],
+)
+def test_a_job_that_is_let_in_nowhere_says_what_would_do(
+    fleet: Path, capsys: pytest.CaptureFixture[str], change: str, why: str, instead: str
+) -> None:
+    text = FLEET.replace("- name: report", f"- name: report\n    {change}")
+    fleet.write_text(text if change else FLEET.replace("memory: 4g", "memory: 100g"))
+    data = answer(fleet, capsys, code=3)
+    assert data["impossible"][0]["why"].startswith(why)
+    assert data["relaxations"][0].startswith(f"report: {instead}")
+
+
+@pytest.mark.parametrize("sharing", ["shared", "dedicated"])
+def test_nodes_in_reserve_are_held_while_there_is_something_to_do(
+    fleet: Path, capsys: pytest.CaptureFixture[str], sharing: str
+) -> None:
+    """One rule, in pools of both kinds."""
+    text = FLEET.replace("cores_per_executor: 4}", f"sharing: {sharing}, failures: 2}}")
+    fleet.write_text(text.replace("  schedule", "  node_types: [small]\n  schedule"))
+    (bought,) = answer(fleet, capsys)["purchases"]
+    needs = [hour for hour, nodes in enumerate(bought["nodes"]) if nodes]
+    assert needs == [0, 1, 2, 22, 23]
+
+
+@pytest.mark.parametrize("rule", ["chance", "least-regret"])
+def test_what_jobs_need_is_what_was_planned_for(
+    fleet: Path, capsys: pytest.CaptureFixture[str], rule: str
+) -> None:
+    """Not the upper end of every range: the nodes hold the executors that are printed."""
+    fleet.write_text(
+        f"{FLEET}  scenarios: {{rule: {rule}, count: 9, seed: 2}}\n  node_types: [small]\n"
+    )
+    data = answer(fleet, capsys)
+    assert not data["promise_prices"]
+    needs = [sum(job["executors"][hour] for job in data["jobs"]) for hour in range(24)]
+    (bought,) = data["purchases"]
+    assert bought["nodes"] == needs
+
+
 @pytest.mark.parametrize(
     ("old", "new", "options", "expected"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +64,35 @@ def a_random_fleet(seed: int, *, num_jobs: int = 4, num_cases: int = 3) -> Fleet
             spot_ratio=float(rng.choice([0.0, 0.3, 1.0])), commitments=bool(rng.random() < 0.5)
         ),
         budget_per_day=float(rng.uniform(200, 1500)) if rng.random() < 0.4 else None,
+    )
+
+
+def a_nightly_fleet(seed: int) -> Fleet:
+    """A fleet of small jobs that run for an hour or two, in pools of which nodes may fail.
+
+    What is held in reserve for them costs many times what they need themselves.
+    """
+    rng = np.random.default_rng(seed)
+    fleet = a_random_fleet(seed, num_jobs=int(rng.integers(1, 5)), num_cases=24)
+    supplies = tuple(
+        replace(
+            supply,
+            shared=True,
+            units_per_node=int(rng.integers(8, 65)),
+            failures=int(rng.integers(1, 9)),
+        )
+        for supply in fleet.supplies
+    )
+    num_jobs, num_supplies, num_cases = fleet.units.shape
+    start = rng.integers(num_cases, size=(num_jobs, 1))
+    busy = (np.arange(num_cases) - start) % num_cases < rng.integers(1, 3, size=(num_jobs, 1))
+    units = rng.integers(1, 4, size=(num_jobs, num_supplies, 1)) * busy[:, None, :]
+    return replace(
+        fleet,
+        supplies=supplies,
+        units=units,
+        quotas=tuple(replace(quota, limit=float(rng.integers(2, 16))) for quota in fleet.quotas),
+        budget_per_day=float(rng.uniform(50, 1500)) if rng.random() < 0.4 else None,
     )
 
 

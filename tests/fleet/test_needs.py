@@ -13,7 +13,7 @@ from headway.api import fleet_streaming
 from headway.api.capacity import capacity
 from headway.domain import JobProfile, NodeType
 from headway.fleet.answer import Capacity
-from headway.fleet.nouns import FleetPlan
+from headway.fleet.nouns import FleetPlan, Infeasible
 from headway.planner.staircase import Staircase
 from headway.spec.profile_file import dump_profile
 from tests.factories import a_configuration, a_profile
@@ -126,7 +126,10 @@ def test_a_job_beyond_all_executors_says_what_binds(
     monkeypatch.setattr(fleet_streaming, "_MOST_EXECUTORS", 8)
     found = capacity(a_fleet_file(tmp_path, a_job("wide", DAY_PER_S)))
     assert not found.feasible
-    assert "8 nodes" in found.why_impossible["wide"]
+    assert "8 executors" in found.why_impossible["wide"]
+    assert isinstance(found.plan, Infeasible)
+    (instead,) = found.plan.relaxations
+    assert instead.text.startswith("wide: p99 <= 8.00 s at ")
 
 
 def test_a_run_of_more_than_a_day_meets_the_next_one(tmp_path: Path) -> None:
