@@ -20,6 +20,7 @@ from headway.domain import (
     LatencyDistribution,
     ObservedSetting,
     Plan,
+    PlannedSetting,
     Prediction,
     QueryShape,
     Rejection,
@@ -196,6 +197,20 @@ def a_plan(**changes: Any) -> Plan:
             query_options={"trigger": "2 seconds", "maxOffsetsPerTrigger": "100000"},
             floor_s=0.4,
             warnings=(),
+            settings=tuple(
+                PlannedSetting(
+                    setting=setting,
+                    key=key,
+                    value=value,
+                    applies=Applies.NEW_APPLICATION,
+                    profiled=value,
+                )
+                for setting, key, value in (
+                    ("cores per executor", "spark.executor.cores", "4"),
+                    ("executor memory", "spark.executor.memory", "8g"),
+                    ("shuffle partitions", "spark.sql.shuffle.partitions", "8"),
+                )
+            ),
         ),
         **changes,
     )

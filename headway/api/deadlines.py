@@ -14,7 +14,7 @@ from headway.api.settings import (
 )
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
-from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
+from headway.units import parse_size_bytes, spark_memory_text
 
 
 def plan_deadline(
@@ -29,6 +29,7 @@ def plan_deadline(
     objective: Objective | str = Objective.NODES,
     confidence: float = 0.95,
     executor_memory_bytes: int | None = None,
+    lower_memory: bool = False,
     task_cpus: int | None = None,
 ) -> DeadlinePlan:
     """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
@@ -42,7 +43,10 @@ def plan_deadline(
     max_nodes, node_cores, cores, node_types, catalog, objective, confidence
         As of :func:`headway.api.plan`.
     executor_memory_bytes : int, optional
-        Heap of an executor. By default that of the profiled run, by the core. [bytes]
+        Heap of an executor. By default that of the profiled run, by the core where a planned
+        executor has more cores. [bytes]
+    lower_memory : bool
+        Take it by the core too where an executor has fewer; without, none gets less than it had.
     task_cpus : int, optional
         Cores that a task takes (``spark.task.cpus``); as profiled by default.
 
@@ -72,12 +76,14 @@ def plan_deadline(
     spaces = []
     for node_type, per_node, per_executor in asked:
         require_room_for_tasks(per_executor, per_task)
-        heap_bytes = executor_memory_bytes or _profiled_heap_bytes(job, per_executor)
+        heap_bytes = executor_memory_bytes or _profiled_heap_bytes(
+            job, per_executor, lower_memory=lower_memory
+        )
         spaces.append(
             DeadlineSpace(
                 max_nodes=max_nodes,
                 executors_per_node=_executors_per_node(
-                    node_type, per_node, per_executor, heap_bytes
+                    job, node_type, per_node, per_executor, heap_bytes
                 ),
                 cores_per_executor=per_executor,
                 task_cpus=per_task,
@@ -88,20 +94,32 @@ def plan_deadline(
     return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
 
 
-def _profiled_heap_bytes(job: ApplicationProfile, cores: int) -> int | None:
-    """The heap of the profiled run by the core, in whole MiB; None where it is not on record."""
-    if job.application.executor_memory is None or job.cluster.cores_per_executor is None:
+def _profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: bool) -> int | None:
+    """The heap that an executor of so many cores gets, in whole MiB; None leaves it to Spark.
+
+    By the core it grows with the cores, and falls below what ran only where that is allowed.
+    """
+    from headway.planner.profiled_memory import profiled_memory
+
+    had = profiled_memory(job.application)
+    if not had.is_heap_set:
         return None
     mebibyte = parse_size_bytes("1m")
-    today_bytes = spark_memory_bytes(job.application.executor_memory)
-    return math.ceil(today_bytes * cores / job.cluster.cores_per_executor / mebibyte) * mebibyte
+    today = job.cluster.cores_per_executor
+    by_core = had.heap_bytes if today is None else had.heap_bytes * cores / today
+    wanted = by_core if lower_memory else max(by_core, had.heap_bytes)
+    return math.ceil(wanted / mebibyte) * mebibyte
 
 
 def _executors_per_node(
-    node_type: NodeType | None, node_cores: int, cores: int, heap_bytes: int | None
+    job: ApplicationProfile,
+    node_type: NodeType | None,
+    node_cores: int,
+    cores: int,
+    heap_bytes: int | None,
 ) -> int:
     """Executors that a node holds: by its cores, and by its memory where both are known."""
-    from headway.planner.memory import overhead_bytes
+    from headway.planner.memory import beside_heap_bytes
 
     room = executors_by_cores(node_cores, cores)
     if node_type is None:
@@ -110,7 +128,7 @@ def _executors_per_node(
         return min(node_type.executors_per_node, room)
     if node_type.memory_bytes is None or heap_bytes is None:
         return room
-    container_bytes = heap_bytes + overhead_bytes(heap_bytes, 0)
+    container_bytes = heap_bytes + beside_heap_bytes(job.application, heap_bytes)
     if container_bytes > node_type.memory_bytes:
         raise InputError(
             f"a node {node_type.name} has no room for an executor of {cores} cores with a heap of "

@@ -102,6 +102,8 @@ def plan(
     task_cpus: int | None = None,
     bursts: Sequence[Burst | str] = (),
     relaxation: bool = False,
+    lower_memory: bool = False,
+    executor_memory_bytes: int | None = None,
 ) -> Plan:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
 
@@ -145,6 +147,11 @@ def plan(
         hour, ``"150k/s:2m:1h"``; ``rate`` is what arrives otherwise.
     relaxation : bool
         State the bound by the convex relaxation too, which loads cvxpy.
+    lower_memory : bool
+        Let executors have less heap than the profiled ones, down to what was measured with
+        headroom; without, none gets less than it ran with. Peaks of local runs lower nothing.
+    executor_memory_bytes : int
+        Heap of an executor, if it is fixed; not looked for then. [bytes]
 
     Raises
     ------
@@ -153,6 +160,7 @@ def plan(
         then says ``feasible=False``, and why.
     """
     from headway.planner.pins import Checkpoint
+    from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
     from headway.planner.sources import with_source_partitions
     from headway.planner.space import SearchSpace
@@ -193,6 +201,7 @@ def plan(
             if partitions is None
             else _at_least_one(partitions, "partitions"),
             trigger_s=None if trigger is None else _seconds(trigger, "trigger"),
+            memory=MemoryRule(heap_bytes=executor_memory_bytes, may_lower=lower_memory),
         ),
         confidence=confidence,
         also=others,

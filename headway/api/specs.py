@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.domain import Change, Plan
+from headway.domain import Plan
 from headway.errors import InputError, SpecError
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile
+    from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile, PlannedSetting
     from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.spec_file import SpecFile
 
@@ -204,11 +204,18 @@ def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
         cores=None if cluster is None else cluster.cores_per_executor,
         confidence=job.confidence,
         executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
+        lower_memory=cluster is not None and cluster.lower_memory,
     )
     if not is_declared(profile):
         return found
     # Nothing ran before: there is no setting that the plan would change.
-    return replace(found, warnings=(NOTE, *found.warnings), calibrated=False, changes=())
+    return replace(
+        found,
+        warnings=(NOTE, *found.warnings),
+        calibrated=False,
+        changes=(),
+        settings=_unprofiled(found.settings),
+    )
 
 
 def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None) -> Plan:
@@ -234,16 +241,25 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
         trigger=job.pinned.trigger_s,
         confidence=job.confidence,
         checkpoint=job.checkpoint,
+        executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
+        lower_memory=cluster is not None and cluster.lower_memory,
     )
-    if cluster is not None and cluster.executor_memory_bytes is not None:
-        found = _with_memory(found, profile, cluster.executor_memory_bytes)
     if is_declared(profile):
         found = replace(
             found,
             warnings=(NOTE, *found.warnings),
             prediction=replace(found.prediction, calibrated=False),
+            changes=(),
+            settings=_unprofiled(found.settings),
+            memory=found.memory
+            and replace(found.memory, profiled_heap_bytes=None, profiled_heap=""),
         )
     return found
+
+
+def _unprofiled(settings: tuple[PlannedSetting, ...]) -> tuple[PlannedSetting, ...]:
+    """Settings of a job that never ran: none is as profiled."""
+    return tuple(replace(one, profiled=None) for one in settings)
 
 
 def submission_fields(planned: Planned) -> dict[str, Any]:
@@ -264,28 +280,6 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
         "spark_version": (cluster and cluster.spark_version) or planned.spark_version,
     }
     return {key: value for key, value in fields.items() if value is not None}
-
-
-def _with_memory(plan: Plan, profile: JobProfile, memory_bytes: int) -> Plan:
-    """The plan with the heap that the cluster's file says, as a change like any other."""
-    from headway.sparkconf import KNOBS
-    from headway.units import spark_memory_text
-
-    knob = KNOBS["executor_memory"]
-    before, after = profile.applications[-1].executor_memory, spark_memory_text(memory_bytes)
-    conf = dict(plan.spark_conf)
-    if knob.key not in conf:
-        # Beside the other sizes, not behind all else.
-        place = list(conf).index(KNOBS["cores_per_executor"].key) + 1
-        items = list(conf.items())
-        conf = dict([*items[:place], (knob.key, after), *items[place:]])
-    others = tuple(change for change in plan.changes if change.setting != knob.label)
-    change = Change(setting=knob.label, before=before or "none", after=after, applies=knob.applies)
-    return replace(
-        plan,
-        spark_conf={**conf, knob.key: after},
-        changes=others if before == after else (*others, change),
-    )
 
 
 def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:

@@ -79,6 +79,11 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     "--relaxation", is_flag=True, help="State the bound by a convex relaxation too; slower."
 )
 @click.option(
+    "--lower-memory",
+    is_flag=True,
+    help="Let executors have less heap than the profiled ones, down to what was measured.",
+)
+@click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
     default=0.95,
@@ -113,6 +118,7 @@ def command(
     task_cpus: int | None,
     bursts: Sequence[Burst],
     relaxation: bool,
+    lower_memory: bool,
     confidence: float,
     output_format: str,
     strict: bool,
@@ -157,6 +163,7 @@ def command(
                 catalog=catalog,
                 objective=objective,
                 confidence=confidence,
+                lower_memory=lower_memory,
                 task_cpus=task_cpus,
             ),
             _JSON if as_json else output_format,
@@ -183,6 +190,7 @@ def command(
         task_cpus=task_cpus,
         bursts=bursts,
         relaxation=relaxation,
+        lower_memory=lower_memory,
     )
     return _shown(plan, _JSON if as_json else output_format, strict=strict)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change
+from headway.domain.plan_parts import PlannedSetting
 from headway.domain.target import Deadline
 
 
@@ -29,7 +30,7 @@ class DeadlinePlan:
     run time over the modelled one at the profiled slots, by which the model is scaled.
     ``calibrated`` is False where the job was profiled on far more or fewer slots, or not at all;
     ``warnings`` then say so. ``changes`` are the settings that differ from the profiled ones.
-    ``task_cpus`` are the cores that a task takes.
+    ``task_cpus`` are the cores that a task takes. ``settings`` hold each key beside what it was.
     """
 
     deadline: Deadline
@@ -50,3 +51,4 @@ class DeadlinePlan:
     changes: tuple[Change, ...] = ()
     spark_version: str | None = None
     task_cpus: int = 1
+    settings: tuple[PlannedSetting, ...] = ()

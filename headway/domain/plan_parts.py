@@ -20,13 +20,17 @@ class Applies(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSetting:
-    """One setting of the plan in Spark's words; ``pinned_by`` says what holds it fast."""
+    """One setting of the plan in Spark's words; ``pinned_by`` says what holds it fast.
+
+    ``profiled`` is the value that the profiled run had, None where nothing tells.
+    """
 
     setting: str
     key: str
     value: str
     applies: Applies
     pinned_by: str | None = None
+    profiled: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,10 @@ class MemoryPlan:
 
     ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` lies outside the heap (RocksDB).
     ``python_bytes`` is what Python workers may take (``spark.executor.pyspark.memory``); 0 where
-    they live off the overhead.
+    they live off the overhead. ``off_heap_bytes`` is what Spark itself keeps outside the heap
+    (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and
+    ``profiled_heap`` where that is from; ``reason`` says why ``heap_bytes`` is what it is.
+    ``is_measured_locally`` marks peaks of a JVM that was driver and executor at once.
     """
 
     heap_bytes: int
@@ -110,11 +117,17 @@ class MemoryPlan:
     native_bytes: int
     parts: Mapping[str, int]
     python_bytes: int = 0
+    off_heap_bytes: int = 0
+    profiled_heap_bytes: int | None = None
+    profiled_heap: str = ""
+    reason: str = ""
+    is_measured_locally: bool = False
 
     @property
     def container_bytes(self) -> int:
         """What the cluster manager sets aside for the executor."""
-        return self.heap_bytes + self.overhead_bytes + self.python_bytes
+        beside = self.overhead_bytes + self.python_bytes + self.off_heap_bytes
+        return self.heap_bytes + beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

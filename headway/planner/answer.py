@@ -23,14 +23,19 @@ from headway.domain import (
 )
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model
-from headway.planner.memory import PYTHON_MEMORY_KEY, memory_plan, overhead_bytes
+from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
+from headway.planner.profiled_memory import (
+    OFF_HEAP_KEY,
+    OFF_HEAP_SIZE_KEY,
+    OVERHEAD_KEY,
+    PYTHON_MEMORY_KEY,
+    profiled_memory,
+)
 from headway.planner.purchase import Offer
 from headway.planner.rate_limit import RateLimit
 from headway.sparkconf import KNOBS, query_options, spark_conf
 from headway.units import counted, spark_memory_text
-
-_OVERHEAD_KEY = "spark.executor.memoryOverhead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,7 @@ def as_plan(
         question.space.executors_per_node,
         configuration.executors,
         configuration.cores_per_executor,
+        question.space.memory,
     )
     conf = _conf(profile, configuration, memory)
     if configuration.task_cpus != profile.baseline.task_cpus:
@@ -90,7 +96,7 @@ def as_plan(
         frontier=answer.frontier,
         binding=answer.binding,
         rejected=answer.rejected,
-        changes=changes_from_today(profile, configuration),
+        changes=changes_from_today(profile, configuration, conf),
         spark_conf=conf,
         query_options=options,
         floor_s=answer.floor_s,
@@ -123,13 +129,18 @@ def _conf(
     profile: JobProfile, configuration: Configuration, memory: MemoryPlan | None
 ) -> dict[str, str]:
     if memory is None:
-        return spark_conf(configuration, executor_memory=profile.applications[-1].executor_memory)
+        had = profiled_memory(profile.applications[-1])
+        text = spark_memory_text(had.heap_bytes) if had.is_heap_set else None
+        return spark_conf(configuration, executor_memory=text)
     conf = spark_conf(configuration, executor_memory=spark_memory_text(memory.heap_bytes))
     if memory.python_bytes:
         conf[PYTHON_MEMORY_KEY] = spark_memory_text(memory.python_bytes)
     if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
         # Spark's own reckoning knows of no state outside the heap, nor of Python everywhere.
-        conf[_OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+        conf[OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+    if memory.off_heap_bytes:
+        conf[OFF_HEAP_KEY] = "true"
+        conf[OFF_HEAP_SIZE_KEY] = spark_memory_text(memory.off_heap_bytes)
     return conf
 
 
@@ -151,6 +162,16 @@ def _notes(
         )
     if memory is not None and profile.memory is None:
         found.append("no memory peaks on record: the heap is what the node has, not what is needed")
+    if memory is not None and memory.is_measured_locally:
+        found.append(
+            "peaks of memory were seen in one JVM with the driver (local[n]), which proves nothing "
+            "of an executor alone: its heap is not lowered by them; profile a run on a cluster"
+        )
+    if memory is not None and memory.heap_bytes < memory.needed_heap_bytes and profile.memory:
+        found.append(
+            f"a heap of {spark_memory_text(memory.heap_bytes)}, {memory.reason}, is less than the "
+            f"{spark_memory_text(memory.needed_heap_bytes)} that were measured with headroom"
+        )
     if memory is not None and profile.shape.python_operators and not memory.python_bytes:
         found.append(
             "what Python workers need beside the heap is on no record: "

@@ -15,6 +15,7 @@ from headway.domain import (
     DeadlinePoint,
     NodeType,
     Objective,
+    PlannedSetting,
     RecordedStage,
 )
 from headway.domain.configuration import task_slots
@@ -30,8 +31,14 @@ from headway.models.job.calibration import (
 from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
-from headway.sparkconf import KNOBS
-from headway.units import counted, format_duration, spark_memory_bytes, spark_memory_text
+from headway.planner.profiled_memory import (
+    before_words,
+    beside_heap_conf,
+    profiled_sizes,
+    same_value,
+)
+from headway.sparkconf import KNOBS, KNOBS_BY_KEY
+from headway.units import counted, format_duration, spark_memory_text
 
 _MOST_COUNTS = 64
 _SECONDS_PER_HOUR = 3600.0
@@ -232,9 +239,10 @@ def _plan(
         KNOBS["executors"].key: str(executors),
         KNOBS["cores_per_executor"].key: str(space.cores_per_executor),
         **_task_cpus_conf(job.profile, space),
-        **_memory_conf(space),
+        **_memory_conf(job.profile, space),
         "spark.dynamicAllocation.enabled": "false",
     }
+    settings = tuple(_settings(job.profile, conf))
     slots = space.num_slots(run.nodes)
     calibrated = bool(is_within_reach(job.doublings_beyond(slots)))
     return DeadlinePlan(
@@ -254,7 +262,8 @@ def _plan(
         spark_conf=conf,
         warnings=tuple(_warnings(job, None if calibrated else slots)),
         calibrated=calibrated,
-        changes=tuple(_changes(job.profile, conf)),
+        changes=tuple(_changes(settings)),
+        settings=settings,
         spark_version=job.profile.application.spark_version,
     )
 
@@ -266,26 +275,51 @@ def _task_cpus_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[s
     return {KNOBS["task_cpus"].key: str(space.task_cpus)}
 
 
-def _memory_conf(space: DeadlineSpace) -> dict[str, str]:
-    if space.executor_memory_bytes is None:
-        return {}
-    return {KNOBS["executor_memory"].key: spark_memory_text(space.executor_memory_bytes)}
+def _memory_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:
+    """The heap, and what the run on record set beside it."""
+    heap = space.executor_memory_bytes
+    beside = beside_heap_conf(profile.application)
+    if heap is None:
+        return beside
+    return {KNOBS["executor_memory"].key: spark_memory_text(heap), **beside}
 
 
-def _changes(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[Change]:
-    """What the next run is submitted with instead of what the run on record had."""
-    memory = profile.application.executor_memory
-    before = {
-        "executors": profile.cluster.executors,
-        "cores_per_executor": profile.cluster.cores_per_executor,
-        "task_cpus": profile.cluster.task_cpus,
-        "executor_memory": memory and spark_memory_text(spark_memory_bytes(memory)),
+def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
+    """What the keys of a plan were in the run on record, by Spark's key, where that is known."""
+    cluster = profile.cluster
+    counts = {
+        KNOBS["executors"].key: cluster.executors,
+        KNOBS["cores_per_executor"].key: cluster.cores_per_executor,
+        KNOBS["task_cpus"].key: cluster.task_cpus,
     }
-    for setting, value in before.items():
-        knob, then = KNOBS[setting], "none" if value is None else str(value)
-        after = conf.get(knob.key, then)
-        if then != after:
-            yield Change(setting=knob.label, before=then, after=after, applies=knob.applies)
+    known = {key: str(count) for key, count in counts.items() if count is not None}
+    return known | profiled_sizes(profile.application)
+
+
+def _settings(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
+    """Every key of the plan beside what it was in the run on record."""
+    had = _profiled_values(profile)
+    for key, value in conf.items():
+        knob = KNOBS_BY_KEY[key]
+        yield PlannedSetting(
+            setting=knob.label,
+            key=key,
+            value=value,
+            applies=knob.applies,
+            profiled=value if same_value(key, had.get(key), value) else had.get(key),
+        )
+
+
+def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
+    """What the next run is submitted with instead of what the run on record had."""
+    for one in settings:
+        if one.profiled != one.value:
+            yield Change(
+                setting=one.setting,
+                before=one.profiled or before_words(one.key, {}),
+                after=one.value,
+                applies=one.applies,
+            )
 
 
 def _point(job: _Job, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:

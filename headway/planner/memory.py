@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.domain import JobProfile, MemoryPlan, NodeType
-from headway.errors import InputError
-from headway.units import parse_size_bytes, spark_memory_bytes
+from headway.domain import Application, JobProfile, MemoryPlan, NodeType
+from headway.planner.profiled_memory import MemoryRule, ProfiledMemory, profiled_memory
+from headway.units import parse_size_bytes
 
-PYTHON_MEMORY_KEY = "spark.executor.pyspark.memory"
 _MIB = parse_size_bytes("1m")
 _RESERVED_BYTES = parse_size_bytes("300m")  # Spark keeps so much of every heap for itself
 _UNIFIED_RATIO = 0.6  # spark.memory.fraction: execution and storage together
@@ -17,6 +16,7 @@ _OVERHEAD_RATIO = 0.1  # spark.executor.memoryOverheadFactor
 _PYTHON_OVERHEAD_RATIO = 0.4  # what Spark itself sets aside for Python on Kubernetes
 _LEAST_OVERHEAD_BYTES = parse_size_bytes("384m")
 _LEAST_HEAP_BYTES = parse_size_bytes("450m")  # Spark refuses less
+_NO_RULE = MemoryRule()
 # Beyond, the JVM's pointers take twice the room.
 _LARGEST_USEFUL_HEAP_BYTES = parse_size_bytes("31g")
 
@@ -37,20 +37,27 @@ class BesideHeap:
     native_bytes: int
     python_bytes: int
     overhead_ratio: float
+    off_heap_bytes: int = 0
+    least_overhead_bytes: int = 0
 
     def overhead_bytes(self, heap_bytes: int) -> int:
-        """Overhead of a container, native state included [bytes]."""
-        return overhead_bytes(heap_bytes, self.native_bytes, self.overhead_ratio)
+        """Overhead of a container, native state included; no less than was set [bytes]."""
+        return max(
+            overhead_bytes(heap_bytes, self.native_bytes, self.overhead_ratio),
+            self.least_overhead_bytes,
+        )
 
     def container_bytes(self, heap_bytes: int) -> int:
         """The container of an executor with so large a heap [bytes]."""
-        return heap_bytes + self.overhead_bytes(heap_bytes) + self.python_bytes
+        beside = self.overhead_bytes(heap_bytes) + self.python_bytes + self.off_heap_bytes
+        return heap_bytes + beside
 
     def largest_heap_bytes(self, room: int) -> int:
         """The largest heap, in whole MiB, whose container has room [bytes]."""
-        left = room - self.native_bytes - self.python_bytes
-        by_ratio = left / (1.0 + self.overhead_ratio)
-        return int(min(by_ratio, left - _LEAST_OVERHEAD_BYTES)) // _MIB * _MIB
+        left = room - self.python_bytes - self.off_heap_bytes
+        by_ratio = (left - self.native_bytes) / (1.0 + self.overhead_ratio)
+        least = max(_LEAST_OVERHEAD_BYTES + self.native_bytes, self.least_overhead_bytes)
+        return int(min(by_ratio, left - least)) // _MIB * _MIB
 
 
 def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int) -> BesideHeap:
@@ -59,33 +66,31 @@ def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int)
     Notes
     -----
     theory.md (P10). Python workers take what the profiled run allowed them, by cores; where it
-    set no limit, no record tells, and Spark's own rule for Python on Kubernetes is taken.
+    set no limit, no record tells, and Spark's own rule for Python on Kubernetes is taken. Overhead
+    and memory off the heap that the profiled run set are kept.
     """
-    if not profile.shape.python_operators:
-        return BesideHeap(native_bytes=native_bytes, python_bytes=0, overhead_ratio=_OVERHEAD_RATIO)
-    allowed = _profiled_python_bytes(profile)
-    if allowed is None:
-        return BesideHeap(
-            native_bytes=native_bytes, python_bytes=0, overhead_ratio=_PYTHON_OVERHEAD_RATIO
-        )
-    python_bytes = -(-allowed * cores_per_executor // profile.baseline.cores_per_executor)
+    had = profiled_memory(profile.applications[-1])
+    allowed = had.python_bytes if profile.shape.python_operators else 0
+    usual_ratio = _PYTHON_OVERHEAD_RATIO if allowed is None else _OVERHEAD_RATIO
+    python_bytes = -(-(allowed or 0) * cores_per_executor // profile.baseline.cores_per_executor)
     return BesideHeap(
         native_bytes=native_bytes,
         python_bytes=_whole_mib(python_bytes),
-        overhead_ratio=_OVERHEAD_RATIO,
+        overhead_ratio=usual_ratio if had.overhead_ratio is None else had.overhead_ratio,
+        off_heap_bytes=had.off_heap_bytes,
+        least_overhead_bytes=had.overhead_bytes or 0,
     )
 
 
-def _profiled_python_bytes(profile: JobProfile) -> int | None:
-    """``spark.executor.pyspark.memory`` of the profiled run; a bare number counts MiB, as Spark's.
+def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
+    """What a container of an application holds beside its heap, as Spark sets it aside [bytes].
 
-    None where it is not set, or is no size.
+    By what the profiled run set: its overhead, its Python workers, its memory off the heap.
     """
-    text = profile.applications[-1].properties.get(PYTHON_MEMORY_KEY, "").strip()
-    try:
-        return spark_memory_bytes(text)
-    except InputError:
-        return None
+    had = profiled_memory(application)
+    ratio = _OVERHEAD_RATIO if had.overhead_ratio is None else had.overhead_ratio
+    overhead = max(overhead_bytes(heap_bytes, 0, ratio), had.overhead_bytes or 0)
+    return overhead + (had.python_bytes or 0) + had.off_heap_bytes
 
 
 def memory_need(profile: JobProfile, executors: int, cores_per_executor: int) -> MemoryNeed | None:
@@ -141,38 +146,73 @@ def overhead_bytes(
     return max(round(overhead_ratio * heap_bytes), _LEAST_OVERHEAD_BYTES) + native_bytes
 
 
+def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryRule) -> int:
+    """The least heap that a plan gives an executor, in whole MiB [bytes].
+
+    It is what was measured, and no less than the executor ran with. Only with ``rule.may_lower``
+    does a measurement lower it, and only one of an executor: the peak of a JVM that was driver
+    and executor at once is none.
+    """
+    if rule.heap_bytes is not None:
+        return rule.heap_bytes
+    had = profiled_memory(profile.applications[-1])
+    measured = _LEAST_HEAP_BYTES if need is None else max(need.heap_bytes, _LEAST_HEAP_BYTES)
+    if rule.may_lower and need is not None and not had.is_local:
+        return _whole_mib(measured)
+    return _whole_mib(max(measured, had.heap_bytes))
+
+
 def memory_plan(
     profile: JobProfile,
     node_type: NodeType | None,
     executors_per_node: int,
     executors: int,
     cores_per_executor: int,
+    rule: MemoryRule = _NO_RULE,
 ) -> MemoryPlan | None:
-    """The memory to give an executor; None where neither measurement nor node type tells.
+    """The memory to give an executor; None where neither measurement, node type nor user tells.
 
     A node's memory is given to its executors, up to the heap beyond which pointers grow; without
     a node type an executor gets what it had, or what it needs if that is more.
     """
     need = memory_need(profile, executors, cores_per_executor)
     beside = beside_heap(profile, 0 if need is None else need.native_bytes, cores_per_executor)
-    least = _LEAST_HEAP_BYTES if need is None else max(need.heap_bytes, _LEAST_HEAP_BYTES)
-    if node_type is not None and node_type.memory_bytes is not None:
+    least = least_heap_bytes(profile, need, rule)
+    had = profiled_memory(profile.applications[-1])
+    if rule.heap_bytes is not None:
+        heap, reason = rule.heap_bytes, "as asked for"
+    elif node_type is not None and node_type.memory_bytes is not None:
         room = node_type.memory_bytes // executors_per_node
-        useful = max(_LARGEST_USEFUL_HEAP_BYTES, _whole_mib(least))
-        heap = min(beside.largest_heap_bytes(room), useful)
+        useful = max(_LARGEST_USEFUL_HEAP_BYTES, least)
+        heap, reason = min(beside.largest_heap_bytes(room), useful), "what the node has room for"
+    elif need is None:
+        return None
     else:
-        today = profile.applications[-1].executor_memory
-        if need is None:
-            return None
-        heap = max(_whole_mib(least), 0 if today is None else spark_memory_bytes(today))
+        heap, reason = least, _reason(need, had, least)
     return MemoryPlan(
         heap_bytes=heap,
         overhead_bytes=beside.overhead_bytes(heap),
-        needed_heap_bytes=least,
+        needed_heap_bytes=_LEAST_HEAP_BYTES
+        if need is None
+        else max(need.heap_bytes, _LEAST_HEAP_BYTES),
         native_bytes=beside.native_bytes,
         parts={} if need is None else need.parts,
         python_bytes=beside.python_bytes,
+        off_heap_bytes=beside.off_heap_bytes,
+        profiled_heap_bytes=had.heap_bytes,
+        profiled_heap=had.heap_words,
+        reason=reason,
+        is_measured_locally=need is not None and had.is_local,
     )
+
+
+def _reason(need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
+    """Why an executor gets the heap it gets."""
+    if least < had.heap_bytes:
+        return "what was measured, lowered as allowed"
+    if least > had.heap_bytes or need.heap_bytes >= had.heap_bytes:
+        return "what was measured needs it"
+    return f"{had.heap_words}: more than is needed, and not lowered"
 
 
 def fewest_nodes_by_memory(
@@ -181,6 +221,7 @@ def fewest_nodes_by_memory(
     executors_per_node: int,
     cores_per_executor: int,
     max_nodes: int,
+    rule: MemoryRule = _NO_RULE,
 ) -> int | None:
     """The fewest nodes whose executors have the memory they need, None if no number has.
 
@@ -191,9 +232,8 @@ def fewest_nodes_by_memory(
     room = node_type.memory_bytes // executors_per_node
 
     def fits(nodes: int) -> bool:
-        return (
-            needed_container_bytes(profile, nodes * executors_per_node, cores_per_executor) <= room
-        )
+        executors = nodes * executors_per_node
+        return needed_container_bytes(profile, executors, cores_per_executor, rule) <= room
 
     if not fits(max_nodes):
         return None
@@ -204,12 +244,17 @@ def fewest_nodes_by_memory(
     return high
 
 
-def needed_container_bytes(profile: JobProfile, executors: int, cores_per_executor: int) -> int:
+def needed_container_bytes(
+    profile: JobProfile,
+    executors: int,
+    cores_per_executor: int,
+    rule: MemoryRule = _NO_RULE,
+) -> int:
     """The least container that an executor runs in [bytes]."""
     need = memory_need(profile, executors, cores_per_executor)
-    heap, native = (0, 0) if need is None else (need.heap_bytes, need.native_bytes)
+    native = 0 if need is None else need.native_bytes
     beside = beside_heap(profile, native, cores_per_executor)
-    return beside.container_bytes(max(heap, _LEAST_HEAP_BYTES))
+    return beside.container_bytes(least_heap_bytes(profile, need, rule))
 
 
 def _whole_mib(size_bytes: int) -> int:

@@ -18,9 +18,14 @@ from headway.errors import InputError
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
+from headway.planner.profiled_memory import before_words, profiled_sizes, same_value
 from headway.planner.question import Question
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY, Knob, applies_when
-from headway.units import counted, format_duration, spark_trigger_text
+from headway.units import (
+    counted,
+    format_duration,
+    spark_trigger_text,
+)
 
 _REPARTITION_SINCE = (4, 2)
 _WORTHWHILE_RATIO = 0.95
@@ -104,7 +109,7 @@ def planned_settings(
     checkpoint: Checkpoint | None,
 ) -> tuple[PlannedSetting, ...]:
     """Every setting of the plan with when it applies, and what pins it."""
-    found = []
+    found, had = [], profiled_values(profile)
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = KNOBS_BY_KEY[key]
         applies = _applies(knob, profile)
@@ -116,13 +121,20 @@ def planned_settings(
                 value=value,
                 applies=applies,
                 pinned_by="the existing checkpoint" if pinned else None,
+                profiled=value if same_value(key, had.get(key), value) else had.get(key),
             )
         )
     return tuple(found)
 
 
-def changes_from_today(profile: JobProfile, planned: Configuration) -> tuple[Change, ...]:
-    """The settings that differ from the profiled ones, and what each change takes."""
+def changes_from_today(
+    profile: JobProfile, planned: Configuration, spark_conf: Mapping[str, str]
+) -> tuple[Change, ...]:
+    """The settings that differ from the profiled ones, and what each change takes.
+
+    Every key of the plan is held against what the profiled run had: of what its record does not
+    tell, a change says so.
+    """
     today = profile.baseline
     found = []
     for name, knob in KNOBS.items():
@@ -136,7 +148,33 @@ def changes_from_today(profile: JobProfile, planned: Configuration) -> tuple[Cha
                     applies=_applies(knob, profile),
                 )
             )
+    had = profiled_values(profile)
+    for key, value in spark_conf.items():
+        knob = KNOBS_BY_KEY[key]
+        if hasattr(today, knob.setting) or same_value(key, had.get(key), value):
+            continue
+        found.append(
+            Change(
+                setting=knob.label,
+                before=before_words(key, had),
+                after=value,
+                applies=_applies(knob, profile),
+            )
+        )
     return tuple(found)
+
+
+def profiled_values(profile: JobProfile) -> dict[str, str]:
+    """What the keys of a plan were in the profiled run, by Spark's key, where that is known."""
+    today, application = profile.baseline, profile.applications[-1]
+    found = {
+        KNOBS["executors"].key: str(today.executors),
+        KNOBS["cores_per_executor"].key: str(today.cores_per_executor),
+        KNOBS["task_cpus"].key: str(today.task_cpus),
+        KNOBS["shuffle_partitions"].key: str(today.shuffle_partitions),
+        KNOBS["trigger_s"].key: spark_trigger_text(today.trigger_s),
+    }
+    return found | profiled_sizes(application)
 
 
 def _applies(knob: Knob, profile: JobProfile) -> Applies:

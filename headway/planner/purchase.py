@@ -87,7 +87,9 @@ def _offer(
         least = max(cores_per_executor or 1, task_cpus)
         return f"{counted(node_type.cores, 'core')} have no room for an executor of {least}"
     for per_node, cores in shapes:
-        fewest = fewest_nodes_by_memory(question.profile, node_type, per_node, cores, max_nodes)
+        fewest = fewest_nodes_by_memory(
+            question.profile, node_type, per_node, cores, max_nodes, question.space.memory
+        )
         if fewest is not None:
             space = replace(
                 question.space,
@@ -101,12 +103,20 @@ def _offer(
                 node_type=node_type, question=replace(question, profile=profile, space=space)
             )
     per_node, cores = shapes[-1]
-    needed = needed_container_bytes(question.profile, max_nodes * per_node, cores)
+    most = max_nodes * per_node
+    needed = needed_container_bytes(question.profile, most, cores, question.space.memory)
+    lowered = replace(question.space.memory, may_lower=True)
+    allows = needed_container_bytes(question.profile, most, cores, lowered) < needed
     assert node_type.memory_bytes is not None
     return (
         f"too little memory: an executor of {cores} cores needs {spark_memory_text(needed)} even "
         f"on {max_nodes} nodes, a node of {spark_memory_text(node_type.memory_bytes)} has "
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
+        + (
+            "; the profiled run had as much, and less was measured: --lower-memory gives less"
+            if allows
+            else ""
+        )
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.domain import JobProfile, TasksRule
 from headway.domain.configuration import task_slots
+from headway.planner.profiled_memory import MemoryRule
 
 # Interval choices a person would pick; 0 is as fast as possible.
 _TRIGGERS_S = (0.0, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0)
@@ -32,6 +33,8 @@ class SearchSpace:
         Fixed, for instance by an existing checkpoint; None is free.
     trigger_s : float or None, >= 0
         Fixed trigger interval [s]; None is free.
+    memory : MemoryRule
+        What the user says of the memory of executors.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class SearchSpace:
     task_cpus: int = 1
     shuffle_partitions: int | None = None
     trigger_s: float | None = None
+    memory: MemoryRule = field(default_factory=MemoryRule)
 
     def __post_init__(self) -> None:
         for name in (

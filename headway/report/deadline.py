@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.domain import DeadlinePlan
 from headway.report.as_json import fields_json, promises_json
 from headway.report.columns import aligned, paragraph
-from headway.report.wording import per_task_text
+from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration
 
 DEADLINE_SCHEMA = "headway.deadline-plan/v1"
@@ -50,9 +50,17 @@ def deadline_text(plan: DeadlinePlan) -> str:
         ["what binds", *(line for text in plan.binding for line in paragraph(text, lead="  "))],
         [line for text in plan.warnings for line in paragraph(text, lead="note: ")],
         ["run time by nodes", *aligned(_rows(plan), right=(1, 2, 3, 4))],
+        ["changes against the profiled run", *aligned(_change_rows(plan))] if plan.changes else [],
         ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _change_rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
+    return [
+        (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
+        for change in plan.changes
+    ]
 
 
 def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:

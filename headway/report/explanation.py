@@ -13,13 +13,14 @@ from headway.report.wording import (
     caution_text,
     cost_text,
     headline,
+    memory_rows,
     notes,
     promise_text,
     rejection_text,
     setting_text,
     stability_text,
 )
-from headway.units import counted, format_duration, format_rate, spark_memory_text
+from headway.units import counted, format_duration, format_rate
 
 _WHEN = {
     Applies.LIVE: "live",
@@ -231,19 +232,9 @@ def _settings(plan: Plan) -> list[str]:
 
 
 def _memory(plan: Plan) -> list[str]:
-    memory = plan.memory
-    if memory is None:
+    if plan.memory is None:
         return _item("As profiled: no peak of memory is on record and no node type was named.")
-    rows = [(name, spark_memory_text(size)) for name, size in memory.parts.items()]
-    rows.append(("heap needed", spark_memory_text(memory.needed_heap_bytes)))
-    rows.append(("heap given", spark_memory_text(memory.heap_bytes)))
-    if memory.native_bytes:
-        rows.append(("state outside the heap (RocksDB)", spark_memory_text(memory.native_bytes)))
-    if memory.python_bytes:
-        rows.append(("Python workers", spark_memory_text(memory.python_bytes)))
-    rows.append(("overhead of the container", spark_memory_text(memory.overhead_bytes)))
-    rows.append(("container", spark_memory_text(memory.container_bytes)))
-    return [*aligned(rows, right=(1,)), *_item("From measured peaks; theory.md (P10).")]
+    return [*aligned(memory_rows(plan.memory), right=(1,)), *_item("theory.md (P10).")]
 
 
 def _rules(plan: Plan) -> list[str]:

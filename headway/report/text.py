@@ -15,6 +15,7 @@ from headway.report.wording import (
     facts,
     headline,
     latency_rows,
+    memory_rows,
     notes,
     percent,
     promise_text,
@@ -70,6 +71,10 @@ def plan_text(plan: Plan) -> str:
         ),
         _titled("rejected neighbours", _rejected_lines(plan)),
         _titled("changes against the profiled run", _change_lines(plan)),
+        _titled(
+            "memory of an executor",
+            [] if plan.memory is None else aligned(memory_rows(plan.memory), right=(1,)),
+        ),
         _titled("Spark configuration", _pairs(plan.spark_conf)),
         _titled("query options, set in the query itself", _pairs(plan.query_options)),
     )

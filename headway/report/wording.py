@@ -10,12 +10,19 @@ from headway.domain import (
     Configuration,
     Interval,
     LatencyDistribution,
+    MemoryPlan,
     Metric,
     Plan,
     Prediction,
     Rejection,
 )
-from headway.units import counted, format_duration, format_rate, spark_trigger_text
+from headway.units import (
+    counted,
+    format_duration,
+    format_rate,
+    spark_memory_text,
+    spark_trigger_text,
+)
 
 APPLIES = {
     Applies.RESTART: "when the query restarts",
@@ -188,6 +195,30 @@ def caution_text(prediction: Prediction) -> str | None:
     if prediction.calibrated or not prediction.stable:
         return None
     return "Not calibrated: the profile does not vouch for these numbers, see the notes."
+
+
+def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
+    """How the memory of an executor comes about: what, how much, and from where."""
+    seen = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
+    rows = [
+        (name, spark_memory_text(size), "" if name == "headroom" else seen)
+        for name, size in memory.parts.items()
+        if size
+    ]
+    if memory.parts:
+        rows.append(("heap needed", spark_memory_text(memory.needed_heap_bytes), "their sum"))
+    if memory.profiled_heap_bytes is not None:
+        text = spark_memory_text(memory.profiled_heap_bytes)
+        rows.append(("heap profiled", text, memory.profiled_heap))
+    rows.append(("heap given", spark_memory_text(memory.heap_bytes), memory.reason))
+    beside = (
+        ("overhead of the container", memory.overhead_bytes, ""),
+        ("of it state outside the heap", memory.native_bytes, "RocksDB"),
+        ("memory off the heap", memory.off_heap_bytes, "as profiled"),
+        ("Python workers", memory.python_bytes, "as profiled, by cores"),
+    )
+    rows += [(name, spark_memory_text(size), why) for name, size, why in beside if size]
+    return [*rows, ("container", spark_memory_text(memory.container_bytes), "all of it")]
 
 
 def headline(plan: Plan) -> str:

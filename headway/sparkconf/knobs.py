@@ -184,6 +184,8 @@ _BESIDE = (
     ),
     ("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes", "2.3.0"),
     ("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes", "2.4.0"),
+    ("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag", "1.6.0"),
+    ("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes", "1.6.0"),
 )
 
 #: Those and all knobs, by Spark's key: the one place that says when a setting of a plan applies.
@@ -224,7 +226,7 @@ def knob_named(name: str) -> Knob | None:
     >>> knob_named("colour") is None
     True
     """
-    for knob in _TABLE:
+    for knob in KNOBS_BY_KEY.values():
         in_words = knob.setting.replace("_", " ")
         if name in (knob.setting, knob.key, knob.label, in_words):
             return knob

@@ -162,7 +162,7 @@ def test_every_noun_counts_the_same_slots(executors: int, cores: int, task_cpus:
     assert task_slots(executors, **size) == slots
     assert Cluster(executors=executors, executors_mean=1.0, **size).num_slots == slots
     assert a_configuration(executors=executors, **size).num_slots == slots
-    space = SearchSpace(max_nodes=executors, executors_per_node=1, **size)
+    space = SearchSpace(max_nodes=executors, executors_per_node=1, **size)  # type: ignore[arg-type]
     assert space.num_slots(executors) == slots
     batch = DeadlineSpace(
         max_nodes=executors, executors_per_node=1, cores_per_executor=cores, task_cpus=task_cpus

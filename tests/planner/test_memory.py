@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from headway.domain import Arrivals, JobProfile, NodeType, Plan, Target
 from headway.errors import InputError
 from headway.planner.memory import (
-    PYTHON_MEMORY_KEY,
     fewest_nodes_by_memory,
     memory_need,
     memory_plan,
     needed_container_bytes,
     overhead_bytes,
 )
+from headway.planner.profiled_memory import PYTHON_MEMORY_KEY
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.units import parse_size_bytes

@@ -19,7 +19,7 @@ def test_slots_are_nodes_times_executors_times_cores() -> None:
 @pytest.mark.parametrize("name", ["max_nodes", "executors_per_node", "cores_per_executor"])
 def test_counts_start_at_one(name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        SearchSpace(**{"max_nodes": 1, name: 0})
+        SearchSpace(**{"max_nodes": 1, name: 0})  # type: ignore[arg-type]
 
 
 def test_pinned_partitions_start_at_one() -> None:

@@ -72,9 +72,10 @@ def reasons(plan: AnyPlan) -> dict[str, str]:
     found = {}
     if "spark.dynamicAllocation.enabled" in plan.spark_conf:
         found["spark.dynamicAllocation.enabled"] = "the plan counts on a fixed number of executors"
-    for planned in KNOBS.values():
-        if planned.key in plan.spark_conf:
-            found[planned.key] = "unchanged" if is_batch(plan) else "as profiled"
+    # Said of what has the value that was profiled, not of what merely is on no list of changes.
+    for one in plan.settings:
+        if one.profiled == one.value and plan.spark_conf.get(one.key) == one.value:
+            found.setdefault(one.key, "as profiled")
     if is_batch(plan):
         found[KNOBS["executors"].key] = f"what it takes for {promise_of(plan)}"
     for change in plan.changes:

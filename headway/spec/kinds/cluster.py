@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.spec.forms import entry
-from headway.spec.forms.kinds import Choice, NameOr, Text, Whole
+from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
 from headway.spec.forms.quantities import NAME, SIZE
 from headway.spec.kinds.catalog import NodeEntry
 
@@ -39,6 +39,12 @@ class Cluster:
     )
     executor_memory_bytes: int | None = entry(
         SIZE, "Heap of an executor. Default: as profiled.", key="executor_memory", default=None
+    )
+    lower_memory: bool = entry(
+        Flag(),
+        "Whether executors may have less heap than the profiled ones, down to what was measured. "
+        "Default false.",
+        default=False,
     )
     reserved_cores: int = entry(
         Whole(low=0, high=4096),

@@ -1,0 +1,147 @@
+"""What memory the profiled run had, by what its application set, and by Spark's own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.domain import Application
+from headway.errors import InputError
+from headway.sparkconf import KNOBS, KNOBS_BY_KEY
+from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
+
+PYTHON_MEMORY_KEY = "spark.executor.pyspark.memory"
+OVERHEAD_KEY = "spark.executor.memoryOverhead"
+OFF_HEAP_KEY = "spark.memory.offHeap.enabled"
+OFF_HEAP_SIZE_KEY = "spark.memory.offHeap.size"
+_HEAP_KEY = KNOBS["executor_memory"].key
+_DYNAMIC = "spark.dynamicAllocation.enabled"
+# What a run that sets nothing has none of; of other keys' absence in a record nothing can be made.
+_UNSET = (OVERHEAD_KEY, PYTHON_MEMORY_KEY, OFF_HEAP_KEY, OFF_HEAP_SIZE_KEY)
+_OVERHEAD_KEYS = (OVERHEAD_KEY, "spark.yarn.executor.memoryOverhead")
+_FACTOR_KEY = "spark.executor.memoryOverheadFactor"
+_DRIVER_KEY = "spark.driver.memory"
+#: The heap of an executor, and of a driver, that is given none.
+DEFAULT_HEAP_BYTES = parse_size_bytes("1g")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRule:
+    """What a user says of the memory of executors.
+
+    ``heap_bytes`` is theirs to give and is taken as it is. ``may_lower`` lets a plan give an
+    executor less than it ran with, down to what was measured.
+    """
+
+    heap_bytes: int | None = None
+    may_lower: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledMemory:
+    """Memory of an executor of the profiled run [bytes]; None where it was not set.
+
+    ``heap_bytes`` is what it ran with, Spark's default included. ``is_local`` says that driver
+    and executor were one JVM, so that neither has peaks of its own; its heap was the driver's.
+    """
+
+    heap_bytes: int
+    is_heap_set: bool
+    is_local: bool
+    overhead_bytes: int | None
+    overhead_ratio: float | None
+    python_bytes: int | None
+    off_heap_bytes: int
+
+    @property
+    def heap_words(self) -> str:
+        """Where the heap is from, for people."""
+        if self.is_local:
+            return "the heap of the one JVM of the profiled run"
+        return "as in the profiled run" if self.is_heap_set else "Spark's default, as profiled"
+
+
+def profiled_memory(application: Application) -> ProfiledMemory:
+    """What an application's executors had.
+
+    Examples
+    --------
+    >>> bare = Application(id="app-1", name="a", spark_version="4.0.1")
+    >>> profiled_memory(bare).heap_bytes == 2**30, profiled_memory(bare).is_heap_set
+    (True, False)
+    """
+    properties = application.properties
+    is_local = application.id.startswith("local-")
+    driver_bytes = _size(properties.get(_DRIVER_KEY)) if is_local else None
+    asked = [one for one in (_size(application.executor_memory), driver_bytes) if one is not None]
+    try:
+        ratio = float(properties[_FACTOR_KEY])
+    except (KeyError, ValueError):
+        ratio = -1.0
+    uses_off_heap = properties.get(OFF_HEAP_KEY, "").strip().lower() == "true"
+    overheads = [_size(properties.get(key)) for key in _OVERHEAD_KEYS]
+    return ProfiledMemory(
+        heap_bytes=max(asked, default=DEFAULT_HEAP_BYTES),
+        is_heap_set=bool(asked),
+        is_local=is_local,
+        overhead_bytes=next((one for one in overheads if one is not None), None),
+        overhead_ratio=ratio if 0.0 < ratio < 100.0 else None,
+        python_bytes=_size(properties.get(PYTHON_MEMORY_KEY)),
+        off_heap_bytes=_off_heap_bytes(properties.get(OFF_HEAP_SIZE_KEY)) if uses_off_heap else 0,
+    )
+
+
+def _size(text: str | None) -> int | None:
+    """A memory setting as Spark reads it; None where it is not set, or is no size."""
+    try:
+        return None if text is None else spark_memory_bytes(text)
+    except InputError:
+        return None
+
+
+def _off_heap_bytes(text: str | None) -> int:
+    """Alone of all memory settings this one counts bytes where it has no unit."""
+    bare = (text or "").strip()
+    return int(bare) if bare.isdecimal() else _size(text) or 0
+
+
+def profiled_sizes(application: Application) -> dict[str, str]:
+    """Memory and dynamic allocation of an application, as it ran, by Spark's key."""
+    had = profiled_memory(application)
+    return {
+        _HEAP_KEY: spark_memory_text(had.heap_bytes),
+        _DYNAMIC: application.properties.get(_DYNAMIC, "false").strip().lower(),
+        **beside_heap_conf(application),
+    }
+
+
+def beside_heap_conf(application: Application) -> dict[str, str]:
+    """What an application set for its executors beside the heap, by Spark's key."""
+    had = profiled_memory(application)
+    sizes = (
+        (OVERHEAD_KEY, had.overhead_bytes),
+        (PYTHON_MEMORY_KEY, had.python_bytes),
+        (OFF_HEAP_SIZE_KEY, had.off_heap_bytes or None),
+    )
+    found = {key: spark_memory_text(size) for key, size in sizes if size is not None}
+    return {**({OFF_HEAP_KEY: "true"} if had.off_heap_bytes else {}), **found}
+
+
+def same_value(key: str, before: str | None, after: str) -> bool:
+    """Whether two values of a key are the same, whatever the spelling.
+
+    Examples
+    --------
+    >>> same_value("spark.executor.memory", "8192m", "8g"), same_value("trigger", None, "1 second")
+    (True, False)
+    """
+    if before is None or before == after:
+        return before is not None
+    if KNOBS_BY_KEY[key].unit != "bytes":
+        return False
+    return spark_memory_bytes(before) == spark_memory_bytes(after)
+
+
+def before_words(key: str, had: Mapping[str, str]) -> str:
+    """What a key was in the profiled run, for people."""
+    return had.get(key) or ("not set" if key in _UNSET else "not on record")
