@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import click
 
-from headway.errors import HeadwayError, InputError
+from headway.errors import InputError
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _KINDS = ("StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan")
@@ -36,6 +37,7 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     """
     from headway.spec.scaffolds import scaffold
     from headway.spec.spec_file import parse_spec
+    from headway.spec.text_file import write_text
 
     stem = "job" if file == "-" else _NOT_IN_NAMES.sub("-", Path(file).name.split(".")[0])
     name = name or stem.strip("-") or "job"
@@ -44,13 +46,8 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     if file == "-":
         click.echo(text, nl=False)
         return 0
-    path = Path(file)
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        raise InputError(f"{file}: is there already; give another name, or --force") from None
-    except OSError as error:
-        raise HeadwayError(f"{file}: cannot be written: {error.strerror}") from None
+    if not force and os.path.lexists(file):
+        raise InputError(f"{file}: is there already; give another name, or --force")
+    write_text(file, text, what="the scaffold", only_new=not force)
     click.echo(f"{file}: written; fill it in, then: headway validate {file}", err=True)
     return 0

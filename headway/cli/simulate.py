@@ -13,6 +13,7 @@ from headway.domain import Outage
 from headway.report.as_json import json_text
 from headway.report.from_json import load_plan
 from headway.report.playback import playback_json, playback_page, playback_text
+from headway.spec.text_file import write_text
 
 OUTAGE = Parsed("outage", parse_outage)
 
@@ -76,7 +77,7 @@ def command(
     planned = load_plan(plan)
     playback = simulate(planned, rate_trace, length=length, outages=outages, runs=runs, seed=seed)
     if output is not None:
-        output.write_text(playback_page(planned, playback), encoding="utf-8")
+        write_text(output, playback_page(planned, playback), what="the page")
         click.echo(f"wrote {output}", err=True)
     if as_json:
         click.echo(json_text(playback_json(playback)))

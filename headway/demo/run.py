@@ -20,6 +20,7 @@ from headway.report.html import plan_page
 from headway.report.text import plan_text
 from headway.report.wording import trigger_words
 from headway.runtime.measure import MeasuredRun, run_query
+from headway.spec.text_file import write_text
 from headway.units import format_rate
 from headway.version import __version__
 
@@ -275,16 +276,17 @@ def _is_kept(target: Target, measured: MeasuredRun) -> bool:
 
 
 def _write_plan(folder: Path, plan: Plan) -> None:
-    (folder / "plan.json").write_text(json_text(plan_json(plan)) + "\n")
-    (folder / "plan.txt").write_text(plan_text(plan) + "\n")
+    write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", what="the plan")
+    write_text(folder / "plan.txt", plan_text(plan) + "\n", what="the plan")
     for name, file in (
         ("spark-defaults", "spark-defaults.conf"),
         ("spark-submit", "spark-submit.sh"),
         ("pyspark", "query_settings.py"),
     ):
-        (folder / file).write_text(FORMATS[name](plan, version=__version__))
+        write_text(folder / file, FORMATS[name](plan, version=__version__), what="the plan")
 
 
 def _write_comparison(folder: Path, plan: Plan, comparisons: Sequence[ComparisonRow]) -> None:
-    (folder / "comparison.txt").write_text(comparison_text(comparisons) + "\n")
-    (folder / "report.html").write_text(plan_page(plan, comparisons))
+    text = comparison_text(comparisons)
+    write_text(folder / "comparison.txt", text + "\n", what="the comparison")
+    write_text(folder / "report.html", plan_page(plan, comparisons), what="the report")

@@ -2,45 +2,142 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import secrets
+import stat
 from pathlib import Path
 
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, InputError
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_STREAM = re.compile(r"/dev/(?:fd/(\d+)|(stdin|stdout|stderr))|/proc/self/fd/(\d+)")
+_STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 
 
-def write_text(path: str | Path, text: str, *, what: str) -> None:
-    """Write a file whole or not at all; an existing one is replaced, a link stays.
+def write_text(path: str | Path, text: str, *, what: str, only_new: bool = False) -> None:
+    """Write a file whole or not at all.
+
+    An existing file is replaced by one of the same mode, owner and group, as far as the system
+    lets us; it must be one that we may write to. A link stays, and what it points to is replaced.
+    A device, pipe or stream is written to as it is.
 
     Parameters
     ----------
     path : str or Path
-        The file. A device or pipe is written to as it is.
+        The file.
     text : str
         What it is to hold.
     what : str
         What it is, for the message.
+    only_new : bool
+        Refuse a path where something is, a link that leads nowhere too.
 
     Raises
     ------
     HeadwayError
         If it cannot be written.
+    InputError
+        If something is there and ``only_new`` was asked for.
     """
     data = text.encode()
-    # Through a link, so that the link stays and what it points to is replaced.
-    file = Path(os.path.realpath(path))
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
-        if file.exists() and not file.is_file() and not file.is_dir():
+        stream = _STREAM.fullmatch(os.path.normpath(path))
+        if stream is not None:
+            number = stream[1] or stream[3]
+            _put(int(number) if number else _STANDARD[stream[2]], data)
+        elif only_new and os.path.lexists(path):
+            raise FileExistsError
+        elif _is_special(path):
             # Replacing /dev/null by a file would be a surprise to the whole machine.
-            file.write_bytes(data)
-            return
-        try:
-            temporary.write_bytes(data)
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
+            with Path(path).open("wb", buffering=0) as device:
+                _put(device.fileno(), data)
+        else:
+            _replace(Path(os.path.realpath(path)), data, only_new=only_new)
     except OSError as error:
+        if only_new and isinstance(error, FileExistsError):
+            raise InputError(f"{path}: is there already; expected a new file") from None
         raise HeadwayError(
             f"{path}: {what} cannot be written: {error.strerror}; "
             "expected a file name in a folder that exists and can be written to"
         ) from None
+
+
+def _is_special(path: str | Path) -> bool:
+    """Whether there is something that is neither a file nor a folder."""
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _replace(file: Path, data: bytes, *, only_new: bool) -> None:
+    """Through a new file beside it, whose name nobody can foresee and so put a link there."""
+    before = file.stat() if file.exists() else None
+    if before is not None and not os.access(file, os.W_OK):
+        raise PermissionError(None, "the file is read-only")
+    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}.tmp")
+    # A new file has the mode that the umask leaves; what replaces another is ours alone at first.
+    handle = os.open(temporary, _NEW_FILE, 0o666 if before is None else 0o600)
+    try:
+        try:
+            _put(handle, data)
+            if before is not None:
+                _take_after(handle, before)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if only_new:
+            _link_new(temporary, file)
+        else:
+            temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _flush_folder(file.parent)
+
+
+def _put(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def _take_after(handle: int, before: os.stat_result) -> None:
+    """Owner, group and mode of the file before."""
+    own = os.fstat(handle)
+    mode = stat.S_IMODE(before.st_mode)
+    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(handle, before.st_uid, before.st_gid)
+        except PermissionError:
+            # Only root gives files away. The group may still be one of ours; if not, what the
+            # group was allowed is not for ours.
+            try:
+                os.fchown(handle, -1, before.st_gid)
+            except PermissionError:
+                mode &= ~0o070
+    os.fchmod(handle, mode)
+
+
+def _link_new(temporary: Path, file: Path) -> None:
+    """Give the file its name, unless another was faster."""
+    try:
+        file.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some file systems have no hard links.
+        if file.exists():
+            raise FileExistsError from None
+        temporary.replace(file)
+
+
+def _flush_folder(folder: Path) -> None:
+    """After a power failure the name leads to the new file; not all systems let us ask for it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -242,12 +242,11 @@ def test_a_full_disk_leaves_the_old_file(
     output = tmp_path / "job.profile.yaml"
     output.write_text("old")
 
-    def full(path: Path, data: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(data[:10])
-        raise OSError(28, "No space left on device", str(path))
+    def full(handle: int, data: bytes) -> None:
+        os.write(handle, data[:10])
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("headway.spec.text_file._put", full)
     line = fails(["profile", "log", "-o", str(output)], 1)
     assert line.startswith(f"headway: {output}: ")
     assert "No space left on device" in line

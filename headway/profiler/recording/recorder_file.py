@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,7 @@ class RotatingFile:
         self.path = path
         self._max_bytes = max_bytes
         self._max_files = max_files
+        self._mode = 0o666
 
     def begin(self, application: Sequence[Json], cluster: Sequence[Json]) -> None:
         """Open the file, with the events that every file begins with."""
@@ -77,7 +79,7 @@ class RotatingFile:
 
     def _open(self, header: bytes) -> None:
         # Unbuffered: what was written is the system's, whatever becomes of this process.
-        self._file = self.path.open("a+b", buffering=0)
+        self._file = open(self.path, "a+b", buffering=0, opener=self._opened)  # noqa: SIM115
         self._num_groups = 0
         try:
             if self._ends_within_a_line():
@@ -87,6 +89,9 @@ class RotatingFile:
         except OSError:
             self._file.close()
             raise
+
+    def _opened(self, path: str, flags: int) -> int:
+        return os.open(path, flags, self._mode)
 
     def _ends_within_a_line(self) -> bool:
         if self._file.seek(0, os.SEEK_END) == 0:
@@ -117,6 +122,8 @@ class RotatingFile:
         return [self.path, *older]
 
     def _make_way(self) -> None:
+        # Whoever may not read a file must not read the next one.
+        self._mode = stat.S_IMODE(self.path.stat().st_mode)
         oldest_first = self._parts()[::-1]
         for older, newer in pairwise(oldest_first):
             if newer.exists():
