@@ -41,7 +41,6 @@ from headway import api
 from headway.domain import Configuration, JobProfile, Plan
 from headway.errors import HeadwayError
 from headway.planner.pins import pinned_partitions
-from headway.profiler.spark.session import embedded_session
 
 WORKLOAD = "aggregation"
 STATISTICS = ("mean", "p50", "p95", "p99")
@@ -165,16 +164,15 @@ def all_to_run(folder: Path) -> tuple[list[ToRun], dict[str, float], dict[str, i
     to_run: list[ToRun] = []
     carried: dict[str, float] = {}
     pinned: dict[str, int] = {}
-    with embedded_session(app_name="headway checkpoint plans") as spark:
-        for place in PLACES:
-            played = read_group(spark, place.group, folder / place.group.name)
-            fitted = [row for row in played.of(WORKLOAD) if row["role"] == FIT]
-            profile = played.fitted_on(fitted)
-            carried[place.name] = fitted[0]["carried_per_s"]
-            pinned[place.name] = pinned_partitions(profile) or profile.baseline.shuffle_partitions
-            to_run += plans(place, profile, carried[place.name])
-            if place.name == RULES_PLACE:
-                to_run += rules(place, profile, carried[place.name])
+    for place in PLACES:
+        played = read_group(place.group, folder / place.group.name)
+        fitted = [row for row in played.of(WORKLOAD) if row["role"] == FIT]
+        profile = played.fitted_on(fitted)
+        carried[place.name] = fitted[0]["carried_per_s"]
+        pinned[place.name] = pinned_partitions(profile) or profile.baseline.shuffle_partitions
+        to_run += plans(place, profile, carried[place.name])
+        if place.name == RULES_PLACE:
+            to_run += rules(place, profile, carried[place.name])
     return to_run, carried, pinned
 
 

@@ -29,11 +29,10 @@ from read_logs import LogsOfRuns, read_logs_of_runs
 from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
-from headway.profiler.spark.session import embedded_session
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 PREFACE = """\
@@ -317,10 +316,9 @@ def read_truths(folder: Path) -> list[Truth]:
     return sorted((Truth.parse(line) for line in lines), key=lambda truth: truth.started_s)
 
 
-def read_recording(folder: Path, spark: SparkSession) -> Recording:
+def read_recording(folder: Path) -> Recording:
     """The tables of a log, read once, and what was measured of its runs."""
     log = read_logs_of_runs(
-        spark,
         next(folder.glob("eventlog_v2_*")),
         lambda step: print(f"{folder.name}: {step}", file=sys.stderr),
     )
@@ -336,8 +334,7 @@ def page(root: Path) -> str:
     folders = sorted(path.parent for path in root.glob("*/truth.jsonl"))
     if not folders:
         raise HeadwayError(f"{root}: no recorded runs (folders with truth.jsonl) below it")
-    with embedded_session(app_name="headway accuracy") as spark:
-        recordings = [read_recording(folder, spark) for folder in folders]
+    recordings = [read_recording(folder) for folder in folders]
     made = (
         f"Made {datetime.now(UTC):%Y-%m-%d} by `make recorded-accuracy` "
         f"(`python benchmarks/accuracy/ground_truth.py`), headway {__version__}, "

@@ -37,7 +37,6 @@ from headway.domain import (
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model
-from headway.profiler.spark.session import embedded_session
 
 Row = dict[str, Any]
 
@@ -186,8 +185,7 @@ def read_groups(folder: Path) -> dict[str, Played]:
     present = [group for group in GROUPS.values() if (folder / group.name / "truth.jsonl").exists()]
     if not present:
         raise HeadwayError(f"{folder}: no group of a campaign in it; run run_campaign.py first")
-    with embedded_session(app_name="headway accuracy") as spark:
-        return {group.name: read_group(spark, group, folder / group.name) for group in present}
+    return {group.name: read_group(group, folder / group.name) for group in present}
 
 
 def all_judged(played: Mapping[str, Played]) -> Iterator[Row]:

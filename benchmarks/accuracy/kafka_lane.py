@@ -79,8 +79,7 @@ def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Recor
             records.append(_played(spark, lane, case, folder, RUN_S))
     _write(records, folder / "measured.jsonl")
     tell("profiling and predicting")
-    with embedded_session(app_name="kafka lane, profiled") as spark:
-        return judge(records, read_logs_of_runs(spark, folder / "log"), CORES)
+    return judge(records, read_logs_of_runs(folder / "log"), CORES)
 
 
 def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
@@ -99,8 +98,7 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
         for number, case in enumerate(cases, start=1):
             tell(f"real time {number}/{len(cases)}: {case.name}")
             records.append(_played(spark, lane, case, folder, REAL_TIME_RUN_S))
-    with embedded_session(app_name="kafka lane, real time, launches") as spark:
-        records = with_launches(records, read_logs_of_runs(spark, folder / "log"))
+    records = with_launches(records, read_logs_of_runs(folder / "log"))
     _write(records, folder / "measured.jsonl")
     return judge_real_time(records, num_slots=REAL_TIME_SLOTS)
 

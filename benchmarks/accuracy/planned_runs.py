@@ -36,7 +36,6 @@ from campaign.workloads import WORKLOADS, Stream
 from headway import api
 from headway.domain import JobProfile, Plan
 from headway.errors import HeadwayError
-from headway.profiler.spark.session import embedded_session
 
 GROUP = GROUPS["two-cores"]
 PLANNED = ("aggregation", "json", "tumbling", "pandas", "skewed")
@@ -76,8 +75,7 @@ def asked_of(workload: str, carried_per_s: float) -> Iterator[Asked]:
 
 def profiles(folder: Path) -> dict[str, JobProfile]:
     """A profile of each workload from its fitted runs."""
-    with embedded_session(app_name="headway plans") as spark:
-        played = read_group(spark, GROUP, folder / GROUP.name)
+    played = read_group(GROUP, folder / GROUP.name)
     return {
         name: played.fitted_on([row for row in played.of(name) if row["role"] == FIT])
         for name in PLANNED

@@ -23,19 +23,19 @@ from published.figures import Figure, LogTables, tables_of_logs
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import collect
-from headway.profiler.events import local_session_conf, read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
-from headway.profiler.spark.session import embedded_session
+from headway.profiler.pieces import pieces_of
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 PREFACE = """\
 Event logs, from before Spark 1.4 to Spark 3.1, that other projects published with what their own
 tools computed from them. Each figure that means the same in Headway's tables
-(`headway.profiler.tables`, `headway.profiler.aggregates`) is held against theirs, exactly: to the
+(`headway.profiler.rows`, `headway.profiler.stage_totals`) is held against theirs, exactly: to the
 millisecond, the byte, the task. The files lie beside the repository.
 
 Where figures differ, "why" names the mechanism, and the mechanism is tested: our figure, computed
@@ -126,7 +126,7 @@ def compared(tool: Tool, expected: Path, tables: Mapping[str, LogTables]) -> lis
     return list({(figure.name, figure.of, figure.theirs): figure for figure in figures}.values())
 
 
-def read_tables(spark: SparkSession, event_logs: Path) -> dict[str, LogTables]:
+def read_tables(event_logs: Path) -> dict[str, LogTables]:
     """Our tables of :func:`wanted_logs`, read in one pass."""
     names = wanted_logs()
     logs = [log for name in names for log in find_event_logs([event_logs / name]).logs]
@@ -134,10 +134,13 @@ def read_tables(spark: SparkSession, event_logs: Path) -> dict[str, LogTables]:
         raise HeadwayError(f"{event_logs}: {len(logs)} logs found; expected {len(names)}")
     with tempfile.TemporaryDirectory() as folder:
         unpack(logs, Path(folder))
-        events = read_events(spark, Path(folder)).persist()
-        collected = collect(events, _told)
+        pieces, engine = pieces_of(Path(folder)), InProcess()
+        _told("reading events")
+        collected = collect(pieces, engine)
         _told("reading tables")
-        return tables_of_logs(events, collected, {name: app for app, name in enumerate(names)})
+        return tables_of_logs(
+            pieces, engine, collected, {name: app for app, name in enumerate(names)}
+        )
 
 
 def _told(step: str) -> None:
@@ -238,10 +241,7 @@ def page(data: Path) -> str:
     expected = data / "expected"
     if not expected.is_dir():
         raise HeadwayError(f"{data}: no folder 'expected' in it with what other tools computed")
-    with embedded_session(
-        app_name="headway published logs", extra_conf=local_session_conf()
-    ) as spark:
-        tables = read_tables(spark, data / "eventlogs")
+    tables = read_tables(data / "eventlogs")
     made = (
         f"Made {datetime.now(UTC):%Y-%m-%d} by `python benchmarks/accuracy/published_logs.py`, "
         f"headway {__version__}, Python {platform.python_version()}, {platform.machine()}, "

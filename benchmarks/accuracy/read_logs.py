@@ -6,18 +6,15 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from headway.domain import JobProfile
 from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.events import read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import pieces_of
 from headway.profiler.streaming.summarize import summarize
 from headway.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +37,11 @@ class LogsOfRuns:
         ]
 
 
-def read_logs_of_runs(
-    spark: SparkSession, path: Path, tell: Callable[[str], None] = lambda _step: None
-) -> LogsOfRuns:
+def read_logs_of_runs(path: Path, tell: Callable[[str], None] = lambda _step: None) -> LogsOfRuns:
     """Read an event log, or a folder of them; ``tell`` hears each step."""
     found = find_event_logs([path])
     with tempfile.TemporaryDirectory() as scratch:
         logs = unpack(found.logs, Path(scratch)).logs
-        collected = collect(
-            read_events(spark, Path(scratch)).persist(), lambda step, *_: tell(step)
-        )
+        tell("reading events")
+        collected = collect(pieces_of(Path(scratch)), InProcess())
     return LogsOfRuns(logs, collected)

@@ -39,6 +39,7 @@ def profile(
     *,
     queries: Sequence[str] = (),
     trigger: str | float | None = None,
+    engine: str = "auto",
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -58,6 +59,10 @@ def profile(
         The trigger interval of the queries, ``"5 s"`` or 5.0; 0 is as fast as possible. By default
         it is read off the times at which batches start; what the log says against a stated one is
         in the notes.
+    engine : str
+        ``in-process`` reads with this machine's processes and needs no Java, ``spark`` with Spark;
+        ``auto`` takes Spark where a session, a master or a property of it is given, for addresses
+        that only Hadoop reads, and beyond 8 GB of events.
     master : str
         Spark master to read the logs with, when no session is given.
     conf : mapping of str to str
@@ -75,12 +80,13 @@ def profile(
     InputError
         If ``queries`` names none, what was found are different jobs, or ``trigger`` is no duration.
     SparkUnavailableError
-        If there is no Java to run Spark with.
+        If Spark is to read them and there is no Java to run it with.
     """
     found = profile_any(
         sources,
         queries=queries,
         trigger=trigger,
+        engine=engine,
         master=master,
         conf=conf,
         session=session,
@@ -99,6 +105,7 @@ def profile_any(
     *,
     queries: Sequence[str] = (),
     trigger: str | float | None = None,
+    engine: str = "auto",
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -110,7 +117,7 @@ def profile_any(
     query are an ``InputError``.
     """
     trigger_s = _trigger_s(trigger)
-    with _read(sources, master, conf, session, progress) as read:
+    with _read(sources, engine, master, conf, session, progress) as read:
         return _profile_together(read, queries, trigger_s)
 
 
@@ -120,6 +127,7 @@ def profile_and_tables(
     *,
     queries: Sequence[str] = (),
     trigger: str | float | None = None,
+    engine: str = "auto",
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -131,7 +139,7 @@ def profile_and_tables(
     are those of :func:`profile_any`.
     """
     trigger_s = _trigger_s(trigger)
-    with _read(sources, master, conf, session, progress) as read:
+    with _read(sources, engine, master, conf, session, progress) as read:
         found = _profile_together(read, queries, trigger_s)
         return found, _written_tables(read, tables)
 
@@ -139,12 +147,10 @@ def profile_and_tables(
 def _profile_together(
     read: LogsRead, queries: Sequence[str], trigger_s: float | None
 ) -> JobProfile | ApplicationProfile:
-    from headway.profiler.collect import collect
     from headway.profiler.survey import profile_together
 
-    collected = collect(read.events, read.tell)
     read.tell("fitting")
-    found = profile_together(collected, read.logs, queries, __version__, trigger_s)
+    found = profile_together(read.collected, read.logs, queries, __version__, trigger_s)
     not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
     return replace(found, notes=(*found.notes, *not_read))
 
@@ -152,6 +158,7 @@ def _profile_together(
 def survey(
     sources: str | Path | Sequence[str | Path],
     *,
+    engine: str = "auto",
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -162,7 +169,7 @@ def survey(
 
     Parameters
     ----------
-    sources, master, conf, session, progress
+    sources, engine, master, conf, session, progress
         As of :func:`profile`.
     tables : Path, optional
         A folder to write the tables of all logs to, as Parquet.
@@ -172,14 +179,12 @@ def survey(
     EventLogError
         If no log can be read.
     SparkUnavailableError
-        If there is no Java to run Spark with.
+        If Spark is to read them and there is no Java to run it with.
     """
-    from headway.profiler.collect import collect
     from headway.profiler.survey import surveys
 
-    with _read(sources, master, conf, session, progress) as read:
-        collected = collect(read.events, read.tell)
-        found = tuple(surveys(collected, read.logs, __version__))
+    with _read(sources, engine, master, conf, session, progress) as read:
+        found = tuple(surveys(read.collected, read.logs, __version__))
         return Survey(logs=found, failures=read.failures, tables=_written_tables(read, tables))
 
 
@@ -188,6 +193,7 @@ def backtest(
     *,
     queries: Sequence[str] = (),
     trigger: str | float | None = None,
+    engine: str = "auto",
     master: str = "local[*]",
     conf: Mapping[str, str] = NO_CONF,
     session: SparkSession | None = None,
@@ -206,16 +212,14 @@ def backtest(
     InputError
         If the logs hold several different jobs.
     SparkUnavailableError
-        If there is no Java to run Spark with.
+        If Spark is to read them and there is no Java to run it with.
     """
-    from headway.profiler.collect import collect
     from headway.profiler.streaming.backtest import backtest as judged
 
     trigger_s = _trigger_s(trigger)
-    with _read(sources, master, conf, session, progress) as read:
-        collected = collect(read.events, read.tell)
+    with _read(sources, engine, master, conf, session, progress) as read:
         read.tell("fitting and predicting")
-        found = judged(collected, read.logs, queries, __version__, trigger_s)
+        found = judged(read.collected, read.logs, queries, __version__, trigger_s)
         not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
         return replace(found, notes=(*found.notes, *not_read))
 
@@ -234,11 +238,12 @@ def _written_tables(read: LogsRead, tables: Path | None) -> tuple[Path, ...]:
     from headway.profiler.export import write_tables
 
     read.tell("writing tables")
-    return write_tables(read.events, tables)
+    return write_tables(read.pieces, read.engine, read.collected.applications, tables)
 
 
 def _read(
     sources: str | Path | Sequence[str | Path],
+    engine: str,
     master: str,
     conf: Mapping[str, str],
     session: SparkSession | None,
@@ -249,6 +254,7 @@ def _read(
 
     return read_logs(
         [sources] if isinstance(sources, str | Path) else list(sources),
+        engine=engine,
         master=master,
         conf=conf,
         session=session,

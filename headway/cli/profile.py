@@ -23,9 +23,10 @@ class _Runs(NamedTuple):
     trigger: float | None
 
 
-class _Spark(NamedTuple):
+class _Reader(NamedTuple):
     """What reads the logs."""
 
+    engine: str
     master: str
     conf: dict[str, str]
 
@@ -56,6 +57,7 @@ def command(
     check: bool,
     advise: bool,
     tables: Path | None,
+    engine: str,
     master: str,
     conf: dict[str, str],
     as_json: bool,
@@ -78,7 +80,7 @@ def command(
     settings make one profile. Without -o the profile is printed.
     """
     each_into = _folder_for_each(output)
-    spark, runs = _Spark(master, conf), _Runs(queries, trigger)
+    reader, runs = _Reader(engine, master, conf), _Runs(queries, trigger)
     if as_json and not (check or advise):
         raise InputError("--json belongs to --check and --advise; the profile itself is YAML")
     if advise and (check or tables is not None or output is not None):
@@ -94,16 +96,16 @@ def command(
                 "--query, --trigger and -o FILE make one profile of all logs; --check, "
                 "-o FOLDER/, and --tables without -o FILE, look at each log on its own"
             )
-        _survey(sources, spark, each_into=each_into, tables=tables, as_json=as_json)
+        _survey(sources, reader, each_into=each_into, tables=tables, as_json=as_json)
         return
     if advise:
-        _advise(sources, runs, spark, as_json=as_json)
+        _advise(sources, runs, reader, as_json=as_json)
         return
     from headway.report.profiles import profile_summary
     from headway.spec.profile_file import dump_profile
 
     with Progress() as progress:
-        how = {**runs._asdict(), **spark._asdict(), "progress": progress.tell}
+        how = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
         written: tuple[Path, ...] = ()
         if tables is None:
             found = api.profile_any(sources, **how)
@@ -118,18 +120,18 @@ def command(
         click.echo(str(path))
 
 
-def _advise(sources: tuple[str, ...], runs: _Runs, spark: _Spark, *, as_json: bool) -> None:
+def _advise(sources: tuple[str, ...], runs: _Runs, reader: _Reader, *, as_json: bool) -> None:
     from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
-        found = api.profile(sources, **runs._asdict(), **spark._asdict(), progress=progress.tell)
+        found = api.profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
     advised = api.advised_runs(found)
     click.echo(advice_as_json(advised) if as_json else advice_as_text(advised))
 
 
 def _survey(
     sources: tuple[str, ...],
-    spark: _Spark,
+    reader: _Reader,
     *,
     each_into: Path | None,
     tables: Path | None,
@@ -138,7 +140,7 @@ def _survey(
     from headway.report.profiles import survey_as_json, survey_as_text
 
     with Progress() as progress:
-        survey = api.survey(sources, **spark._asdict(), progress=progress.tell, tables=tables)
+        survey = api.survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
     if as_json:
         click.echo(survey_as_json(survey.logs, survey.failures))
     elif each_into is None and tables is None:

@@ -50,7 +50,10 @@ class Progress:
 
     def tell(self, text: str, done: float | None = None) -> None:
         """What is being done, and to which share where that is known."""
-        if text != self._text:
+        if done is not None and self._bar and self._task is not None:
+            # The same step, said anew.
+            self._bar.update(self._task, description=text)
+        elif text != self._text:
             self._text = text
             self.step(text)
         if done is not None:

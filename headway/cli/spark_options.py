@@ -29,7 +29,10 @@ class Property(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
 
 def reading_options(command: Function) -> Function:
-    """``--query``, ``--trigger``, ``--master`` and ``--conf``: queries, trigger, master, conf."""
+    """``--query``, ``--trigger``, ``--engine``, ``--master`` and ``--conf``, under these names.
+
+    Only ``--query``, which is repeatable, is passed on as queries.
+    """
     for option in (
         click.option(
             "--conf",
@@ -40,6 +43,14 @@ def reading_options(command: Function) -> Function:
         ),
         click.option(
             "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "in-process", "spark"]),
+            default="auto",
+            show_default=True,
+            help="What reads the logs; auto takes Spark for remote addresses, for --master and "
+            "--conf, and beyond 8 GB of events. Only Spark needs Java.",
         ),
         click.option(
             "--trigger",

@@ -1,24 +1,21 @@
-"""Tables -> the driver: facts per application, its latest batches, their stages; never tasks."""
+"""Pieces of logs -> facts per application, its latest batches, their stages; never tasks."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from headway.profiler import aggregates, schema, tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-# A row of a table, by column.
-Record: TypeAlias = Mapping[str, Any]
-
-# Batches of one run that are brought to the driver, the latest: enough for every estimate, and
-# the same memory however long the query ran.
-MOST_BATCHES_PER_RUN = 5_000
+from headway.profiler import schema
+from headway.profiler.engines import Engine
+from headway.profiler.gathered import JOB_OF_STAGE, ExecutorEvent, Gathered
+from headway.profiler.ids import Ids
+from headway.profiler.logs.event_logs import UnreadableLogError
+from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
+from headway.profiler.pieces import Order, Piece, Result
+from headway.profiler.rows import Record
+from headway.profiler.stage_totals import seconds
 
 
 class EventCount(NamedTuple):
@@ -58,6 +55,7 @@ class ApplicationFacts:
     java_version: str | None
     properties: Mapping[str, str]
     executors: tuple[Executor, ...]
+    executor_events: tuple[ExecutorEvent, ...]
     task_executor_ids: frozenset[str]
     counts: Mapping[str, EventCount]
     num_damaged: int
@@ -82,52 +80,104 @@ class ApplicationFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedLogs:
-    """What the pipeline brings to the driver."""
+    """What was read of some logs; ``failures`` says why there is nothing of others."""
 
     applications: Mapping[int, ApplicationFacts]
     batches: Sequence[Record]
     stage_runs: Sequence[Record]
+    failures: Mapping[int, str] = field(default_factory=dict)
 
 
-def collect(events: DataFrame, progress: Callable[[str], None]) -> CollectedLogs:
-    """Run the pipeline over the parsed events; ``progress`` is told of each step."""
-    progress("reading events")
-    with ThreadPoolExecutor(max_workers=1) as reader:
-        reading = reader.submit(lambda: _records(aggregates.facts(events)))
-        counting = reader.submit(lambda: _records(aggregates.identities(events)))
-        # To plan this takes Spark as long as to read a small log.
-        stage_runs = aggregates.stage_runs(events, tasks_stand_once=True)
-        facts = reading.result()
-        progress("reading batches")
-        batches = _records(_latest_batches(events, facts))
-        identities = counting.result()
-    if not _tasks_stand_once(facts, identities):
-        stage_runs = aggregates.stage_runs(events)
-    progress("joining batches to stages and tasks")
-    stages = _records(_stages_of(stage_runs, batches, facts))
-    facts_of, stages_of = _by_application(facts), _by_application(stages)
-    identities_of = _by_application(identities)
+def collect(
+    pieces: Sequence[Piece], engine: Engine, limits: UnpackLimits = DEFAULT_LIMITS
+) -> CollectedLogs:
+    """Read all pieces of some logs and put together what each log says.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        From :func:`headway.profiler.pieces.pieces_of`.
+    engine : Engine
+        What reads them.
+    limits : UnpackLimits
+        What one log may grow to.
+    """
+    logs = _Logs(limits)
+    logs.read(engine, [Order(piece, limits) for piece in pieces])
+    # Where the end of a task stands more than once, it is to be counted once.
+    again = {
+        app: gathered.ids.get(schema.TASK_END, Ids()).repeated
+        for app, gathered in logs.gathered.items()
+        if gathered.num_unnamed_tasks or gathered.ids.get(schema.TASK_END, Ids()).repeated
+    }
+    for app in again:
+        del logs.gathered[app]
+    logs.read(
+        engine,
+        [
+            Order(piece, limits, tasks_again=again[piece.app])
+            for piece in pieces
+            if piece.app in again and piece.app not in logs.failures
+        ],
+    )
+    rows: list[Record] = []
+    batches: list[Record] = []
+    applications: dict[int, ApplicationFacts] = {}
+    for app, gathered in sorted(logs.gathered.items()):
+        gathered.count_tasks_again()
+        stage_runs = [{"app": app, **row} for row in stage_records(gathered)]
+        if gathered.counts or gathered.num_damaged:
+            applications[app] = _application_facts(app, gathered, _counted(stage_runs))
+        placed = sorted(
+            (place, row) for of_run in gathered.batches.values() for place, row in of_run
+        )
+        batches += [{"app": app, **row} for _, row in placed]
+        rows += stage_runs
     return CollectedLogs(
-        applications={
-            app: _application_facts(
-                app, rows, identities_of.get(app, ()), _counted(stages_of.get(app, ()))
-            )
-            for app, rows in sorted(facts_of.items())
-        },
-        batches=batches,
-        stage_runs=stages,
+        applications=applications, batches=batches, stage_runs=rows, failures=logs.failures
     )
 
 
-def _records(table: DataFrame) -> list[Record]:
-    """Spark's rows look a column up by going through their names."""
-    return [row.asDict() for row in table.collect()]
+class _Logs:
+    """What was gathered of each log so far, and why others cannot be read."""
+
+    def __init__(self, limits: UnpackLimits) -> None:
+        self.gathered: dict[int, Gathered] = {}
+        self.failures: dict[int, str] = {}
+        self._allowances: dict[int, Allowance] = defaultdict(lambda: Allowance(limits, None, None))
+
+    def read(self, engine: Engine, orders: Sequence[Order]) -> None:
+        """Have pieces of logs read."""
+        for result in engine.results(orders) if orders else ():
+            failure = result.failure or self._too_much(result)
+            if failure or result.app in self.failures:
+                self.failures.setdefault(result.app, failure)
+                self.gathered.pop(result.app, None)
+            elif result.gathered is not None:
+                known = self.gathered.setdefault(result.app, result.gathered)
+                if known is not result.gathered:
+                    known.add(result.gathered)
+
+    def _too_much(self, result: Result) -> str:
+        """Why the parts of a log together are more than one log may be; empty if they are not."""
+        try:
+            self._allowances[result.app].take(result.unpacked_bytes)
+        except UnreadableLogError as error:
+            return str(error)
+        return ""
 
 
-def _tasks_stand_once(facts: Sequence[Record], identities: Sequence[Record]) -> bool:
-    num_lines = sum(row["num_lines"] for row in facts if row["Event"] == schema.TASK_END)
-    num_distinct = sum(row["num_distinct"] for row in identities if row["Event"] == schema.TASK_END)
-    return bool(num_lines == num_distinct)
+def stage_records(gathered: Gathered) -> Iterator[Record]:
+    """One row per attempt of a stage that was seen to end, or whose tasks were, with their sums.
+
+    Columns: stage_id, attempt_id; those of
+    :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
+    stage: job_id, query_id, batch_id, run_id, dstream_batch_s, shuffle_partitions.
+    """
+    nothing = dict.fromkeys(JOB_OF_STAGE)
+    for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
+        job = gathered.job_of_stage.get(stage_id, nothing)
+        yield {"stage_id": stage_id, "attempt_id": attempt_id, **totals.record(), **job}
 
 
 def each_application(logs: CollectedLogs) -> dict[int, CollectedLogs]:
@@ -150,128 +200,64 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
     return by_app
 
 
-def _latest_batches(events: DataFrame, facts: Sequence[Record]) -> DataFrame:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    batches = tables.batches(events)
-    if not _is_long(facts):
-        return batches
-    latest = F.row_number().over(
-        Window.partitionBy("app", "run_id").orderBy(F.desc("batch_id"), F.desc("num_rows"))
-    )
-    return (
-        batches.withColumn("place", latest)
-        .where(F.col("place") <= MOST_BATCHES_PER_RUN)
-        .drop("place")
-    )
-
-
-def _stages_of(
-    stage_runs: DataFrame, batches: Sequence[Record], facts: Sequence[Record]
-) -> DataFrame:
-    """All stages, or where batches of a query were left behind those of its latest ones."""
-    from pyspark.sql import functions as F
-
-    if not _is_long(facts):
-        return stage_runs
-    first_batch: dict[tuple[int, str], int] = {}
-    for row in batches:
-        key = (row["app"], row["query_id"])
-        first_batch[key] = min(row["batch_id"], first_batch.get(key, row["batch_id"]))
-    wanted = F.col("query_id").isNull()
-    for (app, query_id), batch_id in first_batch.items():
-        of_query = (F.col("app") == app) & (F.col("query_id") == query_id)
-        wanted = wanted | (of_query & (F.col("batch_id") >= batch_id))
-    return stage_runs.where(wanted)
-
-
-def _is_long(facts: Sequence[Record]) -> bool:
-    reported = [row["num_lines"] for row in facts if row["Event"] == schema.QUERY_PROGRESS]
-    return max(reported, default=0) > MOST_BATCHES_PER_RUN
-
-
 def _counted(stage_runs: Sequence[Record]) -> StageCounts:
     ended = [max(row["num_tasks"], 0) for row in stage_runs if row["num_tasks"] is not None]
     return StageCounts(num_attempts=len(stage_runs), num_ended=len(ended), num_tasks=sum(ended))
 
 
-def _application_facts(
-    app: int, rows: Sequence[Record], identities: Sequence[Record], stages: StageCounts
-) -> ApplicationFacts:
-    def latest(name: str) -> str | None:
-        return max((row[name] for row in rows if row[name] is not None), default=None)
-
-    def failed(event: str) -> int:
-        return sum(row["num_failed"] for row in rows if row["Event"] == event)
-
-    identities_of = {row["Event"]: row for row in identities}
-
+def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> ApplicationFacts:
     def count(event: str) -> EventCount:
-        num_lines = sum(row["num_lines"] for row in rows if row["Event"] == event)
-        ids = identities_of.get(event)
+        num_lines = gathered.counts[event]
+        ids = gathered.ids.get(event)
         if ids is None:
             return EventCount(num_lines)
-        return EventCount(num_lines, ids["num_distinct"], ids["first_id"], ids["last_id"])
+        return EventCount(num_lines, ids.num_distinct, ids.seen[0][0], ids.seen[-1][1])
 
     return ApplicationFacts(
         app=app,
-        application_id=latest("application_id"),
-        application_name=latest("application_name"),
-        spark_version=latest("spark_version"),
-        java_version=latest("java_version"),
-        properties=next((row["properties"] for row in rows if row["properties"]), {}),
-        executors=_executors(event for row in rows for event in row["executors"]),
-        task_executor_ids=frozenset(name for row in rows for name in row["executor_ids"]),
-        counts={
-            event: count(event)
-            for event in sorted({row["Event"] for row in rows if row["Event"] is not None})
-        },
-        num_damaged=sum(row["num_damaged"] for row in rows),
-        num_lost=_total(rows, "num_lost"),
-        num_passed_over=_total(rows, "num_passed_over"),
-        num_failed_tasks=failed(schema.TASK_END),
-        num_failed_jobs=failed(schema.JOB_END),
-        started_s=_of_event(rows, schema.APPLICATION_START, "first_s"),
-        ended_s=_of_event(rows, schema.APPLICATION_END, "last_s"),
-        plans={row["execution_run_id"] or "": row["plan"] for row in rows if row["plan"]},
+        application_id=gathered.said.get("application_id"),
+        application_name=gathered.said.get("application_name"),
+        spark_version=gathered.said.get("spark_version"),
+        java_version=gathered.said.get("java_version"),
+        properties=gathered.properties[1] if gathered.properties is not None else {},
+        executors=_executors(gathered.executors),
+        executor_events=tuple(sorted(gathered.executors, key=repr)),
+        task_executor_ids=frozenset(gathered.task_executor_ids),
+        counts={event: count(event) for event in sorted(gathered.counts)},
+        num_damaged=gathered.num_damaged,
+        # Below zero where a line is damaged.
+        num_lost=max(gathered.num_lost, 0),
+        num_passed_over=max(gathered.num_passed_over, 0),
+        num_failed_tasks=gathered.num_failed_tasks,
+        num_failed_jobs=gathered.num_failed_jobs,
+        started_s=seconds(gathered.started_ms),
+        ended_s=seconds(gathered.ended_ms),
+        plans={run_id: plan.text for run_id, plan in gathered.plans.items()},
         stages=stages,
     )
 
 
-def _total(rows: Sequence[Record], name: str) -> int:
-    """Sum of what may be missing, or below zero where a line is damaged."""
-    return sum(max(row[name] or 0, 0) for row in rows)
-
-
-def _of_event(rows: Sequence[Record], event: str, name: str) -> float | None:
-    return next((row[name] for row in rows if row["Event"] == event), None)
-
-
-def _executors(events: Iterable[Record]) -> tuple[Executor, ...]:
-    by_executor: dict[str, list[Record]] = defaultdict(list)
+def _executors(events: Iterable[ExecutorEvent]) -> tuple[Executor, ...]:
+    by_executor: dict[str, list[ExecutorEvent]] = defaultdict(list)
     for event in events:
-        if event["executor_id"] is not None:
-            by_executor[event["executor_id"]].append(event)
+        if event.executor_id is not None:
+            by_executor[event.executor_id].append(event)
     found = []
-    for executor_id in sorted(by_executor):
-        said = by_executor[executor_id]
-        added = [event for event in said if event["num_cores"] is not None]
-        removed_s = [
-            event["at_s"]
-            for event in said
-            if event["num_cores"] is None and event["at_s"] is not None
-        ]
+    for executor_id, said in sorted(by_executor.items()):
+        added = [event for event in said if event.num_cores is not None]
+        removed_ms = [event.at_ms for event in said if event.num_cores is None]
         if added:
             found.append(
                 Executor(
                     executor_id=executor_id,
-                    num_cores=max(event["num_cores"] for event in added),
-                    added_s=min(
-                        (event["at_s"] for event in added if event["at_s"] is not None),
-                        default=None,
-                    ),
-                    removed_s=max(removed_s, default=None),
+                    num_cores=max(event.num_cores or 0 for event in added),
+                    added_s=seconds(_chosen(min, (event.at_ms for event in added))),
+                    removed_s=seconds(_chosen(max, removed_ms)),
                 )
             )
     return tuple(found)
+
+
+def _chosen(choose: Callable[[list[int]], int], instants: Iterable[int | None]) -> int | None:
+    known = [instant for instant in instants if instant is not None]
+    return choose(known) if known else None

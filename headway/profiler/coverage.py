@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from headway.domain import Coverage, Share
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts, EventCount, Record
+from headway.profiler.collect import ApplicationFacts, EventCount
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.rows import Record
 from headway.units import counted
 
 _LEAST_BELIEVED_RATIO = 0.001  # ids further apart are damage, not gaps

@@ -1,140 +1,162 @@
-"""Lines of event logs -> events: each line looked at once, and parsed only if it will be used."""
+"""Lines of event logs -> events: each line decoded once, its wanted fields only, or passed over."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
+import json
+import re
+from collections.abc import Callable
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_origin
+
+import msgspec
 
 from headway.profiler import schema
+from headway.profiler.schema import SparkEvent
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-# Characters at the start of a line that hold its event's name, and the description of an SQL
-# execution: a micro-batch is told by it without parsing the plan behind.
-_HEAD_CHARS = 160
-_EXECUTION_HEAD_CHARS = 1500
-_EVENT_NAME = r'^\s*\{\s*"Event"\s*:\s*"([^"\\]+)"'
-_EXECUTION_ID = r'"executionId"\s*:\s*(\d{1,15})\s*[,}]'
-_BATCH_IN_LINE = r'"description"\s*:\s*"[^"]*?\\nrunId = ([0-9a-f-]{36})\\nbatch = (\d{1,15})"'
-# The same where the line was parsed, because its head did not tell.
-_BATCH_IN_TEXT = r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})$"
-_TRIMMED_LINE = r"trim(TRAILING ' \t\r' FROM value)"
-# The plans of a query's batches are alike, and long: one batch in so many is enough.
-_BATCHES_PER_PLAN = 16
-# Fields that other columns stand for.
-_NOT_KEPT = ("Event", "executionId", "description", schema.DAMAGED)
+_NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"\\]+)"').match
+_DECODERS: dict[bytes, tuple[str, Callable[[bytes], SparkEvent]]] = {
+    name.encode(): (name, msgspec.json.Decoder(kind).decode) for name, kind in schema.KINDS.items()
+}
+_MOST_NAME_BYTES = 1000
+_UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_FIRST_OBJECT = json.JSONDecoder().raw_decode
 
 
-def local_session_conf() -> dict[str, str]:
-    """Settings for a local session that lives for one pass over logs; for ``extra_conf``.
+class _Named(msgspec.Struct):
+    """Of an event its name."""
 
-    Such a session spends most of its time on compiling, Java's and Spark's own, that never pays
-    back: without most of it, logs of 85 MB take a third of the time, and ten times as much still
-    gains.
+    name: str | None = msgspec.field(default=None, name="Event")
+
+
+_NAMED = msgspec.json.Decoder(_Named).decode
+
+
+class Line(NamedTuple):
+    """What a line says.
+
+    Parameters
+    ----------
+    name : str or None
+        Of its event; None if it cannot be told.
+    event : SparkEvent or None
+        None if nobody reads that kind of event.
+    damaged : bool
+        Whether the line could not be read, or not all of it that is wanted.
     """
-    return {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
-        # Python would tell Java the place of each expression in the source, at twice the calls.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        # Aggregates of many small groups stay in memory instead of being sorted.
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-    }
+
+    name: str | None
+    event: SparkEvent | None
+    damaged: bool
 
 
-def read_events(spark: SparkSession, work_folder: Path) -> DataFrame:
-    """The events of all unpacked logs: those that we read, those we do not know, damaged lines.
+_NOTHING = Line(None, None, True)
 
-    Columns are those of :func:`headway.profiler.schema.events_schema`, less those that these
-    tell: app, the number of the log (:func:`headway.profiler.logs.unpacking.unpack`); damaged,
-    whether the line could not be read, or not all of it; execution_id of an SQL execution,
-    execution_run_id and execution_batch_id if it belongs to a micro-batch. The plan of an SQL
-    execution is there for one batch in sixteen. What the head of a line does not tell, because its
-    keys stand in another order than Spark writes them, the parsed line does.
+
+def read_line(line: bytes) -> Line | None:
+    """What a line says; None for blank ones and for what Spark writes and nobody here reads.
+
+    Values of another type than Spark writes cost themselves only; a line that is no JSON tells
+    nothing.
+
+    Examples
+    --------
+    >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}').event.spark_version
+    '4.0.1'
+    >>> read_line(b'{"Event":"SparkListenerJobEnd","Job ID":"7","Completion Time":5}')
+    Line(name='SparkListenerJobEnd', event=JobEnd(job_id=None, ...completed_ms=5...), damaged=True)
+    >>> read_line(b'{"Event":"SparkListenerBlockUpdated","Block Updated Info":{}}') is None
+    True
     """
-    from pyspark.sql import functions as F
-
-    line = F.col("value")
-    name = F.regexp_extract(F.substring(line, 1, _HEAD_CHARS), _EVENT_NAME, 1)
-    lines = (
-        spark.read.option("basePath", str(work_folder))
-        .text(str(work_folder))
-        .select("app", "value", name.alias("name"))
-        # Most bytes of a log are events that say nothing new: told by their first characters,
-        # they are never parsed.
-        .where(_is_wanted("name") & line.rlike(r"\S"))
-    )
-    is_execution = F.col("name") == schema.SQL_EXECUTION_START
-    head = F.when(is_execution, F.substring(line, 1, _EXECUTION_HEAD_CHARS))
-    lines = lines.select(
-        "*",
-        _found(head, _EXECUTION_ID, 1).cast("bigint").alias("execution_id"),
-        _found(head, _BATCH_IN_LINE, 1).alias("execution_run_id"),
-        _found(head, _BATCH_IN_LINE, 2).cast("bigint").alias("execution_batch_id"),
-    )
-    # Where the name does not stand first, the whole line tells.
-    is_parsed = F.col("name").isin("", *schema.READ_EVENTS) & _has_plan("execution_batch_id")
-    event_schema = schema.events_schema()
-    options = {"columnNameOfCorruptRecord": schema.DAMAGED}
-    parsed = lines.select(
-        "app",
-        "name",
-        "execution_id",
-        "execution_run_id",
-        "execution_batch_id",
-        is_parsed.alias("is_parsed"),
-        (~is_parsed & F.endswith(F.expr(_TRIMMED_LINE), F.lit("}"))).alias("ends_well"),
-        F.from_json(F.when(is_parsed, line), event_schema, options).alias("event"),
-    )
-    # The whole line, where it or a value in it could not be read.
-    misread_line = F.col(f"event.`{schema.DAMAGED}`")
-    misread = misread_line.isNotNull()
-    # Values of another type cost themselves only; a line that is no JSON tells nothing. What was
-    # not parsed must at least end as an object does.
-    event = F.when(
-        F.col("is_parsed"),
-        F.when(~misread | F.json_object_keys(misread_line).isNotNull(), F.col("event.Event")),
-    ).when(F.col("ends_well"), F.col("name"))
-    told = F.col("event.description")
-    is_event = event.isNotNull()
-    events = parsed.select(
-        "app",
-        event.alias("Event"),
-        (~is_event | misread).alias("damaged"),
-        F.when(is_event, F.coalesce("execution_id", "event.executionId")).alias("execution_id"),
-        F.coalesce("execution_run_id", _found(told, _BATCH_IN_TEXT, 1)).alias("execution_run_id"),
-        F.coalesce("execution_batch_id", _found(told, _BATCH_IN_TEXT, 2).cast("bigint")).alias(
-            "execution_batch_id"
-        ),
-        *(F.col(f"event.`{field.name}`") for field in event_schema if field.name not in _NOT_KEPT),
-    )
-    plan = F.when(_has_plan("execution_batch_id"), F.col("physicalPlanDescription"))
-    return events.where(_is_wanted("Event")).withColumn("physicalPlanDescription", plan)
+    found = _NAME(line, 0, _MOST_NAME_BYTES)
+    if found is None:
+        return _with_name_elsewhere(line) if line.strip() else None
+    of_kind = _DECODERS.get(found[1])
+    if of_kind is None:
+        # Most bytes of a log are events that say nothing new: told by their first characters.
+        if found[1].startswith(schema.PASSED_OVER):
+            return None
+        # What was not decoded must at least end as an object does.
+        ends_well = line.rstrip().endswith(b"}")
+        return Line(found[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
+    return _decoded(line, *of_kind)
 
 
-def _is_wanted(event: str) -> Column:
-    """Whether it is an event that is read, or one that is not known, or cannot be told."""
-    from pyspark.sql import functions as F
+def _with_name_elsewhere(line: bytes) -> Line | None:
+    """What a line says whose event is not named first, or not at once."""
+    try:
+        name = _NAMED(line).name
+    except _UNREADABLE:
+        return _salvaged(line)
+    if name is None:
+        return _NOTHING
+    of_kind = _DECODERS.get(name.encode())
+    if of_kind is not None:
+        return _decoded(line, *of_kind)
+    return None if name.encode().startswith(schema.PASSED_OVER) else Line(name, None, False)
 
-    name = F.coalesce(F.col(event), F.lit(""))
-    return name.isin(*schema.READ_EVENTS) | ~name.rlike(f"^{schema.PASSED_OVER}")
+
+def _decoded(line: bytes, name: str, decode: Callable[[bytes], SparkEvent]) -> Line | None:
+    try:
+        return Line(name, decode(line), False)
+    except _UNREADABLE:
+        return _salvaged(line)
 
 
-def _found(text: Column, pattern: str, group: int) -> Column:
-    """What a group of the pattern matches; null where nothing does."""
-    from pyspark.sql import functions as F
+def _salvaged(line: bytes) -> Line | None:
+    """What is left of a line in which something is wrong."""
+    text = line.decode("utf-8", "replace").strip()
+    try:
+        # What follows an object is the rest of a line whose beginning is lost.
+        values, end = _FIRST_OBJECT(text)
+        if b"\\u" in line:
+            values = _encodable(values)
+    except (ValueError, RecursionError):
+        return _NOTHING
+    name = values.get("Event") if isinstance(values, dict) else None
+    if not isinstance(name, str):
+        return _NOTHING
+    is_more = end < len(text)
+    kind = schema.KINDS.get(name)
+    if kind is None:
+        is_known = name.encode().startswith(schema.PASSED_OVER)
+        return None if is_known else Line(name, None, is_more)
+    try:
+        return Line(name, msgspec.convert(values, kind), is_more)
+    except msgspec.ValidationError:
+        return Line(name, _converted(values, kind), True)
 
-    return F.nullif(F.regexp_extract(text, pattern, group), F.lit(""))
+
+def _encodable(value: Any) -> Any:
+    """The same with every half of a character replaced, which no file could hold."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_encodable(name): _encodable(one) for name, one in value.items()}
+        case list():
+            return [_encodable(one) for one in value]
+    return value
 
 
-def _has_plan(batch_id: str) -> Column:
-    """Whether the plan of an execution is wanted: of micro-batches one in so many."""
-    from pyspark.sql import functions as F
-
-    return F.coalesce(F.col(batch_id) % _BATCHES_PER_PLAN == 0, F.lit(True))
+def _converted(value: Any, kind: Any) -> Any:
+    """The value as that kind; None in place of whatever in it is of another one."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        pass
+    for known in (one for one in (get_args(kind) or (kind,)) if one is not NoneType):
+        if isinstance(known, type) and issubclass(known, msgspec.Struct):
+            fields = msgspec.structs.fields(known)
+            if isinstance(value, dict):
+                return known(
+                    **{
+                        one.name: _converted(value[one.encode_name], one.type)
+                        for one in fields
+                        if one.encode_name in value
+                    }
+                )
+        elif get_origin(known) is list and isinstance(value, list):
+            return [_converted(one, get_args(known)[0]) for one in value]
+        elif get_origin(known) is dict and isinstance(value, dict):
+            return {name: _converted(one, get_args(known)[1]) for name, one in value.items()}
+    return None

@@ -1,137 +1,262 @@
-"""Tables for others: as the pipeline has them, with what must not be shown taken out."""
+"""Tables for others: a row for each thing that happened, with what must not be shown taken out.
+
+Lines that stand twice in a log are one thing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headway.errors import HeadwayError
-from headway.profiler import tables
+from headway.profiler.collect import ApplicationFacts
+from headway.profiler.engines import Engine
+from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
+from headway.profiler.pieces import Order, Piece
 from headway.profiler.redaction import allowed_properties, describe_source, redact
+from headway.profiler.rows import Record
+from headway.profiler.stage_totals import seconds
+from headway.profiler.table_rows import JOB_ENDS, QUERY_EVENTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import pyarrow as pa
+
+TABLES = ("applications", "queries", "batches", "jobs", "stages", "tasks", "plans")
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "jobs": ("app", "job_id"),
+    "stages": ("app", "stage_id", "attempt_id"),
+    "tasks": ("app", "stage_id", "attempt_id", "task_id"),
+    "plans": ("app", "execution_id"),
+}
 
 
-_FREE_TEXTS = ("application_id", "application_name", "spark_version", "java_version")
+def table_rows_of(
+    pieces: Sequence[Piece],
+    engine: Engine,
+    applications: Mapping[int, ApplicationFacts],
+    limits: UnpackLimits = DEFAULT_LIMITS,
+) -> Iterator[tuple[str, list[Record]]]:
+    """Rows of the tables, some of one table at a time; column ``app`` is the number of the log.
+
+    Parameters
+    ----------
+    pieces, engine, limits
+        As of :func:`headway.profiler.collect.collect`.
+    applications : mapping of int to ApplicationFacts
+        What that found.
+    """
+    yield "applications", [_application_row(facts) for facts in applications.values()]
+    seen: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
+    jobs: list[Record] = []
+    job_ends: dict[tuple[int, int], Record] = {}
+    queries = _Queries()
+    wanted = [
+        Order(piece, limits, wants_rows=True) for piece in pieces if piece.app in applications
+    ]
+    for result in engine.results(wanted) if wanted else ():
+        for name, found in result.rows.items():
+            rows: list[Record] = [{"app": result.app, **row} for row in found]
+            if name == QUERY_EVENTS:
+                queries.add(rows)
+            elif name == JOB_ENDS:
+                for row in rows:
+                    job_ends.setdefault((row["app"], row["job_id"]), row)
+            elif name == "jobs":
+                jobs += _not_seen(rows, _KEYS[name], seen[name])
+            elif name in _KEYS:
+                yield name, _not_seen(rows, _KEYS[name], seen[name])
+            else:
+                yield name, rows
+    never = {"ended_s": None, "succeeded": None}
+    yield "jobs", [{**job, **job_ends.get((job["app"], job["job_id"]), never)} for job in jobs]
+    yield "queries", queries.rows()
 
 
-class EventTables(NamedTuple):
-    """All tables of some logs; column ``app`` is the number of the log in each."""
-
-    applications: DataFrame
-    queries: DataFrame
-    batches: DataFrame
-    jobs: DataFrame
-    stages: DataFrame
-    tasks: DataFrame
-    plans: DataFrame
-
-
-def event_tables(events: DataFrame) -> EventTables:
-    """The tables of the events that :func:`headway.profiler.events.read_events` read."""
-    return EventTables(
-        applications=tables.applications(events),
-        queries=tables.queries(events),
-        batches=tables.batches(events),
-        jobs=tables.jobs(events),
-        stages=tables.stages(events),
-        tasks=tables.tasks(events),
-        plans=tables.plans(events),
-    )
-
-
-def shown_tables(events: DataFrame) -> EventTables:
-    """The tables of some logs, fit to be shown.
+def write_tables(
+    pieces: Sequence[Piece],
+    engine: Engine,
+    applications: Mapping[int, ApplicationFacts],
+    folder: Path,
+    limits: UnpackLimits = DEFAULT_LIMITS,
+) -> tuple[Path, ...]:
+    """Write every table as Parquet into a sub-folder of its name, in place of what is there.
 
     Free text (names, descriptions of sources and sinks) is replaced by what
     :mod:`headway.profiler.redaction` leaves of it, properties that do not look like what they
     should be are left out, and so are the offsets of sources, which may hold anything.
-    """
-    every = event_tables(events)
-    applications, queries, batches = every.applications, every.queries, every.batches
-    sources = batches.selectExpr("explode(sources.description) AS text")
-    return every._replace(
-        applications=_replaced(
-            applications.withColumn("properties", _safe_properties(applications)),
-            dict.fromkeys(_FREE_TEXTS, redact),
-        ),
-        queries=_replaced(queries, {"query_name": redact}),
-        batches=_without_offsets(
-            _replaced(batches, {"query_name": redact, "sink": describe_source}), sources
-        ),
-    )
-
-
-def write_tables(events: DataFrame, folder: Path) -> tuple[Path, ...]:
-    """Write every table as Parquet into a sub-folder of its name, in place of what is there.
 
     Raises
     ------
     HeadwayError
         If the folder cannot be written to.
     """
-    written = []
-    for name, table in shown_tables(events)._asdict().items():
-        path = folder / name
-        try:
-            table.write.mode("overwrite").parquet(str(path.absolute()))
-        except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise HeadwayError(f"{path}: cannot be written ({reason})") from None
-        written.append(path)
-    return tuple(written)
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from headway.profiler.table_schemas import SCHEMAS
+
+    paths = {name: folder / name for name in TABLES}
+    writers: dict[str, parquet.ParquetWriter] = {}
+    path = folder
+    try:
+        for name, path in paths.items():
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir(parents=True)
+            writers[name] = parquet.ParquetWriter(path / "part-00000.parquet", SCHEMAS[name])
+        for name, rows in table_rows_of(pieces, engine, applications, limits):
+            path = paths[name]
+            shown = [_SHOWN[name](row) if name in _SHOWN else row for row in rows]
+            if shown:
+                writers[name].write_table(_table(shown, SCHEMAS[name]))
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise HeadwayError(f"{path}: cannot be written ({reason})") from None
+    finally:
+        for writer in writers.values():
+            writer.close()
+    return tuple(paths.values())
 
 
-def _replaced(table: DataFrame, by_column: dict[str, Callable[[str], str]]) -> DataFrame:
-    return table.withColumns(
-        {
-            name: _looked_up(table[name], _texts(table.select(table[name].alias("text"))), safe)
-            for name, safe in by_column.items()
-        }
-    )
+def _table(rows: Sequence[Record], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def _texts(column: DataFrame) -> list[str]:
-    """The different texts of a column: few, since they name applications, queries and sources."""
-    return [row["text"] for row in column.distinct().collect() if row["text"] is not None]
+def _not_seen(
+    rows: Sequence[Record], key: Sequence[str], seen: set[tuple[Any, ...]]
+) -> list[Record]:
+    found = []
+    for row in rows:
+        identity = tuple(row[name] for name in key)
+        if identity not in seen:
+            seen.add(identity)
+            found.append(row)
+    return found
 
 
-def _looked_up(column: Column, texts: list[str], safe: Callable[[str], str]) -> Column:
-    from pyspark.sql import functions as F
+def _application_row(facts: ApplicationFacts) -> Record:
+    """One log.
 
-    pairs = [F.lit(item) for text in texts for item in (text, safe(text))]
-    return F.create_map(*pairs)[column] if pairs else F.lit(None).cast("string")
-
-
-def _without_offsets(batches: DataFrame, sources: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    texts = _texts(sources)
-    return batches.withColumn(
-        "sources",
-        F.transform(
-            "sources",
-            lambda source: F.struct(
-                _looked_up(source["description"], texts, describe_source).alias("description"),
-                source["num_rows"].alias("num_rows"),
-            ),
-        ),
-    )
-
-
-def _safe_properties(applications: DataFrame) -> Column:
-    from pyspark.sql import functions as F
-
-    safe = {
-        (key, value)
-        for row in applications.select("properties").collect()
-        for key, value in allowed_properties(row["properties"] or {}).items()
+    Columns: app, application_id, application_name, spark_version, java_version, started_s,
+    ended_s, properties (only those that may be shown), what was said of executors
+    (executor_id, num_cores: None when removed, at_s).
+    """
+    return {
+        "app": facts.app,
+        "application_id": facts.application_id,
+        "application_name": facts.application_name,
+        "spark_version": facts.spark_version,
+        "java_version": facts.java_version,
+        "properties": dict(facts.properties),
+        "executors": [
+            {
+                "executor_id": event.executor_id,
+                "num_cores": event.num_cores,
+                "at_s": seconds(event.at_ms),
+            }
+            for event in facts.executor_events
+        ],
+        "started_s": facts.started_s,
+        "ended_s": facts.ended_s,
     }
-    allowed = F.array(*(F.lit(f"{key}={value}") for key, value in sorted(safe))).cast(
-        "array<string>"
-    )
-    return F.map_filter(
-        "properties", lambda key, value: F.array_contains(allowed, F.concat_ws("=", key, value))
-    )
+
+
+class _Queries:
+    """Runs of streaming queries, from what is said of them.
+
+    Columns: app, query_id, run_id, query_name, started_s (of the first batch), num_batches
+    (reported), first_batch_id, last_batch_id, terminated (seen to end), failed (with an exception).
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[int, str], dict[str, Any]] = {}
+        self._batch_ids: dict[tuple[int, str], set[int]] = {}
+
+    def add(self, rows: Sequence[Record]) -> None:
+        """Some more of what is said."""
+        for row in rows:
+            if row["run_id"] is None:
+                continue
+            run = row["app"], row["run_id"]
+            said = self._said.setdefault(run, {"app": run[0], "run_id": run[1], **_NOTHING_SAID})
+            for name, choose in _CHOOSE.items():
+                known = [one for one in (said[name], row.get(name)) if one is not None]
+                said[name] = choose(known) if known else None
+            if row["batch_id"] is not None:
+                self._batch_ids.setdefault(run, set()).add(row["batch_id"])
+
+    def rows(self) -> list[Record]:
+        """One for each run."""
+        found: list[Record] = []
+        for run, said in sorted(self._said.items()):
+            batch_ids = self._batch_ids.get(run, set())
+            found.append(
+                {
+                    **said,
+                    "num_batches": len(batch_ids),
+                    "first_batch_id": min(batch_ids, default=None),
+                    "last_batch_id": max(batch_ids, default=None),
+                }
+            )
+        return found
+
+
+_CHOOSE: Mapping[str, Callable[[list[Any]], Any]] = {
+    "query_id": max,
+    "query_name": max,
+    "started_s": min,
+    "terminated": max,
+    "failed": max,
+}
+_NOTHING_SAID = dict.fromkeys(_CHOOSE)
+
+
+def _shown_application(row: Record) -> Record:
+    texts = ("application_id", "application_name", "spark_version", "java_version")
+    return {
+        **row,
+        **{name: _redacted(row[name]) for name in texts},
+        "properties": list(allowed_properties(row["properties"]).items()),
+    }
+
+
+def _shown_batch(row: Record) -> Record:
+    return {
+        **row,
+        "query_name": _redacted(row["query_name"]),
+        "sink": None if row["sink"] is None else _described(row["sink"]),
+        "phases_s": None if row["phases_s"] is None else list(row["phases_s"].items()),
+        "sources": None
+        if row["sources"] is None
+        else [
+            {
+                "description": None
+                if source["description"] is None
+                else _described(source["description"]),
+                "num_rows": source["num_rows"],
+            }
+            for source in row["sources"]
+        ],
+    }
+
+
+def _shown_query(row: Record) -> Record:
+    return {**row, "query_name": _redacted(row["query_name"])}
+
+
+@cache
+def _redacted(text: str | None) -> str | None:
+    return None if text is None else redact(text)
+
+
+_described = cache(describe_source)
+
+_SHOWN: Mapping[str, Callable[[Record], Record]] = {
+    "applications": _shown_application,
+    "queries": _shown_query,
+    "batches": _shown_batch,
+}

@@ -1,31 +1,40 @@
-"""Sources -> events: finds the logs, unpacks them while Spark starts, and parses them once."""
+"""Sources -> what was read of them: finds the logs, lays them out, and has an engine read them."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from headway.errors import EventLogError
+from headway.errors import EventLogError, InputError, SparkUnavailableError
+from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.engines import Engine
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
-from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import Unpacked, unpack
+from headway.profiler.pieces import Piece, pieces_of
+from headway.profiler.signals import signals_end_the_block
+from headway.units import parse_size_bytes
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+AUTO, IN_PROCESS, SPARK = "auto", "in-process", "spark"
+ENGINES = (AUTO, IN_PROCESS, SPARK)
+"""What may read logs; left to itself, Spark does what one machine cannot."""
+DEFAULT_MASTER = "local[*]"
+IN_PROCESS_BYTES = parse_size_bytes("8g")
+"""Up to so many bytes of events local logs are read in process; packed files count tenfold."""
+
+_PACKED_RATIO = 10
+_TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
-_AT_ONCE_S = 0.05
-_SAVING = "saving Spark's classes, once: later starts take half the time"
 _MOST_LISTED = 8
 
 
@@ -37,11 +46,13 @@ class Tell(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsRead:
-    """Logs whose events can be worked with, and those that could not be read."""
+    """What was read of logs, and why others could not be; ``engine`` can read the pieces again."""
 
-    events: DataFrame
+    collected: CollectedLogs
     logs: Mapping[int, EventLog]
     failures: tuple[LogFailure, ...]
+    pieces: Sequence[Piece]
+    engine: Engine
     tell: Tell
 
 
@@ -49,18 +60,21 @@ class LogsRead:
 def read_logs(
     sources: Sequence[str | Path],
     *,
+    engine: str,
     master: str,
     conf: Mapping[str, str],
     session: SparkSession | None,
     limits: UnpackLimits,
     tell: Tell,
 ) -> Iterator[LogsRead]:
-    """The events of all logs that the sources stand for, as long as the block lasts.
+    """What stands in all logs that the sources stand for; readable as long as the block lasts.
 
     Parameters
     ----------
     sources : sequence of str or Path
         What :func:`headway.profiler.logs.sources.find_event_logs` understands.
+    engine : str
+        One of :data:`ENGINES`.
     master : str
         Spark master to read with, when no session is given.
     conf : mapping of str to str
@@ -76,86 +90,146 @@ def read_logs(
     ------
     EventLogError
         If none of the sources can be read.
+    InputError
+        If there is no such engine, or it is not to be Spark's but Spark is described.
     SparkUnavailableError
-        If there is no Java to run Spark with.
+        If only Spark can read them, and there is no Java to run it with.
     """
+    asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
+    if engine not in ENGINES:
+        raise InputError(f"no engine {engine!r}; expected one of {', '.join(ENGINES)}")
+    if engine == IN_PROCESS and asks_for_spark:
+        raise InputError(
+            "a Spark session, master or property is for reading with Spark; leave it out, or "
+            "the engine in-process"
+        )
     found = find_event_logs(sources)
-    if not found.logs:
-        raise EventLogError(_listed(found.failures))
-    with tempfile.TemporaryDirectory(prefix="headway-logs-") as folder:
-        work_folder = Path(folder)
-        with (
-            _unpacking(found.logs, work_folder, limits) as unpacked,
-            _session(session, master, conf, tell, unless=lambda: _is_in_vain(unpacked)) as spark,
-        ):
-            tell("unpacking")
-            done = unpacked.result()
-            if done.pending and spark is not None:
-                done = unpack_with_spark(spark, done, work_folder, limits=limits)
-            failures = (*found.failures, *done.failures)
-            if not done.logs or spark is None:
-                raise EventLogError(_listed(failures))
-            from headway.profiler.events import read_events
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(signals_end_the_block())
+        work_folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-logs-")))
+        on_this_machine = session is None and master.startswith("local")
+        if found.logs:
+            tell("looking at the logs")
+        unpacked = unpack(found.logs, work_folder, limits=limits, stay_packed=on_this_machine)
+        if not unpacked.logs and not unpacked.pending:
+            raise EventLogError(_listed((*found.failures, *unpacked.failures)))
+        with_spark = engine == SPARK or (
+            engine == AUTO
+            and (asks_for_spark or bool(unpacked.pending) or _is_too_much(pieces_of(work_folder)))
+        )
+        if not with_spark:
+            unpacked = _without_pending(unpacked)
+        elif session is None:
+            session = _started(
+                stack,
+                master,
+                conf,
+                tell,
+                is_needed=engine == SPARK or asks_for_spark or bool(unpacked.pending),
+            )
+        if session is not None and unpacked.pending:
+            from headway.profiler.logs.through_spark import unpack_with_spark
 
-            # Kept as rows: to keep them as columns, code for this wide schema would be compiled.
-            events = read_events(spark, work_folder).localCheckpoint(eager=False)
-            with _watched(spark, tell) as told:
-                yield LogsRead(events=events, logs=done.logs, failures=failures, tell=told)
+            tell("fetching")
+            unpacked = unpack_with_spark(session, unpacked, work_folder, limits=limits)
+        pieces = pieces_of(work_folder)
+        tell("reading events")
+        if session is None:
+            reader: Engine = InProcess(_Progress(pieces, tell).told)
+        else:
+            from headway.profiler.engines.on_spark import OnSpark
+
+            tell = stack.enter_context(_watched(session, tell))
+            reader = OnSpark(session)
+        collected = collect(pieces, reader, limits)
+        failures = (
+            *found.failures,
+            *unpacked.failures,
+            *(LogFailure(unpacked.logs[app].name, why) for app, why in collected.failures.items()),
+        )
+        logs = {app: log for app, log in unpacked.logs.items() if app not in collected.failures}
+        if not logs:
+            raise EventLogError(_listed(failures))
+        yield LogsRead(
+            collected=collected,
+            logs=logs,
+            failures=failures,
+            pieces=pieces,
+            engine=reader,
+            tell=tell,
+        )
 
 
-@contextlib.contextmanager
-def _unpacking(
-    logs: Sequence[EventLog], work_folder: Path, limits: UnpackLimits
-) -> Iterator[Future[Unpacked]]:
-    """Unpacks in the background: it needs no Spark, and Spark takes as long to start."""
-    leaving = threading.Event()
-
-    def go_on(_done_bytes: int, _total_bytes: int) -> None:
-        if leaving.is_set():
-            raise CancelledError
-
-    with ThreadPoolExecutor(max_workers=1) as unpacker:
-        try:
-            yield unpacker.submit(unpack, logs, work_folder, limits=limits, told=go_on)
-        finally:
-            leaving.set()
+def _is_too_much(pieces: Sequence[Piece]) -> bool:
+    num_bytes = sum(
+        piece.size_bytes * (_PACKED_RATIO if piece.is_packed else 1) for piece in pieces
+    )
+    return num_bytes > IN_PROCESS_BYTES
 
 
-def _is_in_vain(unpacked: Future[Unpacked]) -> bool:
-    """Whether it shows at once that no log can be read: Spark need not start for that."""
-    try:
-        done = unpacked.result(timeout=_AT_ONCE_S)
-    except TimeoutError:
-        return False
-    return not done.logs and not done.pending
+def _without_pending(unpacked: Unpacked) -> Unpacked:
+    why = "only Spark can fetch it; leave out --engine in-process"
+    refused = [LogFailure(log.name, why) for log in unpacked.pending.values()]
+    return Unpacked(unpacked.logs, {}, (*unpacked.failures, *refused))
 
 
-@contextlib.contextmanager
-def _session(
-    session: SparkSession | None,
+def _started(
+    stack: contextlib.ExitStack,
     master: str,
     conf: Mapping[str, str],
     tell: Tell,
     *,
-    unless: Callable[[], bool],
-) -> Iterator[SparkSession | None]:
-    if session is not None or unless():
-        yield session
-        return
-    from headway.profiler.events import local_session_conf
+    is_needed: bool,
+) -> SparkSession | None:
+    """A session; None where there is no Java for one and this machine's processes will do."""
+    from headway.profiler.engines.on_spark import local_session_conf
     from headway.profiler.spark.session import embedded_session
 
     tell("starting Spark")
-    # What makes profiles of events loads as long as a JVM connects.
-    threading.Thread(target=import_module, args=("headway.profiler.survey",)).start()
-    with embedded_session(
-        master=master,
-        app_name="headway profile",
-        extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
-        # A machine that is made anew for each run would save them in vain.
-        announce_class_saving=None if os.environ.get("CI") else partial(tell, _SAVING),
-    ) as spark:
-        yield spark
+    try:
+        return stack.enter_context(
+            embedded_session(
+                master=master,
+                app_name="headway profile",
+                extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
+            )
+        )
+    except SparkUnavailableError:
+        if is_needed:
+            raise
+        return None
+
+
+class _Progress:
+    """Tells how much of the pieces has been read, how fast, and how long the rest will take."""
+
+    def __init__(self, pieces: Sequence[Piece], tell: Tell) -> None:
+        self._total_bytes = max(sum(piece.size_bytes for piece in pieces), 1)
+        self._tell = tell
+        self._begun_s = time.monotonic()
+        self._told_s = self._begun_s
+        self._read_bytes = 0
+        self._num_events = 0
+        self._lock = threading.Lock()
+
+    def told(self, read_bytes: int, num_events: int) -> None:
+        """So many more bytes were read, and events in them; from any thread."""
+        with self._lock:
+            # Where ends of tasks stand twice, a log is read again.
+            self._read_bytes = min(self._read_bytes + read_bytes, self._total_bytes)
+            self._num_events += num_events
+            now_s = time.monotonic()
+            if now_s - self._told_s < _TELL_EVERY_S:
+                return
+            self._told_s = now_s
+            passed_s = now_s - self._begun_s
+            done = self._read_bytes / self._total_bytes
+            left_s = passed_s / done - passed_s if done else 0.0
+            self._tell(
+                f"reading {self._read_bytes / 1e6:,.0f} of {self._total_bytes / 1e6:,.0f} MB, "
+                f"{self._num_events / passed_s:,.0f} events/s, {left_s:.0f} s left",
+                done,
+            )
 
 
 @contextlib.contextmanager

@@ -1,15 +1,17 @@
-"""Spark's event names and fields, and only those that are read.
+"""Spark's events by name and the fields of them that are read; the decoder skips all others.
 
-Names and units are Spark's own here (milliseconds, nanoseconds, spaces in names); the tables
-turn them into ours. Fields that a Spark version lacks come out as null.
+Names and units are Spark's own here (milliseconds, nanoseconds, spaces in names); what reads events
+turns them into ours. Fields that a Spark version lacks are None.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+import msgspec
+from msgspec import field
 
 LOG_START = "SparkListenerLogStart"
 APPLICATION_START = "SparkListenerApplicationStart"
@@ -50,154 +52,281 @@ READ_EVENTS = (
 )
 
 # What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.
-PASSED_OVER = r"(?:SparkListener|org\.apache\.spark\.)"
+PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 
-# Where a line that is no JSON, or whose values are of other types, leaves itself.
-DAMAGED = "_damaged"
-
-# One schema for all events: each line is parsed once, and what a line does not have is null. A list
-# holds the type of an array's elements, a pair those of a map's keys and values.
-_EVENTS: dict[str, Any] = {
-    "Event": "string",
-    "Spark Version": "string",
-    "App ID": "string",
-    "App Name": "string",
-    "Spark Properties": ("string", "string"),
-    "JVM Information": {"Java Version": "string"},
-    "Timestamp": "bigint",
-    "Executor ID": "string",
-    "Executor Info": {"Total Cores": "int"},
-    "num_lost": "bigint",
-    "num_batches": "bigint",
-    "Job ID": "int",
-    "Submission Time": "bigint",
-    "Completion Time": "bigint",
-    "Stage IDs": ["int"],
-    "Job Result": {"Result": "string"},
-    "Properties": {
-        "sql.streaming.queryId": "string",
-        "streaming.sql.batchId": "string",
-        "spark.jobGroup.id": "string",
-        "spark.sql.shuffle.partitions": "string",
-        "spark.sql.execution.id": "string",
-        "spark.streaming.internal.batchTime": "string",
-    },
-    "Stage Info": {
-        "Stage ID": "int",
-        "Stage Attempt ID": "int",
-        "Number of Tasks": "int",
-        "Parent IDs": ["int"],
-        "Submission Time": "bigint",
-        "Completion Time": "bigint",
-        "Failure Reason": "string",
-        "Accumulables": [{"Name": "string", "Value": "string"}],
-    },
-    "Stage ID": "int",
-    "Stage Attempt ID": "int",
-    "Task End Reason": {"Reason": "string"},
-    "Task Info": {
-        "Task ID": "bigint",
-        "Index": "int",
-        "Launch Time": "bigint",
-        "Finish Time": "bigint",
-        "Getting Result Time": "bigint",
-        "Executor ID": "string",
-        "Failed": "boolean",
-        "Killed": "boolean",
-    },
-    "Task Executor Metrics": {"JVMHeapMemory": "bigint"},
-    "Task Metrics": {
-        "Executor Deserialize Time": "bigint",
-        "Executor Run Time": "bigint",
-        "Executor CPU Time": "bigint",
-        "JVM GC Time": "bigint",
-        "Result Serialization Time": "bigint",
-        "Peak Execution Memory": "bigint",
-        "Memory Bytes Spilled": "bigint",
-        "Disk Bytes Spilled": "bigint",
-        "Input Metrics": {"Bytes Read": "bigint", "Records Read": "bigint"},
-        "Output Metrics": {"Bytes Written": "bigint", "Records Written": "bigint"},
-        "Shuffle Read Metrics": {
-            "Remote Bytes Read": "bigint",
-            "Local Bytes Read": "bigint",
-            "Fetch Wait Time": "bigint",
-            "Total Records Read": "bigint",
-        },
-        "Shuffle Write Metrics": {
-            "Shuffle Bytes Written": "bigint",
-            "Shuffle Write Time": "bigint",
-            "Shuffle Records Written": "bigint",
-        },
-    },
-    "executionId": "bigint",
-    "rootExecutionId": "bigint",
-    "description": "string",
-    "time": "bigint",
-    "physicalPlanDescription": "string",
-    "id": "string",
-    "runId": "string",
-    "name": "string",
-    "exception": "string",
-    "progress": {
-        "id": "string",
-        "runId": "string",
-        "name": "string",
-        "timestamp": "string",
-        "batchId": "bigint",
-        "numInputRows": "bigint",
-        "durationMs": ("string", "bigint"),
-        "eventTime": {"max": "string", "watermark": "string"},
-        "stateOperators": [
-            {
-                "operatorName": "string",
-                "numRowsTotal": "bigint",
-                "numRowsUpdated": "bigint",
-                "memoryUsedBytes": "bigint",
-                "commitTimeMs": "bigint",
-                "numShufflePartitions": "int",
-                "numStateStoreInstances": "int",
-            }
-        ],
-        "sources": [
-            {
-                "description": "string",
-                "startOffset": "string",
-                "endOffset": "string",
-                "latestOffset": "string",
-                "numInputRows": "bigint",
-            }
-        ],
-        "sink": {"description": "string"},
-    },
-    DAMAGED: "string",
-}
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
+Text = str | None
+# Text in some versions, a number or an object in others.
+Anything = Any
 
 
-def events_schema() -> StructType:
-    """The schema that event-log lines are parsed with."""
-    from pyspark.sql import types
+class _Read(msgspec.Struct, gc=False):
+    """Fields of an event, or of something in it."""
 
-    simple = {
-        "string": types.StringType(),
-        "bigint": types.LongType(),
-        "int": types.IntegerType(),
-        "boolean": types.BooleanType(),
+
+class LogStart(_Read):
+    spark_version: Text = field(default=None, name="Spark Version")
+
+
+class ApplicationStart(_Read):
+    application_id: Text = field(default=None, name="App ID")
+    application_name: Text = field(default=None, name="App Name")
+    timestamp_ms: Long = field(default=None, name="Timestamp")
+
+
+class ApplicationEnd(_Read):
+    timestamp_ms: Long = field(default=None, name="Timestamp")
+
+
+class JvmInformation(_Read):
+    java_version: Text = field(default=None, name="Java Version")
+
+
+class Environment(_Read):
+    jvm: JvmInformation | None = field(default=None, name="JVM Information")
+    properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
+
+
+class ExecutorInfo(_Read):
+    num_cores: Int = field(default=None, name="Total Cores")
+
+
+class ExecutorAdded(_Read):
+    timestamp_ms: Long = field(default=None, name="Timestamp")
+    executor_id: Text = field(default=None, name="Executor ID")
+    info: ExecutorInfo | None = field(default=None, name="Executor Info")
+
+
+class ExecutorRemoved(_Read):
+    timestamp_ms: Long = field(default=None, name="Timestamp")
+    executor_id: Text = field(default=None, name="Executor ID")
+
+
+class JobProperties(_Read):
+    query_id: Text = field(default=None, name="sql.streaming.queryId")
+    batch_id: Text = field(default=None, name="streaming.sql.batchId")
+    group: Text = field(default=None, name="spark.jobGroup.id")
+    shuffle_partitions: Text = field(default=None, name="spark.sql.shuffle.partitions")
+    execution_id: Text = field(default=None, name="spark.sql.execution.id")
+    dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
+
+
+class JobStart(_Read):
+    job_id: Int = field(default=None, name="Job ID")
+    submitted_ms: Long = field(default=None, name="Submission Time")
+    stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
+    properties: JobProperties | None = field(default=None, name="Properties")
+
+
+class JobResult(_Read):
+    result: Text = field(default=None, name="Result")
+
+
+class JobEnd(_Read):
+    job_id: Int = field(default=None, name="Job ID")
+    completed_ms: Long = field(default=None, name="Completion Time")
+    result: JobResult | None = field(default=None, name="Job Result")
+
+
+class Accumulable(_Read):
+    name: Text = field(default=None, name="Name")
+    value: Anything = field(default=None, name="Value")
+
+
+class StageInfo(_Read):
+    stage_id: Int = field(default=None, name="Stage ID")
+    attempt_id: Int = field(default=None, name="Stage Attempt ID")
+    num_tasks: Int = field(default=None, name="Number of Tasks")
+    parent_ids: list[Int] | None = field(default=None, name="Parent IDs")
+    submitted_ms: Long = field(default=None, name="Submission Time")
+    completed_ms: Long = field(default=None, name="Completion Time")
+    failure: Text = field(default=None, name="Failure Reason")
+    accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
+
+
+class StageCompleted(_Read):
+    info: StageInfo | None = field(default=None, name="Stage Info")
+
+
+class TaskEndReason(_Read):
+    reason: Text = field(default=None, name="Reason")
+
+
+class TaskInfo(_Read):
+    task_id: Long = field(default=None, name="Task ID")
+    partition_id: Int = field(default=None, name="Index")
+    launched_ms: Long = field(default=None, name="Launch Time")
+    finished_ms: Long = field(default=None, name="Finish Time")
+    getting_result_ms: Long = field(default=None, name="Getting Result Time")
+    executor_id: Text = field(default=None, name="Executor ID")
+    failed: bool | None = field(default=None, name="Failed")
+    killed: bool | None = field(default=None, name="Killed")
+
+
+class ExecutorMetrics(_Read):
+    heap_bytes: Long = field(default=None, name="JVMHeapMemory")
+
+
+class InputMetrics(_Read):
+    num_bytes: Long = field(default=None, name="Bytes Read")
+    num_rows: Long = field(default=None, name="Records Read")
+
+
+class OutputMetrics(_Read):
+    num_rows: Long = field(default=None, name="Records Written")
+
+
+class ShuffleReadMetrics(_Read):
+    remote_bytes: Long = field(default=None, name="Remote Bytes Read")
+    local_bytes: Long = field(default=None, name="Local Bytes Read")
+    fetch_wait_ms: Long = field(default=None, name="Fetch Wait Time")
+    num_rows: Long = field(default=None, name="Total Records Read")
+
+
+class ShuffleWriteMetrics(_Read):
+    num_bytes: Long = field(default=None, name="Shuffle Bytes Written")
+    num_rows: Long = field(default=None, name="Shuffle Records Written")
+
+
+class TaskMetrics(_Read):
+    deserialize_ms: Long = field(default=None, name="Executor Deserialize Time")
+    run_ms: Long = field(default=None, name="Executor Run Time")
+    cpu_ns: Long = field(default=None, name="Executor CPU Time")
+    gc_ms: Long = field(default=None, name="JVM GC Time")
+    serialize_ms: Long = field(default=None, name="Result Serialization Time")
+    peak_memory_bytes: Long = field(default=None, name="Peak Execution Memory")
+    spilled_bytes: Long = field(default=None, name="Memory Bytes Spilled")
+    input: InputMetrics | None = field(default=None, name="Input Metrics")
+    output: OutputMetrics | None = field(default=None, name="Output Metrics")
+    shuffle_read: ShuffleReadMetrics | None = field(default=None, name="Shuffle Read Metrics")
+    shuffle_write: ShuffleWriteMetrics | None = field(default=None, name="Shuffle Write Metrics")
+
+
+class TaskEnd(_Read):
+    stage_id: Int = field(default=None, name="Stage ID")
+    attempt_id: Int = field(default=None, name="Stage Attempt ID")
+    reason: TaskEndReason | None = field(default=None, name="Task End Reason")
+    info: TaskInfo | None = field(default=None, name="Task Info")
+    executor_metrics: ExecutorMetrics | None = field(default=None, name="Task Executor Metrics")
+    metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
+
+
+class SqlExecutionStart(_Read):
+    execution_id: Long = field(default=None, name="executionId")
+    root_execution_id: Long = field(default=None, name="rootExecutionId")
+    description: Text = None
+    started_ms: Long = field(default=None, name="time")
+    plan: Text = field(default=None, name="physicalPlanDescription")
+
+
+class QueryStarted(_Read):
+    query_id: Text = field(default=None, name="id")
+    run_id: Text = field(default=None, name="runId")
+    query_name: Text = field(default=None, name="name")
+
+
+class QueryTerminated(_Read):
+    query_id: Text = field(default=None, name="id")
+    run_id: Text = field(default=None, name="runId")
+    exception: Text = None
+
+
+class EventTime(_Read):
+    newest: Text = field(default=None, name="max")
+    watermark: Text = None
+
+
+class StateOperator(_Read):
+    name: Text = field(default=None, name="operatorName")
+    num_rows: Long = field(default=None, name="numRowsTotal")
+    memory_bytes: Long = field(default=None, name="memoryUsedBytes")
+    commit_ms: Long = field(default=None, name="commitTimeMs")
+    num_partitions: Int = field(default=None, name="numShufflePartitions")
+    num_stores: Int = field(default=None, name="numStateStoreInstances")
+
+
+class SourceProgress(_Read):
+    description: Text = None
+    start_offset: Anything = field(default=None, name="startOffset")
+    end_offset: Anything = field(default=None, name="endOffset")
+    latest_offset: Anything = field(default=None, name="latestOffset")
+    num_rows: Long = field(default=None, name="numInputRows")
+
+
+class SinkProgress(_Read):
+    description: Text = None
+
+
+class Progress(_Read):
+    query_id: Text = field(default=None, name="id")
+    run_id: Text = field(default=None, name="runId")
+    query_name: Text = field(default=None, name="name")
+    timestamp: Text = None
+    batch_id: Long = field(default=None, name="batchId")
+    num_rows: Long = field(default=None, name="numInputRows")
+    phases_ms: dict[str, Long] | None = field(default=None, name="durationMs")
+    event_time: EventTime | None = field(default=None, name="eventTime")
+    operators: list[StateOperator | None] | None = field(default=None, name="stateOperators")
+    sources: list[SourceProgress | None] | None = None
+    sink: SinkProgress | None = None
+
+
+class QueryProgress(_Read):
+    progress: Progress | None = None
+
+
+class RecorderStart(_Read):
+    pass
+
+
+class RecorderLost(_Read):
+    num_lost: Long = None
+
+
+class RecorderPassedOver(_Read):
+    num_batches: Long = None
+
+
+SparkEvent = (
+    LogStart
+    | ApplicationStart
+    | ApplicationEnd
+    | Environment
+    | ExecutorAdded
+    | ExecutorRemoved
+    | JobStart
+    | JobEnd
+    | StageCompleted
+    | TaskEnd
+    | SqlExecutionStart
+    | QueryStarted
+    | QueryProgress
+    | QueryTerminated
+    | RecorderStart
+    | RecorderLost
+    | RecorderPassedOver
+)
+
+KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
+    {
+        LOG_START: LogStart,
+        APPLICATION_START: ApplicationStart,
+        APPLICATION_END: ApplicationEnd,
+        ENVIRONMENT: Environment,
+        EXECUTOR_ADDED: ExecutorAdded,
+        EXECUTOR_REMOVED: ExecutorRemoved,
+        JOB_START: JobStart,
+        JOB_END: JobEnd,
+        STAGE_COMPLETED: StageCompleted,
+        TASK_END: TaskEnd,
+        SQL_EXECUTION_START: SqlExecutionStart,
+        QUERY_STARTED: QueryStarted,
+        QUERY_PROGRESS: QueryProgress,
+        QUERY_TERMINATED: QueryTerminated,
+        RECORDER_START: RecorderStart,
+        RECORDER_LOST: RecorderLost,
+        RECORDER_PASSED_OVER: RecorderPassedOver,
     }
-
-    def struct(fields: dict[str, Any]) -> StructType:
-        return types.StructType(
-            [types.StructField(name, of_kind(kind)) for name, kind in fields.items()]
-        )
-
-    def of_kind(kind: Any) -> DataType:
-        match kind:
-            case str():
-                return simple[kind]
-            case [element]:
-                return types.ArrayType(of_kind(element))
-            case (key, value):
-                return types.MapType(of_kind(key), of_kind(value))
-            case _:
-                return struct(kind)
-
-    return struct(_EVENTS)
+)
+"""Every event that is read, by its name, and the fields of it that are."""

@@ -6,20 +6,18 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from headway.errors import ProfileError
 from headway.profiler.collect import CollectedLogs, collect, each_application
-from headway.profiler.events import read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import pieces_of
 from headway.spec.profile_file import load_profile
 from tests.profiler.event_log import AppLog, Event, Query
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SMALL = Query(num_batches=34, noise=0.05)
 
@@ -62,7 +60,7 @@ def events_of_log() -> list[Event]:
     return log.events
 
 
-def collected(spark: SparkSession, folder: Path) -> dict[str, CollectedLogs]:
+def collected(folder: Path) -> dict[str, CollectedLogs]:
     """What is read of the log in each layout, by layout."""
     sources = folder / "logs"
     sources.mkdir()
@@ -72,7 +70,7 @@ def collected(spark: SparkSession, folder: Path) -> dict[str, CollectedLogs]:
     work = folder / "work"
     work.mkdir()
     logs = unpack(find_event_logs([sources]).logs, work).logs
-    of_each = each_application(collect(read_events(spark, work), lambda text: None))
+    of_each = each_application(collect(pieces_of(work), InProcess()))
     assert len(of_each) == len(LAYOUTS)
     by_file = {Path(log.name).name: of_each[app] for app, log in logs.items()}
     return {name: by_file[f"log-{number}"] for number, name in enumerate(LAYOUTS)}
@@ -95,8 +93,8 @@ def told(logs: CollectedLogs) -> Any:
     return replace(facts, app=0), rows(logs.batches), rows(logs.stage_runs)
 
 
-def test_every_layout_of_the_lines_tells_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    by_layout = collected(spark, tmp_path)
+def test_every_layout_of_the_lines_tells_the_same(tmp_path: Path) -> None:
+    by_layout = collected(tmp_path)
     expected = told(by_layout["spark"])
     facts = expected[0]
     count = facts.count("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart")

@@ -17,9 +17,10 @@ import zstandard
 
 from headway.domain import JobProfile
 from headway.profiler.collect import ApplicationFacts, collect
-from headway.profiler.events import read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import pieces_of
 from headway.profiler.survey import LogSurvey, surveys
 from headway.report.profiles import survey_as_json, survey_as_text
 from headway.spec.profile_file import (
@@ -32,7 +33,6 @@ from headway.units import counted
 
 if TYPE_CHECKING:
     from published.figures import LogTables
-    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -103,9 +103,7 @@ def benchmarks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def published(
-    spark: SparkSession, benchmarks: None, tmp_path_factory: pytest.TempPathFactory
-) -> Published:
+def published(benchmarks: None, tmp_path_factory: pytest.TempPathFactory) -> Published:
     from published.figures import tables_of_logs
     from published_logs import wanted_logs
 
@@ -122,14 +120,11 @@ def published(
     unpacked = unpack(logs, folder)
     by_path = {log.name: name for name, log in zip(names, logs, strict=True)}
     refused.update({by_path[failure.name]: failure.why for failure in unpacked.failures})
-    events = read_events(spark, folder).persist()
-    try:
-        collected = collect(events, lambda _step: None)
-        tables = tables_of_logs(
-            events, collected, {name: names.index(name) for name in wanted_logs()}
-        )
-    finally:
-        events.unpersist()
+    pieces, engine = pieces_of(folder), InProcess()
+    collected = collect(pieces, engine)
+    tables = tables_of_logs(
+        pieces, engine, collected, {name: names.index(name) for name in wanted_logs()}
+    )
     surveyed = surveys(collected, unpacked.logs, "1.0")
     return Published(
         surveys={names[app]: one for app, one in zip(unpacked.logs, surveyed, strict=True)},

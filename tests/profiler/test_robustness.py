@@ -10,23 +10,20 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from headway.domain import JobProfile
 from headway.profiler.collect import collect
-from headway.profiler.events import read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import pieces_of
 from headway.profiler.survey import LogSurvey, surveys
 from headway.report.profiles import survey_as_json, survey_as_text
 from headway.spec.profile_file import dump_profile
 from tests.profiler.event_log import AppLog, Event, Query
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SMALL = Query(num_batches=12, noise=0.05)
 PROGRESS = "QueryProgressEvent"
@@ -121,9 +118,7 @@ def corrupted(rounds: int) -> Iterator[Damaged]:
         yield Damaged(how=f"20 bytes garbled, seed {seed}", content=bytes(garbled))
 
 
-def survey_all(
-    spark: SparkSession, damaged: Sequence[Damaged], folder: Path
-) -> dict[str, LogSurvey]:
+def survey_all(damaged: Sequence[Damaged], folder: Path) -> dict[str, LogSurvey]:
     files = []
     (folder / "logs").mkdir()
     for number, one in enumerate(damaged):
@@ -131,11 +126,7 @@ def survey_all(
         files[-1].write_bytes(one.content)
     found = find_event_logs(files)
     unpacked = unpack(found.logs, folder / "work")
-    events = read_events(spark, folder / "work").persist()
-    try:
-        collected = collect(events, lambda _: None)
-    finally:
-        events.unpersist()
+    collected = collect(pieces_of(folder / "work"), InProcess())
     by_name = {log.name: log for log in surveys(collected, unpacked.logs, "1.0")}
     # What could not be unpacked is said and left no survey.
     refused = {failure.name for failure in (*found.failures, *unpacked.failures)}
@@ -179,35 +170,35 @@ def some_damaged() -> list[Damaged]:
 
 
 def test_what_is_reported_is_what_the_remaining_events_say(
-    spark: SparkSession, some_damaged: list[Damaged], tmp_path: Path
+    some_damaged: list[Damaged], tmp_path: Path
 ) -> None:
-    surveyed = survey_all(spark, some_damaged, tmp_path)
+    surveyed = survey_all(some_damaged, tmp_path)
     assert_says_what_is_left(some_damaged, surveyed, exactly=True)
     profiled = [how for how, survey in surveyed.items() if survey.profile is not None]
     assert any(how.startswith("35% lost") for how in profiled) or len(profiled) > 20
 
 
-def test_garbled_bytes_end_in_a_profile_or_a_reason(spark: SparkSession, tmp_path: Path) -> None:
+def test_garbled_bytes_end_in_a_profile_or_a_reason(tmp_path: Path) -> None:
     damaged = list(corrupted(10))
-    surveyed = survey_all(spark, damaged, tmp_path)
+    surveyed = survey_all(damaged, tmp_path)
     assert len(surveyed) == len(damaged)
     for survey in surveyed.values():
         assert survey.profile is not None or survey.why_not
 
 
 @pytest.mark.robustness
-def test_every_cut_and_many_damages(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_cut_and_many_damages(tmp_path: Path) -> None:
     damaged = [
         *cuts_between_events(),
         *cuts_at_bytes(2000),
         *lost_doubled_and_shuffled(50),
     ]
-    assert_says_what_is_left(damaged, survey_all(spark, damaged, tmp_path), exactly=True)
+    assert_says_what_is_left(damaged, survey_all(damaged, tmp_path), exactly=True)
 
 
 @pytest.mark.robustness
-def test_many_garbled_logs(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_garbled_logs(tmp_path: Path) -> None:
     damaged = list(corrupted(300))
-    surveyed = survey_all(spark, damaged, tmp_path)
+    surveyed = survey_all(damaged, tmp_path)
     for survey in surveyed.values():
         assert survey.profile is not None or survey.why_not

@@ -18,7 +18,7 @@ from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.samples import QueryRun
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 Row = dict[str, Any]
 
@@ -58,11 +58,11 @@ class Played:
         return float(middle_s - began_s)
 
 
-def read_group(spark: SparkSession, group: Group, folder: Path) -> Played:
+def read_group(group: Group, folder: Path) -> Played:
     """The event logs of a group, read once, and what was measured."""
     print(f"{group.name}: reading", file=sys.stderr)
     return Played(
         group=group,
         truths=read_lines(folder / "truth.jsonl"),
-        log=read_logs_of_runs(spark, folder / "log"),
+        log=read_logs_of_runs(folder / "log"),
     )

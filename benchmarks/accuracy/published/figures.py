@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from headway.profiler import schema
-from headway.profiler.aggregates import stage_runs
 from headway.profiler.collect import CollectedLogs
-from headway.profiler.export import event_tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from headway.profiler.engines import Engine
+from headway.profiler.export import table_rows_of
+from headway.profiler.pieces import Piece
 
 Value: TypeAlias = float | str | None
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
@@ -111,48 +110,36 @@ class LogTables(NamedTuple):
 
 
 def tables_of_logs(
-    events: DataFrame, collected: CollectedLogs, apps: Mapping[str, int]
+    pieces: Sequence[Piece], engine: Engine, collected: CollectedLogs, apps: Mapping[str, int]
 ) -> dict[str, LogTables]:
     """The tables of some logs, by their names.
 
     Parameters
     ----------
-    events : DataFrame
-        From :func:`headway.profiler.events.read_events`.
+    pieces : sequence of Piece
+        Of the logs.
+    engine : Engine
+        What reads them.
     collected : CollectedLogs
         The same, from :func:`headway.profiler.collect.collect`.
     apps : mapping of str to int
         The number of each log that is wanted.
     """
-    wanted = events.where(events["app"].isin(*apps.values()))
-    tables = event_tables(wanted)
-    rows = {
-        name: _by_app(table)
-        for name, table in (
-            ("applications", tables.applications),
-            ("jobs", tables.jobs),
-            ("stages", tables.stages),
-            ("tasks", tables.tasks),
-            ("stage_runs", stage_runs(wanted)),
-        )
-    }
+    wanted = {app: collected.applications[app] for app in apps.values()}
+    rows: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for table, of_table in table_rows_of(pieces, engine, wanted):
+        for row in of_table:
+            rows[table][row["app"]].append(row)
+    for row in collected.stage_runs:
+        rows["stage_runs"][row["app"]].append(row)
     return {
         name: LogTables(
             application=rows["applications"][app][0],
-            jobs=rows["jobs"].get(app, []),
-            stages=rows["stages"].get(app, []),
-            tasks=rows["tasks"].get(app, []),
-            stage_runs=rows["stage_runs"].get(app, []),
-            num_sql_executions=collected.applications[app]
-            .count(schema.SQL_EXECUTION_START)
-            .num_distinct,
+            jobs=rows["jobs"][app],
+            stages=rows["stages"][app],
+            tasks=rows["tasks"][app],
+            stage_runs=rows["stage_runs"][app],
+            num_sql_executions=wanted[app].count(schema.SQL_EXECUTION_START).num_distinct,
         )
         for name, app in apps.items()
     }
-
-
-def _by_app(table: DataFrame) -> dict[int, list[Mapping[str, Any]]]:
-    found: dict[int, list[Mapping[str, Any]]] = {}
-    for row in table.collect():
-        found.setdefault(row["app"], []).append(row.asDict(recursive=True))
-    return found

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.models.arrays import Array
+
+_MOST_ROUNDS = 3
 
 
 def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
@@ -35,11 +38,43 @@ def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
     >>> nonnegative_least_squares(terms, np.array([1.0, 3.0, 5.0]), np.ones(3))
     array([1.0e+00, 2.0e-06])
     """
-    # Planning and predicting come through this room without fitting anything.
-    from scipy.optimize import nnls
-
     root = np.sqrt(weights)
     weighted = terms * root[:, np.newaxis]
     scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
-    solution, _ = nnls(weighted / scale, y * root)
-    return np.asarray(solution / scale)
+    # As few rows as columns, and the same least squares.
+    directions, small = np.linalg.qr(weighted / scale)
+    return np.asarray(_active_set(small, directions.T @ (y * root)) / scale)
+
+
+def _active_set(terms: Array, y: Array) -> Array:
+    """Free the coefficient that gains most, one by one; fix at 0 what would become negative.
+
+    Loading ``scipy.optimize`` for it takes longer than all fits of a profile.
+    """
+    num_terms = terms.shape[1]
+    tolerance = 10 * max(terms.shape) * np.finfo(np.float64).eps * np.abs(terms).sum(axis=0).max()
+    found = np.zeros(num_terms)
+    is_free = np.zeros(num_terms, dtype=bool)
+    for _ in range(_MOST_ROUNDS * num_terms):
+        gain = np.where(is_free, -np.inf, terms.T @ (y - terms @ found))
+        if gain.max() <= tolerance:
+            break
+        is_free[int(gain.argmax())] = True
+        wanted = _least_squares(terms, y, is_free)
+        while wanted[is_free].min(initial=0.0) < 0:
+            falling = is_free & (wanted < 0)
+            shares = np.full(num_terms, np.inf)
+            shares[falling] = found[falling] / (found[falling] - wanted[falling])
+            found += shares.min() * (wanted - found)
+            # Rounding must not leave the first at 0 beside it.
+            found[shares == shares.min()] = 0.0
+            is_free &= found > tolerance
+            wanted = _least_squares(terms, y, is_free)
+        found = wanted
+    return found
+
+
+def _least_squares(terms: Array, y: Array, is_free: NDArray[np.bool_]) -> Array:
+    found = np.zeros(terms.shape[1])
+    found[is_free] = np.linalg.lstsq(terms[:, is_free], y, rcond=None)[0]
+    return found

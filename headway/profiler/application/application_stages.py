@@ -24,7 +24,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
-from headway.profiler.collect import Record
+from headway.profiler.rows import Record
 
 # Beyond these a number is damage, not a measurement: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0

@@ -35,9 +35,10 @@ from headway.profiler.application.dstreams import (
     steady_batches,
     typical_stages,
 )
-from headway.profiler.collect import ApplicationFacts, Record
+from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.redaction import allowed_properties
+from headway.profiler.rows import Record
 from headway.profiler.streaming.summarize import application_of
 from headway.sparkconf import task_cpus_of
 from headway.units import counted

@@ -33,6 +33,9 @@ class HistoryServerZip:
     credentials: tuple[str, str] | None = field(default=None, repr=False)
 
 
+PACKED_SUFFIX = ".packed"
+"""Ends the name of a part of a log that is to be read as it is packed."""
+
 LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 
 

@@ -1,4 +1,4 @@
-"""Files that only a running Spark can read: on Hadoop's file systems, or in Spark's own codecs.
+"""Files that only a running Spark can fetch: those on Hadoop's file systems.
 
 The JVM copies them; no byte of a log goes through Python.
 """
@@ -21,7 +21,6 @@ from headway.profiler.logs.layouts import (
     is_status,
 )
 from headway.profiler.logs.limits import Allowance
-from headway.profiler.logs.log_codecs import NothingWholeError
 from headway.profiler.logs.naming import one_line, without_secrets
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _MOST_FILES = 100_000
 
 
 class Hadoop:
-    """Hadoop's file systems and Spark's codecs, as a session has them set up.
+    """Hadoop's file systems, as a session has them set up.
 
     Parameters
     ----------
@@ -47,7 +46,6 @@ class Hadoop:
     def __init__(self, spark: SparkSession) -> None:
         context = spark.sparkContext
         self._jvm: Any = context._jvm
-        self._spark_conf: Any = context._jsc.sc().conf()
         self._hadoop_conf: Any = context._jsc.hadoopConfiguration()
 
     def files_of(self, source: HadoopFile) -> list[FoundFile]:
@@ -79,30 +77,6 @@ class Hadoop:
             reader = path.getFileSystem(self._hadoop_conf).open(path)
             with closing(reader), closing(self._writer(target)) as writer:
                 self._copy(reader, writer, allowance)
-
-    def decode(self, codec: str, packed: Path, plain: Path, allowance: Allowance) -> None:
-        """Unpack a local file of one of Spark's codecs; where it was cut off, what came before.
-
-        Raises
-        ------
-        NothingWholeError
-            If nothing of it can be unpacked.
-        UnreadableLogError
-            If it is too much.
-        """
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-
-        complaint = "it is empty"
-        try:
-            opened = self._jvm.java.io.FileInputStream(str(packed))
-            with closing(opened), closing(self._writer(plain)) as writer:
-                compression = self._jvm.org.apache.spark.io.CompressionCodec
-                reader = compression.createCodec(self._spark_conf, codec)
-                self._copy(reader.compressedContinuousInputStream(opened), writer, allowance)
-        except Py4JJavaError as error:
-            complaint = _message(error)
-        if plain.stat().st_size == 0:
-            raise NothingWholeError(f"not one whole {codec} block ({complaint})")
 
     def _files_of(self, path: Any) -> Iterator[FoundFile]:
         files = path.getFileSystem(self._hadoop_conf)

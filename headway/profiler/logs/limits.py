@@ -46,11 +46,11 @@ class Allowance:
         The limits of every log.
     packed_bytes : int or None
         Size of the log as it is; None while it is only copied, so that no ratio matters.
-    folder : Path
-        A folder on the disk that is written to.
+    folder : Path or None
+        A folder on the disk that is written to; None while nothing is written.
     """
 
-    def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path) -> None:
+    def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path | None) -> None:
         self._limits = limits
         self._packed_bytes = packed_bytes
         self._folder = folder
@@ -85,6 +85,8 @@ class Allowance:
                     f"{limits.max_ratio:g} times as much, as no event log does; "
                     "unpack it yourself if it is sound"
                 )
+        if self._folder is None:
+            return
         free = shutil.disk_usage(self._folder).free
         if free < limits.min_free_bytes:
             raise UnreadableLogError(

@@ -1,4 +1,4 @@
-"""The codecs of event logs, told from their first bytes; those that Python reads, read."""
+"""The codecs of event logs, told from their first bytes, and read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import IO, cast
 
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.profiler.logs.naming import one_line
+from headway.profiler.logs.spark_codecs import SPARK_CODECS, DamagedBlockError
 from headway.units import parse_size_bytes
 
 HEAD_BYTES = 64
@@ -17,8 +18,7 @@ HEAD_BYTES = 64
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
-_SPARK_CODECS = {b"LZ4Block": "lz4", b"\x82SNAPPY\x00": "snappy", b"ZV": "lzf"}
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = parse_size_bytes("4m")
 
 
@@ -33,15 +33,6 @@ def is_json(head: bytes) -> bool:
     (True, False, False)
     """
     return head.lstrip()[:1] == b"{"
-
-
-def spark_codec(head: bytes) -> str | None:
-    """Spark's name of the codec of a file that begins so, if only Spark reads it.
-
-    >>> spark_codec(b"LZ4Block%"), spark_codec(b'{"Event":')
-    ('lz4', None)
-    """
-    return next((name for magic, name in _SPARK_CODECS.items() if head.startswith(magic)), None)
 
 
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
@@ -63,13 +54,16 @@ def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
     """
     if not head:
         raise NothingWholeError("the file is empty; expected a Spark event log")
-    if head.startswith(_BYTE_ORDER_MARK):
-        packed.read(len(_BYTE_ORDER_MARK))
-        head = head.removeprefix(_BYTE_ORDER_MARK)
+    if head.startswith(BYTE_ORDER_MARK):
+        packed.read(len(BYTE_ORDER_MARK))
+        head = head.removeprefix(BYTE_ORDER_MARK)
     if head.startswith(_ZSTD_MAGIC):
         return _of_zstd(packed)
     if head.startswith(_GZIP_MAGIC):
         return _of_gzip(packed)
+    for name, (magic, blocks) in SPARK_CODECS.items():
+        if head.startswith(magic):
+            return _of_spark(name, blocks(packed))
     if is_json(head):
         return iter(lambda: packed.read(_CHUNK_BYTES), b"")
     raise UnreadableLogError(
@@ -107,6 +101,18 @@ def _of_zstd(packed: IO[bytes]) -> Iterator[bytes]:
             raise UnreadableLogError(f"damaged zstd data ({one_line(str(error))})") from None
     if not anything:
         raise NothingWholeError("not one whole zstd block")
+
+
+def _of_spark(codec: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    anything, complaint = False, "it is empty"
+    try:
+        for block in blocks:
+            anything = True
+            yield block
+    except DamagedBlockError as error:
+        complaint = str(error)
+    if not anything:
+        raise NothingWholeError(f"not one whole {codec} block ({complaint})")
 
 
 def _chunks(reader: BufferedIOBase) -> Iterator[bytes]:

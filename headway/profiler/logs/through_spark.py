@@ -1,4 +1,4 @@
-"""The rest of unpacking, for which Spark must run: Hadoop's file systems, Spark's own codecs."""
+"""The rest of unpacking, for which Spark must run: logs on Hadoop's file systems."""
 
 from __future__ import annotations
 
@@ -62,30 +62,24 @@ def unpack_with_spark(
         failures = [LogFailure(log.name, why) for log in unpacked.pending.values()]
         return Unpacked(unpacked.logs, {}, (*unpacked.failures, *failures))
     numbers = count(1 + max([*unpacked.logs, *unpacked.pending]))
-    here, there, unlisted = _pending_logs(hadoop, unpacked.pending, numbers)
-    unpacker = Unpacker(work_folder, limits, Progress(), numbers=numbers, decode=hadoop.decode)
-    for number, log in here.items():
-        unpacker.unpack(number, log)
-    for number, log in there.items():
+    pending, unlisted = _pending_logs(hadoop, unpacked.pending, numbers)
+    unpacker = Unpacker(work_folder, limits, Progress(), numbers=numbers)
+    for number, log in pending.items():
         unpacker.unpack(number, log, partial(_fetched, hadoop, log, limits))
-    unpacker.remove_fetched()
     done = unpacker.unpacked
     return Unpacked(unpacked.logs | done.logs, {}, (*unpacked.failures, *unlisted, *done.failures))
 
 
 def _pending_logs(
     hadoop: Hadoop, pending: Mapping[int, EventLog], numbers: Iterator[int]
-) -> tuple[dict[int, EventLog], dict[int, EventLog], list[LogFailure]]:
-    """By number the logs that are here, and those there; and addresses that stand for none."""
-    here: dict[int, EventLog] = {}
+) -> tuple[dict[int, EventLog], list[LogFailure]]:
+    """By number the logs that the addresses stand for; and addresses that stand for none."""
     number_of: dict[LogFile, int] = {}
     found: list[FoundFile] = []
     unlisted: list[LogFailure] = []
     for number, log in pending.items():
         address = log.files[0]
-        if not isinstance(address, HadoopFile):
-            here[number] = log
-            continue
+        assert isinstance(address, HadoopFile), "nothing else is pending"
         try:
             files = hadoop.files_of(address)
         except UnreadableLogError as error:
@@ -97,7 +91,7 @@ def _pending_logs(
     for log in group_into_logs(found):
         number = min(number_of[file] for file in log.files)
         there[next(numbers) if number in there else number] = log
-    return here, there, unlisted
+    return there, unlisted
 
 
 def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) -> EventLog:

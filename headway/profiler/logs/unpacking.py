@@ -1,4 +1,4 @@
-"""Logs -> plain JSON lines for Spark to read, in one sub-folder ``app=N`` per log."""
+"""Logs -> files of JSON lines that can be read at any place, one sub-folder ``app=N`` per log."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import IO, NamedTuple
 
 from headway.profiler.logs import history_server
 from headway.profiler.logs.event_logs import (
+    PACKED_SUFFIX,
     EventLog,
     HadoopFile,
     HistoryServerZip,
@@ -28,13 +29,10 @@ from headway.profiler.logs.log_codecs import (
     NothingWholeError,
     is_json,
     plain_chunks,
-    spark_codec,
 )
 from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
-from headway.units import parse_size_bytes
 
-_COPY_BYTES = parse_size_bytes("4m")
 # Spark passes over folders that begin so.
 _FETCHED = "_fetched"
 
@@ -47,7 +45,7 @@ class Unpacked(NamedTuple):
     logs : dict of int to EventLog
         Number N to the log whose lines now stand in ``work_folder/app=N/part-*.json``.
     pending : dict of int to EventLog
-        Those that need a running Spark.
+        Those that only a running Spark can fetch.
     failures : tuple of LogFailure
         The others; they left nothing on disk.
     """
@@ -57,18 +55,15 @@ class Unpacked(NamedTuple):
     failures: tuple[LogFailure, ...]
 
 
-DecodeWithSpark = Callable[[str, Path, Path, Allowance], None]
-"""Unpacks a file of one of Spark's own codecs: its name, packed file, plain file, allowance."""
-
-
 def unpack(
     logs: Sequence[EventLog],
     work_folder: Path,
     *,
     limits: UnpackLimits = DEFAULT_LIMITS,
     told: Callable[[int, int], None] | None = None,
+    stay_packed: bool = False,
 ) -> Unpacked:
-    """Make plain JSON lines of every log that needs no Spark for it.
+    """Lay out every log that needs no Spark for it as files of plain JSON lines.
 
     The numbers of the result are the places in ``logs``; where one of those turns out to hold
     several logs, the others get numbers beyond.
@@ -84,9 +79,14 @@ def unpack(
     told : callable, optional
         Told the bytes done and the bytes in total, packed; the total grows with downloads. What
         it raises ends the work.
+    stay_packed : bool
+        Whether local files are left as they are packed, under names that end so: reading unpacks
+        them. What of them is no event log is refused here all the same.
     """
     progress = Progress(logs, told)
-    unpacker = Unpacker(work_folder, limits, progress, numbers=count(len(logs)))
+    unpacker = Unpacker(
+        work_folder, limits, progress, numbers=count(len(logs)), stay_packed=stay_packed
+    )
     for number, log in enumerate(logs):
         progress.begin(log)
         unpacker.unpack(number, log)
@@ -157,8 +157,8 @@ class Unpacker:
         Told what is done.
     numbers : iterator of int
         Numbers for logs that show up inside of others.
-    decode : callable, optional
-        Reads Spark's own codecs; without it such logs are pending.
+    stay_packed : bool
+        As of `unpack`.
     """
 
     def __init__(
@@ -168,13 +168,13 @@ class Unpacker:
         progress: Progress,
         *,
         numbers: Iterator[int],
-        decode: DecodeWithSpark | None = None,
+        stay_packed: bool = False,
     ) -> None:
         self._work_folder = work_folder.resolve()
         self._limits = limits
         self._progress = progress
         self._numbers = numbers
-        self._decode = decode
+        self._stay_packed = stay_packed
         self._logs: dict[int, EventLog] = {}
         self._pending: dict[int, EventLog] = {}
         self._failures: list[LogFailure] = []
@@ -212,11 +212,7 @@ class Unpacker:
         except (UnreadableLogError, OSError) as error:
             self._fail(number, log, error)
         finally:
-            self._remove_fetched(number)
-
-    def remove_fetched(self) -> None:
-        """Remove what is still here of pending logs, once none is."""
-        shutil.rmtree(self._work_folder / _FETCHED, ignore_errors=True)
+            shutil.rmtree(self._work_folder / _FETCHED, ignore_errors=True)
 
     def _expand(self, number: int, log: EventLog) -> list[EventLog]:
         """The logs that one stands for, which shows once its files are here."""
@@ -236,9 +232,7 @@ class Unpacker:
 
     def _unpack_one(self, number: int, log: EventLog, *, of: EventLog) -> None:
         try:
-            if isinstance(log.files[0], HadoopFile) or (
-                self._decode is None and any(spark_codec(_head(file)) for file in log.files)
-            ):
+            if isinstance(log.files[0], HadoopFile):
                 self._pending[number] = log
                 return
             self._write_parts(number, log)
@@ -266,7 +260,7 @@ class Unpacker:
         for part, file in enumerate(log.files):
             plain = folder / f"part-{part:05d}.json"
             try:
-                self._write_part(number, file, plain, allowance, growing=log.in_progress)
+                self._write_part(file, plain, allowance, growing=log.in_progress)
             except NothingWholeError as error:
                 # Spark may just have begun the last part of a log that is still growing.
                 if part == 0 or file != log.files[-1]:
@@ -276,16 +270,21 @@ class Unpacker:
                 raise _in_part(file, log, error) from None
 
     def _write_part(
-        self, number: int, file: LogFile, plain: Path, allowance: Allowance, *, growing: bool
+        self, file: LogFile, plain: Path, allowance: Allowance, *, growing: bool
     ) -> None:
         head = _head(file)
-        codec = spark_codec(head)
-        if codec is not None and self._decode is not None:
-            self._decode(codec, self._within_reach(number, file), plain, allowance)
-        elif isinstance(file, Path) and is_json(head) and self._linked(file, plain, growing):
-            self._progress.advance(_packed_bytes([file]))
-        else:
-            self._write_plain(file, head, plain, allowance)
+        may_be_linked = isinstance(file, Path) and (
+            is_json(head) or (self._stay_packed and not file.is_relative_to(self._work_folder))
+        )
+        if may_be_linked and isinstance(file, Path):
+            name = plain
+            if not is_json(head):
+                name = plain.with_suffix(PACKED_SUFFIX)
+                _require_something(file, head)
+            if self._linked(file, name, growing):
+                self._progress.advance(_packed_bytes([file]))
+                return
+        self._write_plain(file, head, plain, allowance)
 
     def _linked(self, file: Path, plain: Path, growing: bool) -> bool:
         """Whether the part could be made another name of the file.
@@ -308,33 +307,14 @@ class Unpacker:
                     before_bytes = packed.tell()
             self._progress.advance(_packed_bytes([file]) - before_bytes)
 
-    def _within_reach(self, number: int, file: LogFile) -> Path:
-        """The file where the JVM can open it: under a plain name, outside of any zip."""
-        target = self._fetched_folder(number) / "packed"
-        target.unlink(missing_ok=True)
-        if isinstance(file, Path) and _link(file, target):
-            return target
-        allowance = Allowance(self._limits, _packed_bytes([file]), self._work_folder)
-        with _opened(file) as packed, target.open("wb") as written:
-            while chunk := packed.read(_COPY_BYTES):
-                allowance.take(len(chunk))
-                written.write(chunk)
-        return target
-
-    def _remove_fetched(self, number: int) -> None:
-        """Remove what was brought here, unless a pending log still lies in it."""
-        folder = self._work_folder / _FETCHED / str(number)
-        needed = (
-            file.archive.is_relative_to(folder)
-            for log in self._pending.values()
-            for file in log.files
-            if isinstance(file, ZipMember)
-        )
-        if folder.exists() and not any(needed):
-            shutil.rmtree(folder)
-
     def _app_folder(self, number: int) -> Path:
         return self._work_folder / f"app={number}"
+
+
+def _require_something(file: Path, head: bytes) -> None:
+    """That the file is an event log, and some of it can be unpacked."""
+    with file.open("rb") as packed:
+        next(plain_chunks(packed, head), None)
 
 
 def _link(file: Path, target: Path) -> bool:

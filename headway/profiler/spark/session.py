@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from headway.errors import SparkUnavailableError
+from headway.profiler.signals import signals_end_the_block
 from headway.profiler.spark.class_archive import ClassLoading, class_loading
 from headway.profiler.spark.java import Java, require_java
 from headway.profiler.spark.jvm import complaint, end_at_once, running_jvm
@@ -133,7 +133,7 @@ def embedded_session(
             conf |= _event_log_conf(event_log_dir)
         if jars:
             conf["spark.jars"] = ",".join(str(jar.resolve()) for jar in jars)
-        cleanup.enter_context(_signals_end_the_block())
+        cleanup.enter_context(signals_end_the_block())
         classes = ClassLoading()
         if local:
             classes = cleanup.enter_context(class_loading(java, spark_home, announce_class_saving))
@@ -237,27 +237,6 @@ def _event_log_conf(folder: Path) -> dict[str, str]:
         "spark.eventLog.rolling.enabled": "true",
         "spark.eventLog.rolling.maxFileSize": "128m",
     }
-
-
-@contextlib.contextmanager
-def _signals_end_the_block() -> Iterator[None]:
-    """SIGTERM raises SystemExit inside, where it would end Python without any cleaning up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    on_terminate = signal.getsignal(signal.SIGTERM)
-    if on_terminate is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, on_terminate)
-        signal.signal(signal.SIGINT, on_interrupt)
 
 
 @contextlib.contextmanager

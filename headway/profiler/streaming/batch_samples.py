@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.profiler.collect import Record
 from headway.profiler.offsets import read_offset
+from headway.profiler.rows import Record
 from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
 
 # Spark's phase -> ours, in the order Spark runs them.

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError
 from headway.profiler import schema
-from headway.profiler.collect import CollectedLogs, Record
+from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.redaction import redact
+from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import common_signature
 from headway.profiler.streaming.runs import LEAST_BATCHES, query_label, steady_part
 from headway.profiler.streaming.samples import QueryRun

@@ -13,10 +13,11 @@ from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts, Executor, Record
+from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.redaction import allowed_properties, describe_source, redact
+from headway.profiler.rows import Record
 from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
 from headway.profiler.streaming.batch_samples import (
     batch_sample,

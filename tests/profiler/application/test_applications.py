@@ -18,14 +18,15 @@ from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, collect, each_application
 from headway.profiler.coverage import coverage_of
-from headway.profiler.events import read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import pieces_of
 from headway.spec.profile_file import dump_profile, load_application_profile
 from tests.profiler.event_log import EPOCH_S, AppLog, DStreams, Event, Work, write_plain
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 REAL_LOGS = Path(__file__).parents[4] / "shared" / "data" / "eventlogs"
 
@@ -314,19 +315,17 @@ class Read(NamedTuple):
         return profile_application(facts, of_app.stage_runs, coverage, "0.1.0")
 
 
-def read(spark: SparkSession, logs: tuple[EventLog, ...], folder: Path) -> Read:
+def read(logs: tuple[EventLog, ...], folder: Path) -> Read:
     unpacked = unpack(logs, folder)
-    events = read_events(spark, folder).persist()
-    collected = collect(events, print)
-    events.unpersist()
+    collected = collect(pieces_of(folder), InProcess())
     return Read(collected, dict(unpacked.logs), folder)
 
 
 @pytest.fixture(scope="module")
-def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Read:
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Read:
     folder = tmp_path_factory.mktemp("applications")
     paths = [write_plain(case().lines, folder / name) for name, case in CASES.items()]
-    return read(spark, find_event_logs(paths).logs, folder / "work")
+    return read(find_event_logs(paths).logs, folder / "work")
 
 
 Profiled = Callable[[str], ApplicationProfile]
@@ -580,11 +579,11 @@ def test_batches_that_failed_or_are_not_whole_are_left_out(profiled: Profiled) -
 
 
 @pytest.fixture(scope="module")
-def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Read:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Read:
     if not REAL_LOGS.is_dir():
         pytest.skip(f"{REAL_LOGS} is not there")
     folder = tmp_path_factory.mktemp("real")
-    return read(spark, find_event_logs([REAL_LOGS]).logs, folder / "work")
+    return read(find_event_logs([REAL_LOGS]).logs, folder / "work")
 
 
 class Totals(NamedTuple):

@@ -191,17 +191,30 @@ def test_a_log_that_is_gone_meanwhile_is_a_failure(tmp_path: Path) -> None:
     assert why.startswith("No such file or directory; ")
 
 
-@pytest.mark.parametrize("content", [b"LZ4Block\x16\0\0", b"\x82SNAPPY\0\0\0\0", b"ZV\1\0"])
-def test_what_only_spark_reads_is_left_for_it(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "log").write_bytes(content)
+def test_what_only_spark_fetches_is_left_for_it(tmp_path: Path) -> None:
     logs = (
-        *find_event_logs([tmp_path / "log"]).logs,
         EventLog(
             name="x", files=(HadoopFile("hdfs://host/x"),), in_progress=False, compacted=False
         ),
     )
     assert unpack(logs, tmp_path / "work") == ({}, dict(enumerate(logs)), ())
     assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize("write", [write_gzip, write_zstd, write_rolling])
+def test_packed_files_may_stay_packed_and_are_looked_at_all_the_same(
+    tmp_path: Path, write: Callable[[list[str], Path], Path]
+) -> None:
+    log = write(LINES, tmp_path / "log")
+    (tmp_path / "begun").write_bytes(b"\x28\xb5\x2f\xfd")
+    found = find_event_logs([log, tmp_path / "begun"])
+    result = unpack(found.logs, tmp_path / "work", stay_packed=True)
+    assert list(result.logs) == [0]
+    ((name, why),) = result.failures
+    assert (name, why) == (str(tmp_path / "begun"), "not one whole zstd block")
+    parts = sorted((tmp_path / "work" / "app=0").iterdir())
+    assert {part.suffix for part in parts} == {".packed"}
+    assert [part.resolve() for part in parts] == list(found.logs[0].files)
 
 
 @pytest.mark.parametrize("write", [write_gzip, write_zstd, write_zip])

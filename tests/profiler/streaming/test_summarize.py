@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,16 +16,14 @@ from headway.errors import EventLogError, HeadwayError, InputError
 from headway.models.job.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.coverage import gaps
-from headway.profiler.events import read_events
+from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import pieces_of
 from headway.profiler.redaction import redact
 from headway.profiler.streaming.summarize import summarize
 from headway.spec.profile_file import dump_profile, load_profile
 from tests.profiler.event_log import EPOCH_S, MAP, PHASES_S, REDUCE, AppLog, Event, Query, Stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 HOSTILE_NAME = 'a "quoted"\n\x1b[31mname\x00 \u202e: #\'{} \U0001f525'
@@ -357,11 +354,9 @@ CASES: dict[str, Callable[[], Sequence[str]]] = {
 class Pipeline:
     """The logs of all cases, read in one pass: each test looks at its own."""
 
-    def __init__(self, spark: SparkSession, logs: Sequence[EventLog], folder: Path) -> None:
+    def __init__(self, logs: Sequence[EventLog], folder: Path) -> None:
         self._logs = unpack(logs, folder).logs
-        events = read_events(spark, folder).persist()
-        self._collected = collect(events, lambda _: None)
-        events.unpersist()
+        self._collected = collect(pieces_of(folder), InProcess())
 
     def profile(self, *numbers: int, queries: Sequence[str] = ()) -> JobProfile:
         """The profile of some of the logs."""
@@ -378,13 +373,13 @@ class Pipeline:
 
 
 @pytest.fixture(scope="module")
-def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     folder = tmp_path_factory.mktemp("logs")
     for name, lines in CASES.items():
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
             file.writelines(f"{line}\n" for line in lines())
     logs = [EventLog(name=name, files=(folder / name,)) for name in CASES]
-    return Pipeline(spark, logs, folder / "work")
+    return Pipeline(logs, folder / "work")
 
 
 @pytest.fixture
@@ -686,14 +681,10 @@ def test_a_log_that_cannot_be_profiled_is_refused_in_one_line(
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
-def test_measured_runs_come_back(
-    spark: SparkSession, tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_measured_runs_come_back(tmp_path: Path, subtests: pytest.Subtests) -> None:
     folder = DATA / "groundtruth" / "sha_agg_local2"
     truths = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
-    pipeline = Pipeline(
-        spark, find_event_logs([*folder.glob("eventlog_v2_*")]).logs, tmp_path / "work"
-    )
+    pipeline = Pipeline(find_event_logs([*folder.glob("eventlog_v2_*")]).logs, tmp_path / "work")
     profile = pipeline.profile(0, queries=[truth["query_id"] for truth in truths])
     assert len(pipeline.profile(0, queries=[truths[1]["query_id"], "499de8bd"]).settings) == 2
     for truth, setting in zip(truths, profile.settings, strict=True):

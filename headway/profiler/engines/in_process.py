@@ -1,0 +1,165 @@
+"""Pieces of logs read in this process, and in others beside it where there is much to read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from headway.errors import HeadwayError
+from headway.profiler.pieces import Order, Result, Told, carried_out
+from headway.units import parse_size_bytes
+
+# To start a process takes as long as to read so much.
+_WORTH_A_PROCESS_BYTES = parse_size_bytes("12m")
+_PACKED_RATIO = 10
+_RESULTS_AHEAD = 8
+
+
+def _tell_nobody(_read_bytes: int, _num_events: int) -> None:
+    pass
+
+
+class InProcess:
+    """Reads pieces in processes of this machine.
+
+    Parameters
+    ----------
+    told : callable, optional
+        Told of bytes and events that were read, from several threads.
+    num_processes : int, optional
+        Most processes at work; by default one for each core that this process may use.
+    """
+
+    def __init__(self, told: Told = _tell_nobody, num_processes: int | None = None) -> None:
+        self._told = told
+        self._num_processes = num_processes or len(os.sched_getaffinity(0))
+
+    def results(self, orders: Sequence[Order]) -> Iterator[Result]:
+        """What was made of the pieces, in their order."""
+        others = min(self._num_processes, len(orders), _num_worthwhile(orders)) - 1
+        if others < 1:
+            for order in orders:
+                yield carried_out(order, self._told)
+            return
+        shared = _Shared(orders)
+        with contextlib.ExitStack() as ended:
+            for _ in range(others):
+                ended.enter_context(_process_at_work(shared, self._told))
+            for place in range(len(orders)):
+                while not shared.is_done(place):
+                    mine = shared.take()
+                    if mine is None:
+                        shared.wait_for(place)
+                    else:
+                        shared.put(mine, carried_out(orders[mine], self._told))
+                yield shared.pop(place)
+
+
+class _Shared:
+    """Orders that several processes take from, and what they made of them."""
+
+    def __init__(self, orders: Sequence[Order]) -> None:
+        self.orders = orders
+        self._changed = threading.Condition()
+        self._done: dict[int, Result] = {}
+        self._num_taken = 0
+        self._num_given = 0
+        self._error: BaseException | None = None
+
+    def take(self, *, patiently: bool = False) -> int | None:
+        """The place of an order that nobody has taken; None if there is none left."""
+        with self._changed:
+            while patiently and self._num_taken >= self._num_given + _RESULTS_AHEAD:
+                self._changed.wait()
+            if self._num_taken == len(self.orders) or self._error is not None:
+                return None
+            self._num_taken += 1
+            return self._num_taken - 1
+
+    def put(self, place: int, result: Result) -> None:
+        with self._changed:
+            self._done[place] = result
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """No more can be done."""
+        with self._changed:
+            self._error = error
+            self._num_given = len(self.orders)
+            self._changed.notify_all()
+
+    def is_done(self, place: int) -> bool:
+        with self._changed:
+            if self._error is not None:
+                raise self._error
+            return place in self._done
+
+    def wait_for(self, place: int) -> None:
+        with self._changed:
+            while place not in self._done and self._error is None:
+                self._changed.wait()
+
+    def pop(self, place: int) -> Result:
+        with self._changed:
+            self._num_given += 1
+            self._changed.notify_all()
+            return self._done.pop(place)
+
+
+@contextlib.contextmanager
+def _process_at_work(shared: _Shared, told: Told) -> Iterator[None]:
+    """A process that takes orders as long as there are any; gone with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headway.profiler.engines.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+        # Ctrl-C in the terminal is for this process, which ends the others.
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None, "pipes were asked for"
+    hand = threading.Thread(
+        target=_hand_on, args=(shared, process.stdin, process.stdout, told), daemon=True
+    )
+    hand.start()
+    try:
+        yield
+    finally:
+        shared.fail(HeadwayError("reading was ended"))
+        process.kill()
+        process.wait()
+        hand.join()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        process.stdout.close()
+
+
+def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], told: Told) -> None:
+    """Hand orders to a process and take what comes back."""
+    try:
+        while (place := shared.take(patiently=True)) is not None:
+            pickle.dump(shared.orders[place], to)
+            to.flush()
+            while not isinstance(answer := pickle.load(back), Result):
+                told(*answer)
+            shared.put(place, answer)
+    except (EOFError, OSError, pickle.UnpicklingError) as error:
+        shared.fail(
+            HeadwayError(
+                f"a process that read logs has ended ({type(error).__name__}); is memory short?"
+            )
+        )
+
+
+def _num_worthwhile(orders: Sequence[Order]) -> int:
+    """Processes that pay for their start, this one included."""
+    total_bytes = sum(
+        order.piece.size_bytes * (_PACKED_RATIO if order.piece.is_packed else 1) for order in orders
+    )
+    return 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)

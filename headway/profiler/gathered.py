@@ -1,0 +1,388 @@
+"""What a piece of a log says, in tables that can be put together with those of other pieces.
+
+Pieces may be put together in any order and any grouping: the tables come out the same.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from headway.profiler import schema
+from headway.profiler.events import read_line
+from headway.profiler.ids import Ids, Ranges, holds, united
+from headway.profiler.redaction import ALLOWED_PROPERTIES
+from headway.profiler.rows import Record, batch_row, job_row
+from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, most
+
+MOST_BATCHES_PER_RUN = 5_000
+"""Batches of one run that are kept, the latest: enough for every estimate, and the same memory
+however long the query ran."""
+
+# The plans of a query's batches are alike, and long: one batch in so many is enough.
+_BATCHES_PER_PLAN = 16
+_BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
+_FAILED_UNLESS = ("Success", SAID_AGAIN)
+_IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
+
+Attempt: TypeAlias = tuple[int, int]
+"""A stage and the number of its attempt."""
+
+
+class Place(NamedTuple):
+    """Where something stands in a log: its part, the bytes before the piece, a number in it."""
+
+    part: int
+    before_bytes: int
+    number: int
+
+
+class Plan(NamedTuple):
+    """The text of a plan; of several that of the latest batch is taken, the longest of it."""
+
+    batch_id: int
+    length: int
+    text: str
+
+
+class BatchOf(NamedTuple):
+    """The micro-batch that an SQL execution is."""
+
+    run_id: str
+    batch_id: int
+
+
+class ExecutorEvent(NamedTuple):
+    """What was said of an executor; ``num_cores`` is None when it was removed."""
+
+    executor_id: str | None
+    num_cores: int | None
+    at_ms: int | None
+
+
+class Gathered(msgspec.Struct):
+    """What was gathered of one log, or of some pieces of it.
+
+    Parameters
+    ----------
+    counts : dict
+        Lines by the name of their event; damaged lines that told none are not among them.
+    tasks_again : dict
+        Ends of tasks whose ids stand in the log more than once, as JSON, to be counted once each.
+    left_out : sequence of ranges
+        Stages of batches before the kept ones.
+    """
+
+    counts: dict[str, int] = {}
+    num_damaged: int = 0
+    num_failed_tasks: int = 0
+    num_failed_jobs: int = 0
+    num_lost: int = 0
+    num_passed_over: int = 0
+    ids: dict[str, Ids] = {}
+    num_unnamed_tasks: int = 0
+    said: dict[str, str] = {}
+    properties: tuple[Place, dict[str, str]] | None = None
+    executors: set[ExecutorEvent] = set()
+    task_executor_ids: set[str] = set()
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    plans: dict[str, Plan] = {}
+    batches: dict[str, list[tuple[Place, Record]]] = {}
+    num_batches_left_out: int = 0
+    job_of_stage: dict[int, Record] = {}
+    stages: dict[Attempt, StageTotals] = {}
+    tasks_again: dict[tuple[int, int, int | None], bytes] = {}
+    left_out: Ranges = ()
+
+    def add(self, other: Gathered) -> None:
+        """What was gathered of other pieces of the same log."""
+        for event, number in other.counts.items():
+            self.counts[event] = self.counts.get(event, 0) + number
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for event, ids in other.ids.items():
+            self.ids[event] = self.ids.get(event, Ids()).with_others(ids)
+        for name, text in other.said.items():
+            self.said[name] = max(text, self.said.get(name, text))
+        if other.properties is not None:
+            self.properties = min(self.properties or other.properties, other.properties)
+        self.executors |= other.executors
+        self.task_executor_ids |= other.task_executor_ids
+        self.started_ms = least(self.started_ms, other.started_ms)
+        self.ended_ms = most(self.ended_ms, other.ended_ms)
+        for run_id, plan in other.plans.items():
+            self.plans[run_id] = max(plan, self.plans.get(run_id, plan))
+        for run_id, batches in other.batches.items():
+            self.batches.setdefault(run_id, []).extend(batches)
+        for stage_id, job in other.job_of_stage.items():
+            self.note_job(stage_id, job)
+        for attempt, totals in other.stages.items():
+            known = self.stages.get(attempt)
+            if known is None:
+                self.stages[attempt] = totals
+            else:
+                known.add(totals)
+        for key, task in other.tasks_again.items():
+            self.tasks_again[key] = max(task, self.tasks_again.get(key, task))
+        self.left_out = united(self.left_out, other.left_out)
+        self.leave_out_old_batches()
+
+    def note_job(self, stage_id: int, job: Record) -> None:
+        """A job that may need a stage: the stage ran in the first of them."""
+        known = self.job_of_stage.get(stage_id)
+        if known is None or _order_of(job) < _order_of(known):
+            self.job_of_stage[stage_id] = job
+
+    def leave_out_old_batches(self) -> None:
+        """Keep the latest batches of each run, and the stages of those."""
+        for run_id, batches in self.batches.items():
+            if len(batches) > MOST_BATCHES_PER_RUN:
+                self.num_batches_left_out += len(batches) - MOST_BATCHES_PER_RUN
+                self.batches[run_id] = heapq.nlargest(MOST_BATCHES_PER_RUN, batches, _latest)
+        if not self.num_batches_left_out:
+            return
+        first = {
+            run_id: min(batch["batch_id"] for _, batch in batches)
+            for run_id, batches in self.batches.items()
+            if len(batches) == MOST_BATCHES_PER_RUN
+        }
+        old = Ids.of(
+            stage_id
+            for stage_id, job in self.job_of_stage.items()
+            if job["run_id"] in first and (job["batch_id"] or 0) < first[job["run_id"]]
+        )
+        self.left_out = united(self.left_out, old.seen)
+        for stage_id in [one for one in self.job_of_stage if holds(self.left_out, one)]:
+            del self.job_of_stage[stage_id]
+        for attempt in [one for one in self.stages if holds(self.left_out, one[0])]:
+            del self.stages[attempt]
+
+    def count_tasks_again(self) -> None:
+        """Count each task whose end stands in the log more than once, now that all is known."""
+        for (stage_id, attempt_id, _), task in self.tasks_again.items():
+            if not holds(self.left_out, stage_id):
+                totals = self.stages.setdefault((stage_id, attempt_id), StageTotals())
+                totals.add_task(msgspec.json.decode(task, type=schema.TaskEnd))
+        self.tasks_again = {}
+
+
+_SUMS = (
+    *("num_damaged", "num_failed_tasks", "num_failed_jobs", "num_lost", "num_passed_over"),
+    *("num_unnamed_tasks", "num_batches_left_out"),
+)
+
+
+class Gatherer:
+    """Gathers what the lines of a piece of a log say.
+
+    Parameters
+    ----------
+    part : int
+        The part of the log that the piece belongs to.
+    before_bytes : int
+        Bytes of the part before the piece.
+    tasks_again : ranges of ids, optional
+        Tasks to be kept one by one, because their ends may stand in other places again; so are
+        tasks without an id then.
+    """
+
+    def __init__(self, part: int, before_bytes: int, tasks_again: Ranges | None = None) -> None:
+        self._part = part
+        self._before_bytes = before_bytes
+        self._tasks_again = tasks_again
+        self._gathered = Gathered()
+        self._ids: dict[str, list[int]] = {event: [] for event in _IDS_OF}
+        self._num_placed = 0
+
+    def gather(self, lines: Iterable[bytes]) -> int:
+        """Read some lines; how many of them were events."""
+        gathered = self._gathered
+        counts = gathered.counts
+        num_events = 0
+        for line in lines:
+            said = read_line(line)
+            if said is None:
+                continue
+            name, event, damaged = said
+            num_events += 1
+            gathered.num_damaged += damaged
+            if name is not None:
+                counts[name] = counts.get(name, 0) + 1
+            if event is not None and (add := _ADD.get(type(event))) is not None:
+                add(self, event)
+        return num_events
+
+    def done(self) -> Gathered:
+        """All that was gathered."""
+        self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
+        self._gathered.leave_out_old_batches()
+        return self._gathered
+
+    def _place(self) -> Place:
+        self._num_placed += 1
+        return Place(self._part, self._before_bytes, self._num_placed)
+
+    def _say(self, name: str, text: str | None) -> None:
+        if text is not None:
+            self._gathered.said[name] = max(text, self._gathered.said.get(name, text))
+
+    def _log_start(self, event: schema.LogStart) -> None:
+        self._say("spark_version", event.spark_version)
+
+    def _application_start(self, event: schema.ApplicationStart) -> None:
+        self._say("application_id", event.application_id)
+        self._say("application_name", event.application_name)
+        self._gathered.started_ms = least(self._gathered.started_ms, event.timestamp_ms)
+
+    def _application_end(self, event: schema.ApplicationEnd) -> None:
+        self._gathered.ended_ms = most(self._gathered.ended_ms, event.timestamp_ms)
+
+    def _environment(self, event: schema.Environment) -> None:
+        if event.jvm is not None:
+            self._say("java_version", event.jvm.java_version)
+        if event.properties is not None and self._gathered.properties is None:
+            allowed = {
+                key: value
+                for key, value in event.properties.items()
+                if key in ALLOWED_PROPERTIES and value is not None
+            }
+            self._gathered.properties = self._place(), allowed
+
+    def _executor_added(self, event: schema.ExecutorAdded) -> None:
+        num_cores = event.info.num_cores if event.info is not None else None
+        self._gathered.executors.add(
+            ExecutorEvent(event.executor_id, num_cores, event.timestamp_ms)
+        )
+
+    def _executor_removed(self, event: schema.ExecutorRemoved) -> None:
+        self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
+
+    def _job_start(self, event: schema.JobStart) -> None:
+        if event.job_id is None:
+            return
+        self._ids[schema.JOB_START].append(event.job_id)
+        row = job_row(event)
+        job = {name: row[name] for name in JOB_OF_STAGE}
+        for stage_id in event.stage_ids or ():
+            if stage_id is not None:
+                self._gathered.note_job(stage_id, job)
+
+    def _job_end(self, event: schema.JobEnd) -> None:
+        if event.job_id is not None:
+            self._ids[schema.JOB_END].append(event.job_id)
+        result = event.result.result if event.result is not None else None
+        self._gathered.num_failed_jobs += result is not None and result != "JobSucceeded"
+
+    def _stage_completed(self, event: schema.StageCompleted) -> None:
+        info = event.info
+        if info is not None and info.stage_id is not None:
+            self._attempt((info.stage_id, info.attempt_id or 0)).add_end(info)
+
+    def _task_end(self, event: schema.TaskEnd) -> None:
+        gathered, info = self._gathered, event.info
+        task_id = None
+        if info is not None:
+            task_id = info.task_id
+            if info.executor_id is not None:
+                gathered.task_executor_ids.add(info.executor_id)
+        if task_id is None:
+            gathered.num_unnamed_tasks += 1
+        else:
+            self._ids[schema.TASK_END].append(task_id)
+        reason = event.reason.reason if event.reason is not None else None
+        if reason is not None and reason not in _FAILED_UNLESS:
+            gathered.num_failed_tasks += 1
+        if event.stage_id is None or reason == SAID_AGAIN:
+            return
+        attempt = event.stage_id, event.attempt_id or 0
+        if self._tasks_again is None or (
+            task_id is not None and not holds(self._tasks_again, task_id)
+        ):
+            self._attempt(attempt).add_task(event)
+        else:
+            key, task = (*attempt, task_id), msgspec.json.encode(event)
+            gathered.tasks_again[key] = max(task, gathered.tasks_again.get(key, task))
+
+    def _attempt(self, attempt: Attempt) -> StageTotals:
+        totals = self._gathered.stages.get(attempt)
+        if totals is None:
+            totals = self._gathered.stages[attempt] = StageTotals()
+        return totals
+
+    def _sql_execution_start(self, event: schema.SqlExecutionStart) -> None:
+        if event.execution_id is not None:
+            self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
+        batch = batch_of(event)
+        if event.plan is None or (batch is not None and not has_its_plan_read(batch)):
+            return
+        run_id, batch_id = batch if batch is not None else ("", -1)
+        plan = Plan(batch_id, len(event.plan), event.plan)
+        self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
+
+    def _query_progress(self, event: schema.QueryProgress) -> None:
+        progress = event.progress
+        if progress is None or progress.query_id is None or progress.batch_id is None:
+            return
+        of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
+        of_run.append((self._place(), batch_row(progress)))
+
+    def _recorder_lost(self, event: schema.RecorderLost) -> None:
+        self._gathered.num_lost += event.num_lost or 0
+
+    def _recorder_passed_over(self, event: schema.RecorderPassedOver) -> None:
+        self._gathered.num_passed_over += event.num_batches or 0
+
+
+_ADD: dict[type, Callable[[Gatherer, Any], None]] = {
+    schema.LogStart: Gatherer._log_start,
+    schema.ApplicationStart: Gatherer._application_start,
+    schema.ApplicationEnd: Gatherer._application_end,
+    schema.Environment: Gatherer._environment,
+    schema.ExecutorAdded: Gatherer._executor_added,
+    schema.ExecutorRemoved: Gatherer._executor_removed,
+    schema.JobStart: Gatherer._job_start,
+    schema.JobEnd: Gatherer._job_end,
+    schema.StageCompleted: Gatherer._stage_completed,
+    schema.TaskEnd: Gatherer._task_end,
+    schema.SqlExecutionStart: Gatherer._sql_execution_start,
+    schema.QueryProgress: Gatherer._query_progress,
+    schema.RecorderLost: Gatherer._recorder_lost,
+    schema.RecorderPassedOver: Gatherer._recorder_passed_over,
+}
+
+JOB_OF_STAGE = (
+    *("job_id", "query_id", "batch_id", "run_id", "dstream_batch_s", "shuffle_partitions"),
+)
+"""What is kept of the first job that needed a stage."""
+
+
+def batch_of(execution: schema.SqlExecutionStart) -> BatchOf | None:
+    """The micro-batch that an SQL execution is, as its description says."""
+    found = _BATCH_OF_EXECUTION.search(execution.description or "")
+    return BatchOf(found[1], int(found[2])) if found else None
+
+
+def has_its_plan_read(batch: BatchOf) -> bool:
+    """Whether the plan of a batch is one of those that are read."""
+    return batch.batch_id % _BATCHES_PER_PLAN == 0
+
+
+def least(one: int | None, other: int | None) -> int | None:
+    """The smaller one of those that are known."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _order_of(job: Record) -> tuple[int, str]:
+    return job["job_id"], repr(job)
+
+
+def _latest(placed: tuple[Place, Record]) -> tuple[int, float, Place]:
+    place, batch = placed
+    return batch["batch_id"], -1.0 if batch["num_rows"] is None else batch["num_rows"], place

@@ -1,0 +1,316 @@
+"""Pieces of logs come to the same, wherever and in whatever order they are read."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway import api
+from headway.errors import EventLogError, InputError, SparkUnavailableError
+from headway.profiler import gathered as gathering
+from headway.profiler import pieces as cutting
+from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.on_spark import OnSpark
+from headway.profiler.gathered import Gathered, Gatherer
+from headway.profiler.ids import Ids
+from headway.profiler.logs.limits import UnpackLimits
+from headway.profiler.logs.sources import find_event_logs
+from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import Order, Result, pieces_of
+from headway.spec.profile_file import dump_profile
+from tests.profiler.event_log import AppLog, Query, write_plain, write_rolling, write_zstd
+from tests.profiler.test_robustness import (
+    corrupted,
+    cuts_at_bytes,
+    lost_doubled_and_shuffled,
+    whole_log,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+QUERY = Query(num_batches=30, noise=0.2)
+
+
+def several_logs(folder: Path) -> Path:
+    """Whole, damaged and packed logs."""
+    folder.mkdir()
+    lines = AppLog(executors=(4, 2)).add(QUERY).lines
+    write_plain(lines, folder / "plain")
+    write_rolling(lines, folder / "eventlog_v2_rolling")
+    write_zstd(lines, folder / "zstd")
+    for one in (*cuts_at_bytes(12), *lost_doubled_and_shuffled(2), *corrupted(12)):
+        (folder / one.how.replace(" ", "-")).write_bytes(one.content)
+    return folder
+
+
+class _OtherWayRound:
+    """Another engine's results, in the reverse order."""
+
+    def __init__(self, engine: InProcess) -> None:
+        self._engine = engine
+
+    def results(self, orders: Sequence[Order]) -> Iterator[Result]:
+        yield from reversed(list(self._engine.results(orders)))
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 30_000)
+    monkeypatch.setattr("headway.profiler.engines.in_process._WORTH_A_PROCESS_BYTES", 100_000)
+
+
+def test_every_engine_reads_the_same_whatever_the_pieces_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = find_event_logs([several_logs(tmp_path / "logs")])
+    unpack(found.logs, tmp_path / "work", stay_packed=True)
+    whole = collect(pieces_of(tmp_path / "work"), InProcess(num_processes=1))
+    assert len(whole.applications) > 25
+    monkeypatch.setattr("headway.profiler.engines.in_process._WORTH_A_PROCESS_BYTES", 100_000)
+    for piece_bytes in (1_000, 30_000):
+        monkeypatch.setattr(cutting, "PIECE_BYTES", piece_bytes)
+        pieces = pieces_of(tmp_path / "work")
+        assert len(pieces) > 2 * len(whole.applications)
+        if piece_bytes == 30_000:
+            assert collect(pieces, InProcess(num_processes=3)) == whole
+            assert collect(pieces, OnSpark(spark)) == whole
+        assert collect(pieces, _OtherWayRound(InProcess(num_processes=1))) == whole
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="no shared data")
+def test_published_logs_are_read_alike_by_every_engine(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = find_event_logs([DATA / "eventlogs", DATA / "groundtruth"])
+    unpack(found.logs, tmp_path / "packed", stay_packed=True)
+    whole = collect(pieces_of(tmp_path / "packed"), InProcess(num_processes=1))
+    assert collect(pieces_of(tmp_path / "packed"), OnSpark(spark)) == whole
+    unpack(found.logs, tmp_path / "plain")
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 1_000_000)
+    assert collect(pieces_of(tmp_path / "plain"), InProcess(num_processes=2)) == whole
+
+
+def test_profiles_of_both_engines_are_the_same_to_the_byte(
+    spark: SparkSession, tmp_path: Path, small_pieces: None
+) -> None:
+    folder = several_logs(tmp_path / "logs")
+    in_process, on_spark = api.survey(folder), api.survey(folder, session=spark)
+    assert in_process.failures == on_spark.failures
+    for one, other in zip(in_process.logs, on_spark.logs, strict=True):
+        assert (one.name, one.counts, one.why_not) == (other.name, other.counts, other.why_not)
+        assert (one.profile is None) == (other.profile is None)
+        if one.profile is not None and other.profile is not None:
+            assert dump_profile(one.profile) == dump_profile(other.profile)
+
+
+@functools.cache
+def _parts() -> list[Gathered]:
+    """A log of doubled, lost and shuffled lines, gathered piece by piece."""
+    lines = [line for line in whole_log() for _ in range(2)]
+    random.Random(7).shuffle(lines)
+    parts = []
+    for number, start in enumerate(range(0, len(lines), 40)):
+        for again in (None, ((20, 40),)):
+            gatherer = Gatherer(number % 3, 1000 * number, again)
+            gatherer.gather(lines[start : start + 40])
+            parts.append(gatherer.done())
+    return parts
+
+
+def _sum(parts: Sequence[Gathered]) -> Gathered:
+    whole = Gathered()
+    for part in parts:
+        whole.add(part)
+    return whole
+
+
+def _canonical(one: Gathered) -> object:
+    """The same without the order of what has none."""
+    batches = {run: sorted(rows, key=repr) for run, rows in one.batches.items()}
+    return [getattr(one, name) for name in one.__struct_fields__ if name != "batches"], batches
+
+
+@given(order=st.permutations(range(8)), cut=st.integers(0, 8), keep=st.sampled_from([3, 5_000]))
+def test_what_is_gathered_adds_up_in_any_order_and_grouping(
+    order: list[int], cut: int, keep: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "MOST_BATCHES_PER_RUN", keep)
+        straight = _sum(copy.deepcopy(_parts()[:8]))
+        parts = copy.deepcopy([_parts()[place] for place in order])
+        grouped = _sum([_sum(parts[:cut]), _sum(parts[cut:])])
+    assert _canonical(grouped) == _canonical(straight)
+    assert straight.stages
+    assert straight.tasks_again
+
+
+@given(st.lists(st.integers(-3, 12)), st.lists(st.integers(-3, 12)))
+def test_ids_are_those_that_were_seen_and_seen_again(some: list[int], others: list[int]) -> None:
+    both = Ids.of(some).with_others(Ids.of(others))
+    assert both == Ids.of([*some, *others])
+    seen = [one for first, last in both.seen for one in range(first, last + 1)]
+    assert seen == sorted({*some, *others})
+    assert both.num_distinct == len(seen)
+
+
+def test_long_queries_leave_their_old_batches_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
+    unpack(find_event_logs([log]).logs, tmp_path / "work")
+    monkeypatch.setattr(gathering, "MOST_BATCHES_PER_RUN", 10)
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 20_000)
+    pieces = pieces_of(tmp_path / "work")
+    read = collect(pieces, InProcess(num_processes=1))
+    assert [row["batch_id"] for row in read.batches] == list(range(20, 30))
+    assert {row["batch_id"] for row in read.stage_runs} == set(range(20, 30))
+    assert collect(pieces, _OtherWayRound(InProcess(num_processes=1))) == read
+
+
+def test_a_bomb_is_stopped_while_it_is_read(tmp_path: Path) -> None:
+    bomb = write_zstd([f'{{"Event":"{"0" * 3_000_000}"}}'] * 30, tmp_path / "bomb")
+    good = write_plain(AppLog().add(QUERY).lines, tmp_path / "good")
+    logs = find_event_logs([bomb, good]).logs
+    unpack(logs, tmp_path / "work", stay_packed=True)
+    limits = UnpackLimits(ratio_from_bytes=1_000_000)
+    read = collect(pieces_of(tmp_path / "work"), InProcess(), limits)
+    assert list(read.applications) == [1]
+    assert "over 500 times as much" in read.failures[0]
+    # The parts of a log count together.
+    parts = write_rolling(AppLog().add(QUERY).lines, tmp_path / "eventlog_v2_parts")
+    unpack(find_event_logs([parts]).logs, tmp_path / "again", stay_packed=True)
+    size = sum(len(line) + 1 for line in AppLog().add(QUERY).lines)
+    for max_bytes, is_too_much in ((size, False), (size - 1, True)):
+        limits = UnpackLimits(max_bytes=max_bytes)
+        read = collect(pieces_of(tmp_path / "again"), InProcess(), limits)
+        assert bool(read.failures) == is_too_much
+
+
+def test_a_file_that_is_gone_while_it_is_read_spares_the_others(
+    tmp_path: Path, small_pieces: None
+) -> None:
+    lines = AppLog().add(QUERY).lines
+    logs = [write_plain(lines, tmp_path / name) for name in ("gone", "good")]
+    unpack(find_event_logs(logs).logs, tmp_path / "work")
+    pieces = pieces_of(tmp_path / "work")
+    logs[0].unlink()
+    read = collect(pieces, InProcess(num_processes=2))
+    assert list(read.applications) == [1]
+    assert read.failures[0].startswith("No such file or directory; ")
+    assert len(read.batches) == QUERY.num_batches
+
+
+@pytest.mark.parametrize("line_bytes", [300, 1_200_000])
+def test_lines_are_whole_however_long_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line_bytes: int
+) -> None:
+    ends = [
+        f'{{"Event":"SparkListenerJobStart","Job ID":{job},"x":"{"y" * line_bytes}"}}'
+        for job in range(12)
+    ]
+    (tmp_path / "log").write_text("\r\n".join(ends))
+    unpack(find_event_logs([tmp_path / "log"]).logs, tmp_path / "work")
+    for piece_bytes in (101, 4096, 2**24):
+        if line_bytes / piece_bytes < 1000:
+            monkeypatch.setattr(cutting, "PIECE_BYTES", piece_bytes)
+            read = collect(pieces_of(tmp_path / "work"), InProcess(num_processes=1))
+            (facts,) = read.applications.values()
+            assert facts.count("SparkListenerJobStart") == (12, 12, 0, 11)
+            assert facts.num_damaged == 0
+
+
+def test_a_line_that_never_ends_is_damage_and_takes_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cutting, "_LONGEST_LINE_BYTES", 3 * 2**20)
+    sound = '{"Event":"SparkListenerJobStart","Job ID":1}\n'
+    with (tmp_path / "log").open("w") as written:
+        written.write(sound)
+        written.write('{"Event":"SparkListenerJobStart","Job ID":2,"x":"')
+        for _ in range(20):
+            written.write("y" * 2**20)
+        written.write('"}\n' + sound.replace("1", "3"))
+    unpack(find_event_logs([tmp_path / "log"]).logs, tmp_path / "work")
+    read = collect(pieces_of(tmp_path / "work"), InProcess(num_processes=1))
+    (facts,) = read.applications.values()
+    assert facts.count("SparkListenerJobStart").num_lines == 2
+    assert facts.num_damaged == 1
+
+
+def test_tables_of_both_engines_are_the_same(
+    spark: SparkSession, tmp_path: Path, small_pieces: None
+) -> None:
+    folder = several_logs(tmp_path / "logs")
+    here = api.survey(folder, tables=tmp_path / "here").tables
+    there = api.survey(folder, tables=tmp_path / "there", session=spark).tables
+    for one, other in zip(here, there, strict=True):
+        assert spark.read.parquet(str(one)).count() > 0
+        ours, theirs = (spark.read.parquet(str(path)).collect() for path in (one, other))
+        assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
+
+
+def test_logs_are_profiled_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = write_rolling(AppLog().add(QUERY).lines, tmp_path / "eventlog_v2_app-1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert dump_profile(api.profile(log))
+    assert api.backtest(log).runs
+    assert api.survey(log, tables=tmp_path / "tables").tables
+    with pytest.raises(EventLogError, match=r"only Spark can fetch it"):
+        api.profile("hdfs://host/log", engine="in-process")
+    with pytest.raises(InputError, match=r"leave it out"):
+        api.profile(log, engine="in-process", master="spark://host:7077")
+    with pytest.raises(InputError, match=r"no engine 'flink'; expected one of auto"):
+        api.profile(log, engine="flink")
+
+
+def test_spark_is_asked_for_where_there_is_much_but_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
+    steps: list[str] = []
+
+    def told(text: str, done: float | None = None) -> None:
+        steps.append(text)
+
+    def no_java(**_: object) -> None:
+        raise SparkUnavailableError("no Java")
+
+    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", no_java)
+    api.profile(log, progress=told)
+    assert "starting Spark" not in steps
+    monkeypatch.setattr("headway.profiler.reading.IN_PROCESS_BYTES", 1000)
+    api.profile(log, progress=told)
+    assert "starting Spark" in steps
+    with pytest.raises(SparkUnavailableError):
+        api.profile(log, engine="spark")
+
+
+def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.profiler.reading._TELL_EVERY_S", 0.0)
+    log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
+    told: list[tuple[str, float | None]] = []
+    api.profile(log, progress=lambda text, done=None: told.append((text, done)))
+    ((text, done),) = (one for one in told if one[1] is not None)
+    assert done == pytest.approx(1.0)
+    assert text.startswith("reading ")
+    assert "events/s, 0 s left" in text
+    assert list(itertools.chain(Path("/tmp").glob("headway-logs-*"))) == []
+
+
+def test_nothing_to_read_is_no_application(tmp_path: Path) -> None:
+    assert collect([], InProcess()) == CollectedLogs(applications={}, batches=[], stage_runs=[])
+    shutil.rmtree(tmp_path)
