@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +14,6 @@ from hypothesis import settings
 # among others: pytest --hypothesis-profile=default
 settings.register_profile("same-examples", derandomize=True, deadline=None)
 settings.load_profile("same-examples")
-
-# Sessions that tests start save no classes in the user's cache: that takes longer than the test.
-os.environ["HEADWAY_CACHE_DIR"] = os.devnull
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -108,9 +108,13 @@ def read_logs(
         stack.enter_context(signals_end_the_block())
         work_folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-logs-")))
         on_this_machine = session is None and master.startswith("local")
-        if found.logs:
-            tell("looking at the logs")
-        unpacked = unpack(found.logs, work_folder, limits=limits, stay_packed=on_this_machine)
+        unpacked = unpack(
+            found.logs,
+            work_folder,
+            limits=limits,
+            told=lambda done, total: tell("unpacking", done / max(total, 1)),
+            stay_packed=on_this_machine,
+        )
         if not unpacked.logs and not unpacked.pending:
             raise EventLogError(_listed((*found.failures, *unpacked.failures)))
         with_spark = engine == SPARK or (

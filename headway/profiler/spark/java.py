@@ -18,14 +18,10 @@ _ANSWERS_WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """An installed Java.
-
-    ``build`` tells apart what the home may hold one after the other: vendor and exact version.
-    """
+    """An installed Java."""
 
     home: Path
     feature_version: int
-    build: str
 
 
 def require_java() -> Java:
@@ -79,9 +75,4 @@ def _describe(java: Path) -> Java | None:
     version = re.match(r"(?:1\.)?(\d+)", properties.get("java.specification.version", ""))
     if version is None or "java.home" not in properties:
         return None
-    build = (properties.get(f"java.{name}", "") for name in ("vm.vendor", "vm.name", "vm.version"))
-    return Java(
-        home=Path(properties["java.home"]),
-        feature_version=int(version[1]),
-        build=" ".join(build),
-    )
+    return Java(home=Path(properties["java.home"]), feature_version=int(version[1]))

@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import SparkUnavailableError
-from headway.profiler.spark.class_archive import ClassSaving
 
 _CONNECTION = "connection"
 _LOOK_EVERY_S = 0.01
 _EXIT_WITHIN_S = 5.0
-_SAVE_CLASSES_WITHIN_S = 180.0
 
 
 @contextlib.contextmanager
 def running_jvm(
-    spark_home: Path, conf: Mapping[str, str], scratch: Path, saving: ClassSaving | None
+    spark_home: Path, conf: Mapping[str, str], scratch: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A JVM that PySpark will use, gone with the block however the block ends.
 
@@ -37,9 +35,6 @@ def running_jvm(
         Spark properties.
     scratch : Path
         A folder for what passes between the processes; the JVM's output goes to ``spark.log``.
-    saving : ClassSaving, optional
-        Given if ``conf`` has the JVM save its classes. It may do so only if the block ends well,
-        and the file is there afterwards only if it is whole.
 
     Yields
     ------
@@ -57,19 +52,11 @@ def running_jvm(
     exit_within_s = 0.0
     try:
         gateway = _connect(process, scratch)
-        exit_within_s = 0.0 if saving else _EXIT_WITHIN_S
+        exit_within_s = _EXIT_WITHIN_S
         with _used_by_pyspark(gateway):
             yield process
-        if saving:
-            saving.announce()
-            exit_within_s = _SAVE_CLASSES_WITHIN_S
     finally:
-        # What the block made must not be lost to someone who does not want to wait for the saving.
-        with contextlib.suppress(*([KeyboardInterrupt] if exit_within_s > _EXIT_WITHIN_S else [])):
-            _end(process, within_s=exit_within_s)
-        if saving and process.returncode != 0:
-            with contextlib.suppress(OSError):
-                saving.file.unlink(missing_ok=True)
+        _end(process, within_s=exit_within_s)
 
 
 def complaint(scratch: Path) -> str:

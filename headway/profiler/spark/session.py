@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from headway.errors import SparkUnavailableError
 from headway.profiler.signals import signals_end_the_block
-from headway.profiler.spark.class_archive import ClassLoading, class_loading
 from headway.profiler.spark.java import Java, require_java
 from headway.profiler.spark.jvm import complaint, end_at_once, running_jvm
 
@@ -84,7 +83,6 @@ def embedded_session(
     jars: Sequence[Path] = (),
     driver_memory: str = "2g",
     extra_conf: Mapping[str, str] | None = None,
-    announce_class_saving: Callable[[], None] | None = None,
 ) -> Iterator[SparkSession]:
     """A Spark session in a JVM of its own, gone with the block however the block ends.
 
@@ -107,10 +105,6 @@ def embedded_session(
         Heap of the driver in Spark's spelling; with a local master the only heap there is.
     extra_conf : mapping, optional
         Spark properties that win over all of the above.
-    announce_class_saving : callable, optional
-        If given, and the block ends well, Spark's classes as this session has loaded them are
-        saved for all later local sessions, which then start in half the time: once for an
-        installation, some 10 s after the block. This is called before that, and only then.
 
     Yields
     ------
@@ -134,22 +128,17 @@ def embedded_session(
         if jars:
             conf["spark.jars"] = ",".join(str(jar.resolve()) for jar in jars)
         cleanup.enter_context(signals_end_the_block())
-        classes = ClassLoading()
-        if local:
-            classes = cleanup.enter_context(class_loading(java, spark_home, announce_class_saving))
         conf |= extra_conf or {}
         conf[_JAVA_OPTIONS] = " ".join(
             [
                 conf.get(_JAVA_OPTIONS, ""),
                 *map(_quoted, _java_options(scratch)),
-                *map(_quoted, classes.java_options),
             ]
         )
-        conf_folder = classes.conf_folder or scratch
-        cleanup.enter_context(_environment(java, spark_home, conf_folder, local=local))
-        jvm = cleanup.enter_context(running_jvm(spark_home, conf, scratch, classes.saving))
+        cleanup.enter_context(_environment(java, spark_home, scratch, local=local))
+        jvm = cleanup.enter_context(running_jvm(spark_home, conf, scratch))
         keeps_nothing = local and conf.get("spark.eventLog.enabled") != "true"
-        end = partial(_abandon, jvm) if keeps_nothing and not classes.saving else _stop
+        end = partial(_abandon, jvm) if keeps_nothing else _stop
         yield cleanup.enter_context(_session(scratch, end))
 
 
@@ -240,14 +229,14 @@ def _event_log_conf(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _environment(java: Java, spark_home: Path, conf_folder: Path, *, local: bool) -> Iterator[None]:
+def _environment(java: Java, spark_home: Path, scratch: Path, *, local: bool) -> Iterator[None]:
     wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN_VARIABLES)
     wanted["JAVA_HOME"] = str(java.home)
     wanted["SPARK_HOME"] = str(spark_home)
     wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if local:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-        wanted["SPARK_CONF_DIR"] = str(conf_folder)
+        wanted["SPARK_CONF_DIR"] = str(scratch)
     before = {name: os.environ.get(name) for name in wanted}
     _set_variables(wanted)
     try:

@@ -52,16 +52,3 @@ def test_no_java_is_one_line_of_advice(tmp_path: Path, monkeypatch: pytest.Monke
     assert "\n" not in message
     for way in ("apt-get install", "brew install", "JAVA_HOME"):
         assert way in message
-
-
-def test_an_update_in_the_same_place_is_another_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    java = _fake_java(tmp_path, "21")
-    before = require_java()
-    java.write_text(java.read_text().replace("21.0.1+2", "21.0.1+3"))
-    after = require_java()
-    assert after.home == before.home
-    assert after.feature_version == before.feature_version == 21
-    assert after.build != before.build
