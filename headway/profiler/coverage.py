@@ -26,7 +26,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
     facts : ApplicationFacts
         Of its application.
     batches : sequence of mapping
-        Its progress (:func:`headway.profiler.tables.batches`).
+        Its progress (:func:`headway.profiler.rows.batch_row`).
     log : EventLog
         The log, which knows whether it is still being written and was compacted.
     """

@@ -111,6 +111,10 @@ def write_tables(
             shown = [_SHOWN[name](row) if name in _SHOWN else row for row in rows]
             if shown:
                 writers[name].write_table(_table(shown, SCHEMAS[name]))
+        for name, path in paths.items():
+            writers.pop(name).close()
+            # As Spark does, and those who wait for tables look for.
+            (path / "_SUCCESS").touch()
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise HeadwayError(f"{path}: cannot be written ({reason})") from None

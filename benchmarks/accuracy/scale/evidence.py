@@ -20,7 +20,6 @@ from ground_truth import Recording
 from headway.models.job.calibration import doublings_beyond, doublings_outside, of_runs_and_fit
 from headway.models.job.predict import Z90
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
-from headway.profiler.spark.session import embedded_session
 from scale import host_counts, stream_clusters, task_counts
 from scale.split import Kind
 from scale.stream_clusters import Law, Run
@@ -93,8 +92,7 @@ def recorded_errors(root: Path) -> Iterator[Error]:
     from ground_truth import read_recording
 
     folders = sorted(path.parent for path in root.glob("*/truth.jsonl"))
-    with embedded_session(app_name="headway scaling") as spark:
-        recordings = [read_recording(folder, spark) for folder in folders]
+    recordings = [read_recording(folder) for folder in folders]
     for fitted in recordings:
         for known in fitted.truths:
             profile = fitted.fitted_on([known])

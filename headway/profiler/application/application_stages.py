@@ -78,7 +78,7 @@ def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
     Parameters
     ----------
     stage_runs : sequence of mapping
-        Their attempts (:func:`headway.profiler.aggregates.stage_runs`).
+        Their attempts (:func:`headway.profiler.collect.stage_records`).
     """
     attempts: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:

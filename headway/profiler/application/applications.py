@@ -70,7 +70,7 @@ def profile_application(
     facts : ApplicationFacts
         Of the application.
     stage_runs : sequence of mapping
-        All its stages (:func:`headway.profiler.aggregates.stage_runs`).
+        All its stages (:func:`headway.profiler.collect.stage_records`).
     coverage : Coverage
         Of its log (:func:`headway.profiler.coverage.coverage_of`).
     version : str

@@ -71,9 +71,9 @@ def steady_part(
     Parameters
     ----------
     reports : sequence of mapping
-        Its progress (:func:`headway.profiler.tables.batches`), at least one.
+        Its progress (:func:`headway.profiler.rows.batch_row`), at least one.
     stage_runs : sequence of mapping
-        The stages of its batches (:func:`headway.profiler.aggregates.stage_runs`).
+        The stages of its batches (:func:`headway.profiler.collect.stage_records`).
     facts : ApplicationFacts
         Of its application.
     plan : PlanShape
