@@ -29,6 +29,7 @@ from planned_runs import GROUP as PLANS_GROUP
 from headway.domain import (
     Arrivals,
     Configuration,
+    FindingCode,
     Interval,
     JobProfile,
     LatencyDistribution,
@@ -39,6 +40,7 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model
 
 Row = dict[str, Any]
+_ABOUT_LOAD = (FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.MOSTLY_OVERRUNS)
 
 
 def judged(fitted: Played, played: Played, workload: str, role: str = FIT) -> Iterator[Row]:
@@ -101,7 +103,7 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
     return {
         "stable": said.stable,
         "calibrated": said.calibrated,
-        "near_saturation": any(_is_about_load(warning) for warning in said.warnings),
+        "near_saturation": any(one.code in _ABOUT_LOAD for one in said.findings),
         "sustainable_rate_per_s": said.sustainable_rate_per_s,
         "latency": _as_row(said.tuple_latency),
         "duration": _as_row(said.batch_duration),
@@ -136,11 +138,6 @@ def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:
     duration_s = row["truth"]["duration"]["mean"]
     given = latency_given_duration(profile, run, _arrivals(profile, row), duration_s)
     return {**parts, "latency_given_duration": given}
-
-
-def _is_about_load(warning: str) -> bool:
-    """Whether a prediction warns that it is not to be relied on, as it does close to saturation."""
-    return warning.startswith("close to saturation") or "outlast the trigger interval" in warning
 
 
 def _as_row(told: LatencyDistribution | None) -> Row | None:

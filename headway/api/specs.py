@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import Plan
 from headway.errors import InputError, SpecError
+from headway.words import all_words
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile, PlannedSetting
@@ -35,7 +36,8 @@ class PlannedJob:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the plan; first what it is that the profile did not see."""
-        return (*self.plan.prediction.warnings, *self.plan.warnings)
+        prediction = self.plan.prediction
+        return (*prediction.warnings, *all_words(prediction.findings), *self.plan.warnings)
 
     @property
     def name(self) -> str:

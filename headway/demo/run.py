@@ -161,7 +161,7 @@ def run_demo(
                 )
                 for name, setting in PREDICTED.items()
                 # Over capacity, as on a busy machine, there is no latency to compare.
-                if predictions[name].stable
+                if predictions[name].is_quotable
             )
         planned = Setting(
             rate_per_s=plan.arrivals.rate_per_s,

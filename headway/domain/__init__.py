@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headway.domain.burst import Burst
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
+from headway.domain.finding import Finding, FindingCode
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
 from headway.domain.plan_parts import (
@@ -98,6 +99,8 @@ __all__ = [
     "DurationNoise",
     "DuringBurst",
     "EventTimeWindow",
+    "Finding",
+    "FindingCode",
     "FrontierPoint",
     "HeldOut",
     "Interval",

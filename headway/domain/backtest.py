@@ -58,7 +58,12 @@ class Backtest:
     @property
     def num_called_unstable(self) -> int:
         """Runs that ended, though the prediction says their backlog grows."""
-        return sum(run.prediction.tuple_latency is None for run in self.runs)
+        return sum(not run.prediction.stable for run in self.runs)
+
+    @property
+    def num_too_close(self) -> int:
+        """Runs of which no latency was predicted, so close to saturation are they said to be."""
+        return sum(one.prediction.stable and not one.prediction.is_quotable for one in self.runs)
 
     @property
     def median_mean_error_ratio(self) -> float | None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.finding import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A 90 % interval; the upper end is ``inf`` where the setting may be unstable.
+    """A 90 % interval; the upper end is ``inf`` where the setting may be saturated.
 
     Examples
     --------
@@ -55,7 +56,9 @@ class Prediction:
     """What is expected of a configuration under given arrivals.
 
     The latencies are None when the setting is not stable: there is no latency to quote then, and
-    ``sustainable_rate_per_s`` names the rate up to which there would be one.
+    ``sustainable_rate_per_s`` names the highest rate at which it is. They are None, too, where a
+    stable setting is too close to saturation for them to be told; ``findings`` then say so.
+    ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``phases_s`` splits the mean tuple latency; its values add up to it.
     """
@@ -71,3 +74,10 @@ class Prediction:
     window_latency: LatencyDistribution | None
     phases_s: Mapping[str, float]
     sustainable_rate_per_s: float
+    overrun_probability: float = 0.0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether there are latencies to quote."""
+        return self.stable and self.tuple_latency is not None

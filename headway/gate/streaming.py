@@ -56,8 +56,9 @@ def _drifted(planned: PlannedJob, then: Locked, limits: Limits) -> Iterator[Find
         task_cpus=task_cpus_of(then.spark_conf),
     )
     if prediction.batch_duration is None:
+        state = "over capacity" if not prediction.stable else "too close to saturation to tell"
         text = (
-            f"the locked setting is over capacity at {format_rate(then.rate_per_s)} "
+            f"the locked setting is {state} at {format_rate(then.rate_per_s)} "
             "by the profile of today"
         )
         yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)

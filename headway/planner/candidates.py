@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
 from headway.models.arrays import Array, Numeric
-from headway.models.job.calibration import fewest_rows, spread_ratio
+from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationStack, stacked
-from headway.models.job.predict import HIGHEST_QUOTED_INFLATION
 from headway.models.job.setting import (
+    HIGHEST_QUOTED_INFLATION,
     SettingLaw,
     after_commit_s,
-    allowed_inflation,
     duration_model,
     load_ratio,
     setting_law,
     settled_batch_rows,
 )
+from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.bursts import Passage, passage
 from headway.planner.driver import launches_per_s, most_launches_per_s
@@ -35,8 +35,6 @@ Places = NDArray[np.intp]
 
 _LEAST_TAIL = 1e-16
 _LEAST_EXCESS = 1e-9
-# Batch sizes below the profiled range that a plan is also held against, largest first.
-_SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +105,7 @@ class Candidates:
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
             over = np.maximum(excess[loaded], settings._latency_excess(law))
-            excess[loaded] = np.where(is_quotable(law), over, np.maximum(over, _LEAST_EXCESS))
+            excess[loaded] = np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
         launches = self.launch_ratio(rate, factor)
         if np.any(launches > 1.0):
             excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
@@ -145,7 +143,7 @@ class Candidates:
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)
-        quotable = is_quotable(law) & (self.launch_ratio(rate_per_s, factor) <= 1.0)
+        quotable = law.is_quotable & (self.launch_ratio(rate_per_s, factor) <= 1.0)
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
     def launch_ratio(self, rate_per_s: Array, factor: Array) -> Array:
@@ -233,7 +231,7 @@ class Candidates:
 
         # Of larger batches the profile may know less; which are met is told as it is in (P4).
         expected = passed(np.ones_like(factor)).most_rows
-        slower = np.maximum(factor, self._factor(expected[:, np.newaxis])[:, 0])
+        slower = np.maximum(factor, self._upper_end().factor(expected))
         return passed(slower), slower
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
@@ -254,50 +252,23 @@ class Candidates:
 
         Notes
         -----
-        theory.md (P4). What a setting keeps at a rate it keeps at all lower ones; without this,
-        batches smaller than any profiled would be planned as slower than those profiled.
+        theory.md (P4).
         """
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        rows = settled_batch_rows(self.durations.model(num_axes=1), rate, self.trigger_s)
-        factor = self._factor(rows[:, np.newaxis])[:, 0]
-        small = np.flatnonzero(rows < fewest_rows(self.question.profile))
-        if len(small):
-            better = self.take(small)._least_loaded(rate[small], rows[small])
-            rate, factor = rate.copy(), factor.copy()
-            rate[small], factor[small] = better
-        return rate, factor
+        return self._upper_end().rate_and_factor(rate_per_s)
 
-    def _least_loaded(self, rate_per_s: Array, rows: Array) -> tuple[Array, Array]:
-        """Of a rate and higher ones with batches up to the fewest rows, the shortest batches."""
-        model, trigger_s = self.durations.model(num_axes=2), self.trigger_s[:, np.newaxis]
-        larger = np.broadcast_to(
-            fewest_rows(self.question.profile) * _SMALLER_BATCHES,
-            (len(self), len(_SMALLER_BATCHES)),
+    def _upper_end(self) -> UpperEnd:
+        return UpperEnd(
+            profile=self.question.profile,
+            durations=self.durations,
+            num_slots=(self.nodes * self.question.space.num_slots(1)).astype(np.float64),
+            partitions=self.partitions.astype(np.float64),
+            trigger_s=self.trigger_s,
+            score=float(ndtri(self.question.confidence)),
         )
-        # The rate asked comes first, so that it wins where nothing is gained.
-        rates = np.column_stack([rate_per_s, larger / np.maximum(trigger_s, model.mean_s(larger))])
-        factors = self._factor(np.column_stack([rows, larger]))
-        lengthened = settled_batch_rows(model, rates, trigger_s, factors)
-        inflation = rates * factors * model.slope_s(lengthened)
-        highest = allowed_inflation(self.question.profile, HIGHEST_QUOTED_INFLATION)
-        duration_s = np.where(inflation <= highest, factors * model.mean_s(lengthened), np.inf)
-        best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
-        everyone = np.arange(len(self))
-        return rates[everyone, best], factors[everyone, best]
-
-    def _factor(self, rows: Array) -> Array:
-        """Upper over mean duration, by settings and rows of the batch."""
-        slots = self._slots().astype(np.float64)[:, np.newaxis]
-        partitions = self.partitions.astype(np.float64)[:, np.newaxis]
-        spread = spread_ratio(self.question.profile, slots, partitions, rows)
-        return np.exp(ndtri(self.question.confidence) * spread)
 
     def least_factor(self) -> Array:
-        """The same where the number of rows is well known."""
-        return self._factor(np.full((len(self), 1), fewest_rows(self.question.profile)))[:, 0]
-
-    def _slots(self) -> NDArray[np.int_]:
-        return self.nodes * self.question.space.num_slots(1)
+        """Upper over mean duration where the number of rows is well known. [-]"""
+        return self._upper_end().factor(np.full(len(self), fewest_rows(self.question.profile)))
 
 
 def all_candidates(question: Question, node_counts: Sequence[int]) -> Candidates:
@@ -333,11 +304,6 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
         trigger_s=np.array(triggers_s, dtype=np.float64),
         durations=durations.take(each),
     )
-
-
-def is_quotable(law: SettingLaw) -> BoolArray:
-    """Which settings are not so close to saturation that small errors move latencies a lot."""
-    return np.asarray(law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION))
 
 
 def _log(ratio: Array) -> Array:

@@ -9,7 +9,7 @@ from headway.models.arrays import Array
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.normal import ndtri
-from headway.planner.candidates import Candidates, is_quotable
+from headway.planner.candidates import Candidates
 
 _FIRST_LOOKS = 8
 _BOUND_MARGIN = 1.01
@@ -83,7 +83,7 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
         settings = candidates.take(others)
         law = settings.planned_law(rate_per_s)
         quantile, promised = candidates.question.target.quantile, candidates.promised()
-        lower = is_quotable(law)
+        lower = law.is_quotable.copy()
         lower &= settings.launch_ratio(*settings.planned_rate_and_factor(rate_per_s)) <= 1.0
         if quantile is not None and np.isfinite(best_s):
             lower &= promised.cdf(law, best_s) > quantile

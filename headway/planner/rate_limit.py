@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from headway.domain import JobProfile, Metric
 from headway.models.job.calibration import spread_ratio
-from headway.models.job.predict import LEAST_CATCH_UP_RATIO, Z90
+from headway.models.job.capacity import LEAST_CATCH_UP_RATIO
+from headway.models.job.predict import Z90
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.promised import PromisedLatency

@@ -26,6 +26,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.kept_promise import KeptPromise
+from headway.words import prediction_warnings
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
@@ -47,15 +48,18 @@ PLAIN_PARTS = (
 def prediction_json(prediction: Prediction) -> dict[str, object]:
     """A prediction as data for :func:`json_text`.
 
-    Numbers have six significant digits. The latencies are None when the setting is not stable;
-    so is every single number that has no bound, for instance the upper end of an interval.
+    Numbers have six significant digits. The latencies are None when the setting is not stable, or
+    too close to saturation to tell, which ``findings`` then say; so is every single number that
+    has no bound, for instance the upper end of an interval.
     """
     return {
         "schema": PREDICTION_SCHEMA,
         "stable": prediction.stable,
         "utilization": _number(prediction.utilization_ratio),
+        "overrun_probability": _number(prediction.overrun_probability),
         "calibrated": prediction.calibrated,
-        "warnings": list(prediction.warnings),
+        "warnings": list(prediction_warnings(prediction)),
+        "findings": fields_json(prediction.findings),
         "arrivals": _arrivals(prediction.arrivals),
         "sustainable_rate_per_s": _number(prediction.sustainable_rate_per_s),
         "batch_duration_s": _latency(prediction, prediction.batch_duration),
@@ -191,7 +195,7 @@ def _arrivals(arrivals: Arrivals) -> dict[str, object]:
 def _latency(
     prediction: Prediction, distribution: LatencyDistribution | None
 ) -> dict[str, object] | None:
-    if distribution is None or not prediction.stable:
+    if distribution is None or not prediction.is_quotable:
         return None
     return measured_json(distribution) | {
         "interval90": {

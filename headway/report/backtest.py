@@ -36,6 +36,7 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
         "intervals90_held": held,
         "intervals90": num_intervals,
         "called_unstable": backtest.num_called_unstable,
+        "too_close_to_saturation": backtest.num_too_close,
         "notes": list(backtest.notes),
         "runs": [
             {
@@ -93,5 +94,10 @@ def _together(backtest: Backtest) -> Iterator[str]:
         yield (
             f"{counted(backtest.num_called_unstable, 'run')} called unstable (none), whose "
             "batches are on record all the same."
+        )
+    if backtest.num_too_close:
+        yield (
+            f"{counted(backtest.num_too_close, 'run')} too close to saturation to tell a latency "
+            "(none)."
         )
     yield from (f"note: {note}" for note in backtest.notes)

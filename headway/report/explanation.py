@@ -131,7 +131,7 @@ def _nearest(plan: Plan) -> list[str]:
 
 def _latency(plan: Plan) -> list[str]:
     lines = _item(METRIC_NAMES[plan.target.metric] + ": " + _FORMULAS[plan.target.metric] + ".")
-    if not plan.prediction.stable:
+    if not plan.prediction.is_quotable:
         return lines
     total_s = sum(plan.prediction.phases_s.values())
     levels = {level.name for level in plan.durations.levels} if plan.durations else set()

@@ -17,6 +17,7 @@ from headway.domain import (
     Configuration,
     Deadline,
     DeadlinePlan,
+    Finding,
     FrontierPoint,
     Interval,
     LatencyDistribution,
@@ -33,6 +34,7 @@ from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
 from headway.report.as_json import PLAIN_PARTS, PLAN_SCHEMA
 from headway.report.deadline import DEADLINE_SCHEMA
+from headway.words import all_words
 
 _EXPECTED = "expected a plan as 'headway plan --json' prints it"
 _MOST_BYTES = 64 * 2**20
@@ -219,18 +221,25 @@ def _of_a_stream(promise: Promise | Deadline) -> Promise:
 
 
 def _prediction(found: _At) -> Prediction:
+    findings = found.of("findings", tuple[Finding, ...])
+    in_words = all_words(findings)
     return Prediction(
         configuration=found.of("configuration", Configuration),
         arrivals=found.of("arrivals", Arrivals),
         stable=found.of("stable", bool),
         utilization_ratio=found.of("utilization", float),
         calibrated=found.of("calibrated", bool),
-        warnings=found.of("warnings", tuple[str, ...]),
+        # The warnings of the file hold the findings in words, too.
+        warnings=tuple(
+            text for text in found.of("warnings", tuple[str, ...]) if text not in in_words
+        ),
         batch_duration=_distribution(found, "batch_duration_s"),
         tuple_latency=_distribution(found, "tuple_latency_s"),
         window_latency=_distribution(found, "window_latency_s"),
         phases_s=found.of("phases_s", Mapping[str, float]),
         sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
+        overrun_probability=found.of("overrun_probability", float),
+        findings=findings,
     )
 
 

@@ -66,7 +66,9 @@ def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
             latency_rows=latency_rows(plan.prediction),
             notes=notes(plan),
             frontier=frontier_chart(plan),
-            segments=phase_segments(plan.prediction.phases_s) if plan.prediction.stable else (),
+            segments=phase_segments(plan.prediction.phases_s)
+            if plan.prediction.is_quotable
+            else (),
             dot_charts=dot_charts(comparisons),
             # A name with a closing tag must not end the script element that holds the JSON.
             plan_json=Markup(json_text(plan_json(plan)).replace("<", "\\u003c")),

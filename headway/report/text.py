@@ -18,6 +18,7 @@ from headway.report.wording import (
     memory_rows,
     notes,
     percent,
+    prediction_notes,
     promise_text,
     rejection_text,
     setting_text,
@@ -34,8 +35,8 @@ def prediction_text(prediction: Prediction) -> str:
         _stability_lines(prediction),
         paragraph(setting_text(prediction.configuration), lead="setting: "),
         _latency_lines(prediction),
-        _phase_lines(prediction.phases_s) if prediction.stable else [],
-        _note_lines(tuple(dict.fromkeys(prediction.warnings))),
+        _phase_lines(prediction.phases_s) if prediction.is_quotable else [],
+        _note_lines(prediction_notes(prediction)),
     )
 
 
@@ -48,7 +49,7 @@ def plan_text(plan: Plan) -> str:
     return _joined(
         [*paragraph(headline(plan)), *aligned([*_promise(plan), *facts(plan)])],
         [*_stability_lines(plan.prediction), "", *_latency_lines(plan.prediction)]
-        if plan.prediction.stable
+        if plan.prediction.is_quotable
         else _stability_lines(plan.prediction),
         _titled(
             "what binds", [line for text in plan.binding for line in paragraph(text, lead="  ")]

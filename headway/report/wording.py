@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from headway.domain import (
     Applies,
     Configuration,
+    Finding,
+    FindingCode,
     Interval,
     LatencyDistribution,
     MemoryPlan,
@@ -23,6 +25,7 @@ from headway.units import (
     spark_memory_text,
     spark_trigger_text,
 )
+from headway.words import all_words, words_of
 
 APPLIES = {
     Applies.RESTART: "when the query restarts",
@@ -34,6 +37,8 @@ METRIC_NAMES = {
     Metric.BATCH: "batch duration",
     Metric.WINDOW: "window latency",
 }
+
+_WORTH_TELLING = 0.05  # share of overruns from which they are told
 
 
 def percent(ratio: float) -> str:
@@ -94,7 +99,7 @@ def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
 
 def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
     """The distributions that may be quoted, by name; none where the setting is not stable."""
-    if not prediction.stable:
+    if not prediction.is_quotable:
         return {}
     known = {
         Metric.TUPLE: prediction.tuple_latency,
@@ -175,24 +180,43 @@ def stability_text(prediction: Prediction) -> str:
     rate = format_rate(prediction.arrivals.rate_per_s)
     most_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable:
-        bound = (
-            f"This setting sustains up to {format_rate(most_per_s)}."
-            if most_per_s > 0
-            else "This setting sustains no rate at all."
+        bound = f"stable up to {format_rate(most_per_s)}" if most_per_s > 0 else "stable at no rate"
+        return (
+            f"Not stable at {rate}: the backlog grows, there is no latency to quote. "
+            f"This setting is {bound}."
         )
-        return f"Not stable at {rate}: the backlog grows, there is no latency to quote. {bound}"
-    load = (
-        f"a batch runs {percent(prediction.utilization_ratio)} of the time"
-        if prediction.configuration.trigger_s > 0
-        else f"a second of input brings {format_duration(prediction.utilization_ratio)} of work"
-    )
-    room = "" if math.isinf(most_per_s) else _room_text(prediction)
-    return f"Stable at {rate}: {load}{room}."
+    too_close = _found(prediction, FindingCode.TOO_CLOSE_TO_SATURATION)
+    if too_close is not None:
+        words = words_of(too_close)
+        return f"{words[:1].upper()}{words[1:]}."
+    has_room = prediction.arrivals.rate_per_s <= most_per_s < math.inf
+    bound = f"; stable up to {format_rate(most_per_s)}" if has_room else ""
+    load = f"utilisation {percent(prediction.utilization_ratio)}"
+    overrun = prediction.overrun_probability
+    if _found(prediction, FindingCode.MOSTLY_OVERRUNS) is not None:
+        return (
+            f"Keeps up with {rate}, but not at its trigger: {percent(overrun)} of the batches "
+            f"overrun it, {load}{bound}."
+        )
+    if overrun >= _WORTH_TELLING:
+        load += f", {percent(overrun)} of the batches overrun the trigger"
+    return f"Stable at {rate}: {load}{bound}."
+
+
+def _found(prediction: Prediction, code: FindingCode) -> Finding | None:
+    return next((one for one in prediction.findings if one.code is code), None)
+
+
+def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
+    """What is to be said of a prediction beside its stability, without repetition."""
+    said = (FindingCode.OVER_CAPACITY, FindingCode.TOO_CLOSE_TO_SATURATION)
+    beside = [one for one in prediction.findings if one.code not in said]
+    return tuple(dict.fromkeys((*all_words(beside), *prediction.warnings)))
 
 
 def caution_text(prediction: Prediction) -> str | None:
     """What to say of numbers that the profile cannot vouch for; None where it can."""
-    if prediction.calibrated or not prediction.stable:
+    if prediction.calibrated or not prediction.is_quotable:
         return None
     return "Not calibrated: the profile does not vouch for these numbers, see the notes."
 
@@ -257,7 +281,7 @@ def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 def notes(plan: Plan) -> tuple[str, ...]:
     """Warnings of the plan and its prediction, without repetition of each other or of a bound."""
-    every = dict.fromkeys((*plan.warnings, *plan.prediction.warnings))
+    every = dict.fromkeys((*plan.warnings, *prediction_notes(plan.prediction)))
     return tuple(text for text in every if not _is_said(text, plan.binding))
 
 
@@ -270,13 +294,6 @@ def rejection_text(rejection: Rejection) -> str:
     if rejection.latency_s is None or format_duration(rejection.latency_s) in rejection.reason:
         return rejection.reason
     return f"{rejection.reason} ({format_duration(rejection.latency_s)})"
-
-
-def _room_text(prediction: Prediction) -> str:
-    # What is sustained leaves room to spare; between it and capacity a setting is stable without.
-    most_per_s = prediction.sustainable_rate_per_s
-    only = "only " if most_per_s < prediction.arrivals.rate_per_s else ""
-    return f"; with room to spare {only}up to {format_rate(most_per_s)}"
 
 
 def cost_text(cost_per_hour: float | None) -> str:
@@ -313,8 +330,10 @@ def _floor_text(plan: Plan) -> str:
 
 def _nearest_text(plan: Plan) -> str:
     nodes = counted(plan.nodes, "node")
-    if not plan.prediction.stable or math.isinf(plan.planned_latency_s):
+    if not plan.prediction.stable:
         return f"{nodes}, over capacity"
+    if math.isinf(plan.planned_latency_s):
+        return f"{nodes}, too close to saturation to tell"
     return f"{nodes}, {plan.target.statistic} up to {format_duration(plan.planned_latency_s)}"
 
 

@@ -43,6 +43,8 @@ def test_json_has_the_keys_of_the_contract(
         "warnings",
         "arrivals",
         "sustainable_rate_per_s",
+        "overrun_probability",
+        "findings",
         "batch_duration_s",
         "tuple_latency_s",
         "window_latency_s",

@@ -22,8 +22,12 @@ from headway.domain import (
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.duration import DurationModel
-from headway.models.job.predict import HIGHEST_QUOTED_INFLATION
-from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
+from headway.models.job.setting import (
+    HIGHEST_QUOTED_INFLATION,
+    duration_model,
+    setting_law,
+    settled_batch_rows,
+)
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile
@@ -151,7 +155,7 @@ def law_holds(
     law = setting_law(
         case.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
     )
-    quotable = law.is_stable & (law.inflation_ratio <= HIGHEST_QUOTED_INFLATION)
+    quotable = law.is_quotable
     limit_s, quantile = case.target.limit_s, case.target.quantile
     if case.target.metric is Metric.BATCH:
         kept = (

@@ -84,7 +84,12 @@ def unstable(**changes: Any) -> Prediction:
 
 def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
     found = read_back(prediction_json(a_prediction()))
-    assert set(found) == PREDICTION_KEYS | {"arrivals", "sustainable_rate_per_s"}
+    assert set(found) == PREDICTION_KEYS | {
+        "arrivals",
+        "sustainable_rate_per_s",
+        "overrun_probability",
+        "findings",
+    }
     assert found["schema"] == "headway.prediction/v1"
     assert set(found["configuration"]) == CONFIGURATION_KEYS
     assert found["tuple_latency_s"] == {

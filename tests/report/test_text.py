@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from headway.domain import Change, Configuration, FrontierPoint, Interval, Plan, Prediction, Target
+from headway.domain import (
+    Change,
+    Configuration,
+    Finding,
+    FindingCode,
+    FrontierPoint,
+    Interval,
+    Plan,
+    Prediction,
+    Target,
+)
 from headway.report.columns import aligned
 from headway.report.text import plan_text, prediction_text
 from tests.factories import a_configuration, a_plan, a_prediction
@@ -70,7 +80,7 @@ def test_lines_fit_a_terminal_and_end_where_their_text_ends(name: str) -> None:
 
 def test_a_prediction_says_what_to_expect() -> None:
     lines = TEXTS["prediction"].split("\n")
-    assert lines[0].startswith("Stable at 50k/s: a batch runs 61 % of the time")
+    assert lines[0].startswith("Stable at 50k/s: utilisation 61 %; stable up to 80k/s")
     assert [line.split() for line in lines if line.startswith("tuple latency")] == [
         ["tuple", "latency", "1.20", "s", "1.10", "s", "1.90", "s", "2.30", "s"]
     ]
@@ -100,21 +110,51 @@ def test_each_warning_is_a_note_and_said_once() -> None:
 def test_not_stable_the_rate_that_fits_is_named_and_no_latency() -> None:
     text = prediction_text(a_prediction(stable=False, sustainable_rate_per_s=31000.0))
     assert text.startswith("Not stable at 50k/s")
-    assert "sustains up to 31k/s" in " ".join(text.split())
+    assert "stable up to 31k/s" in " ".join(text.split())
     assert "p99" not in text
     assert "█" not in text
     text = prediction_text(unstable(sustainable_rate_per_s=0.0))
-    assert "sustains no rate at all" in " ".join(text.split())
+    assert "stable at no rate" in " ".join(text.split())
 
 
 def test_a_stable_setting_beyond_its_margin_does_not_claim_room() -> None:
     text = prediction_text(a_prediction(sustainable_rate_per_s=45000.0))
-    assert "only up to 45k/s" in text
+    assert text.startswith("Stable at 50k/s: utilisation 61 %.")
 
 
-def test_free_running_queries_speak_of_work_not_of_a_grid() -> None:
+def test_a_query_that_overruns_its_trigger_is_not_called_stable() -> None:
+    overruns = Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers={"overrun_probability": 0.87})
+    text = prediction_text(a_prediction(overrun_probability=0.87, findings=(overruns,)))
+    assert text.startswith("Keeps up with 50k/s, but not at its trigger: 87 % of the batches")
+    assert "note: 87% of the batches overrun the trigger interval" in text
+    assert "Stable at" not in text
+    some = prediction_text(a_prediction(overrun_probability=0.12))
+    assert "utilisation 61 %, 12 % of the batches overrun the trigger; stable" in some
+
+
+def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
+    close = Finding(
+        code=FindingCode.TOO_CLOSE_TO_SATURATION,
+        numbers={
+            "rate_per_s": 50000.0,
+            "utilization_ratio": 0.93,
+            "told_up_to_per_s": 47000.0,
+            "stable_up_to_per_s": 51000.0,
+        },
+    )
+    text = prediction_text(
+        a_prediction(tuple_latency=None, batch_duration=None, phases_s={}, findings=(close,))
+    )
+    said = " ".join(text.split())
+    assert said.startswith("Too close to saturation to tell a latency at 50k/s: utilisation 93%")
+    assert "it can be told up to 47k/s; stable up to 51k/s." in said
+    assert said.lower().count("too close") == 1
+    assert "p99" not in text
+
+
+def test_free_running_queries_have_a_utilisation_too() -> None:
     text = prediction_text(a_prediction(configuration=a_configuration(trigger_s=0.0)))
-    assert "a second of input brings 610 ms of work" in text
+    assert "utilisation 61 %" in text
     assert "as fast as possible" in text
 
 

@@ -5,7 +5,6 @@ The vectorised path that prediction and search share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from typing import NamedTuple
 
@@ -14,18 +13,19 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
 from headway.domain import JobProfile
-from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.arrays import Array, Numeric
 from headway.models.batches.latency_law import LatencyLaw
 from headway.models.batches.microbatch import AffineDuration, BoolArray, SteadyState, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_mean
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.distributions import lognormal_cdf
+from headway.models.laws.inverse import averaged_quantile_s
 
 AFTER_COMMIT_PHASES = ("commit_offsets", "other")
 MOST_BATCH_ROWS = 1e15
-_LEAST_TAIL = 1e-16
-_MOST_DOUBLINGS = 60
-_MOST_ROOT_STEPS = 100
+HIGHEST_QUOTED_INFLATION = 0.9
+"""Most work per second of input at which a latency is quoted [s/s]: theory.md (P3)."""
+_MOST_AMPLIFICATION = 1.0 / (1.0 - HIGHEST_QUOTED_INFLATION)
 # Gauss-Hermite: exact for moments of a normal variable up to the ninth.
 _SLOW_SCORES, _SLOW_TOTALS = hermegauss(5)
 _SLOW_WEIGHTS = _SLOW_TOTALS / _SLOW_TOTALS.sum()
@@ -50,6 +50,30 @@ class SettingLaw(NamedTuple):
     def inflation_ratio(self) -> Array:
         """Work that a second of input brings, at the middle level [s/s]."""
         return self._middle(self.state.inflation_ratio)
+
+    @property
+    def amplification_ratio(self) -> Array:
+        """How many times as large an error of the durations is in the squares of the intervals.
+
+        Notes
+        -----
+        theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``; each level of the slow
+        noise counts by its part in the mean latency. ``inf`` where unstable.
+        """
+        state = self.state
+        latency_s = np.where(state.is_stable, tuple_latency_mean(state), 0.0)
+        left = 1.0 - state.inflation_ratio**2 * (1.0 + state.relative_noise**2)
+        amplified_s = self._average(latency_s / np.where(state.is_stable, left, 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = amplified_s / self._average(latency_s)
+        return np.where(self.is_stable, ratio, np.inf)
+
+    @property
+    def is_quotable(self) -> BoolArray:
+        """Whether a setting is so far from saturation that small errors move latencies little."""
+        near = self.inflation_ratio > HIGHEST_QUOTED_INFLATION
+        near |= self.amplification_ratio > _MOST_AMPLIFICATION
+        return np.asarray(self.is_stable & ~near)
 
     @property
     def overrun_probability(self) -> Array:
@@ -292,107 +316,6 @@ def _slow_levels(profile: JobProfile) -> Array:
 def _fresh_noise_ratio(profile: JobProfile) -> float:
     """Coefficient of variation of the part of the noise that every batch draws anew."""
     return float(np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio)
-
-
-def averaged_quantile_s(
-    cdf: Callable[[Array], Array], guess_s: Array, q: Numeric, stable: BoolArray
-) -> Array:
-    """Inverse of a distribution function that is an average, for every pair of ``q`` and setting.
-
-    Parameters
-    ----------
-    cdf : callable
-        Takes moments [s], of the shape of the pairs.
-    guess_s : (n,) array, > 0
-        Where to look first, about the mean; ignored where unstable. [s]
-    q : float or array, 0 < q < 1
-        Probability; broadcasts against the settings. [-]
-    stable : (n,) bool array
-        Settings that have a law; the quantile is ``inf`` elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If ``q`` is outside its range.
-    """
-    probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
-
-    def excess(x_s: Array) -> Array:
-        # Tails are nearly straight in the logarithm of what lies beyond.
-        beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
-        return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
-
-    return np.where(stable, increasing_root(excess, guess), np.inf)
-
-
-def increasing_root(
-    function: Callable[[Array], Array], guess: Array, tolerance_ratio: float = 1e-10
-) -> Array:
-    """Where increasing functions cross zero, all at once.
-
-    Parameters
-    ----------
-    function : callable
-        Increasing in each element of its array argument.
-    guess : (n,) array, >= 0
-        The root is looked for up to twice that, and beyond where it is not found there.
-    tolerance_ratio : float, > 0
-        Accuracy, relatively. [-]
-
-    Returns
-    -------
-    array
-        Shape of ``guess``. The function is not positive there; 0 where it is positive throughout.
-
-    Notes
-    -----
-    Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
-
-    Examples
-    --------
-    >>> increasing_root(lambda x: x**2 - np.array([4.0, 9.0]), np.full(2, 2.5))
-    array([2., 3.])
-    """
-    newest, other = np.zeros_like(guess), 2.0 * guess
-    f_newest, f_other = function(newest), function(other)
-    rootless = f_newest > 0.0
-    for _ in range(_MOST_DOUBLINGS):
-        short = f_other < 0.0
-        if not np.any(short):
-            break
-        newest, f_newest = np.where(short, other, newest), np.where(short, f_other, f_newest)
-        other = np.where(short, 2.0 * other, other)
-        f_other = function(other)
-    step = np.full_like(guess, 0.5)
-    for _ in range(_MOST_ROOT_STEPS):
-        point = newest + step * (other - newest)
-        value = function(point)
-        same_side = np.sign(value) == np.sign(f_newest)
-        third, f_third = np.where(same_side, newest, other), np.where(same_side, f_newest, f_other)
-        other, f_other = np.where(same_side, other, newest), np.where(same_side, f_other, f_newest)
-        newest, f_newest = point, value
-        width, scale = np.abs(other - newest), np.maximum(newest, other)
-        if np.all(rootless | (width <= tolerance_ratio * scale) | (f_newest == 0.0)):
-            break
-        # So small a step beyond an end that is all but the root brings the other end close.
-        smallest = 0.5 * tolerance_ratio * scale / np.where(width > 0.0, width, 1.0)
-        step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
-        step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
-    return np.where(rootless, 0.0, np.where(f_newest <= 0.0, newest, other))
-
-
-def _interpolated_step(
-    newest: Array, other: Array, third: Array, f_newest: Array, f_other: Array, f_third: Array
-) -> Array:
-    """Share of the way from the newest point to the one across the zero; a half where unsafe."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        place = (newest - other) / (third - other)
-        height = (f_newest - f_other) / (f_third - f_other)
-        safe = (height**2 < place) & ((1.0 - height) ** 2 < 1.0 - place)
-        step = f_newest / (f_other - f_newest) * f_third / (f_other - f_third) + (
-            (third - newest) / (other - newest)
-        ) * f_newest / (f_third - f_newest) * f_other / (f_third - f_other)
-    return np.where(safe & np.isfinite(step), step, 0.5)
 
 
 def _together(*values: Numeric) -> tuple[Array, ...]:

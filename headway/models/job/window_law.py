@@ -14,7 +14,8 @@ from headway.models.batches.windows import (
     append_window_latency,
     update_window_latency,
 )
-from headway.models.job.setting import SettingLaw, averaged_quantile_s
+from headway.models.job.setting import SettingLaw
+from headway.models.laws.inverse import averaged_quantile_s
 
 _FINAL_IN_ONE_BATCH = ("update", "complete")
 # Spark's watermark counts whole milliseconds, and a window that ends on it has ended.

@@ -14,6 +14,7 @@ from headway.planner.emit.plans import (
 )
 from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
+from headway.words import prediction_warnings
 
 _APPLIES = {
     Applies.RESTART: "applies when the query restarts",
@@ -52,7 +53,7 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
         calibrated = plan.calibrated
     else:
         calibrated = plan.prediction.calibrated
-        warnings += plan.prediction.warnings
+        warnings += prediction_warnings(plan.prediction)
         if plan.prediction.stable:
             highest = format_rate(plan.prediction.sustainable_rate_per_s)
             lines.append(f"stable: up to {highest} with these settings")
@@ -143,6 +144,8 @@ def _predicted(plan: AnyPlan) -> str:
             "no latency to quote, the backlog grows without end; "
             f"these settings carry {format_rate(prediction.sustainable_rate_per_s)}"
         )
+    if not prediction.is_quotable:
+        return "no latency to quote: too close to saturation to tell"
     metric = plan.target.metric
     distribution = {
         Metric.TUPLE: prediction.tuple_latency,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from headway.domain import (
     Drift,
     DriverPhase,
     DurationNoise,
+    FindingCode,
     JobProfile,
     LatencyDistribution,
     Prediction,
@@ -26,8 +26,9 @@ from headway.domain import (
     TasksRule,
 )
 from headway.models.batches.microbatch import AffineDuration
+from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.duration import DurationModel
-from headway.models.job.predict import predict, sustainable_rate_per_s
+from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.models.simulation.microbatch import simulate_microbatch
 from tests.factories import a_configuration, a_profile
@@ -76,6 +77,10 @@ def ask(
 ) -> Prediction:
     arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
     return predict(profile, a_configuration(**changes), arrivals, jvm_age_s=jvm_age_s)
+
+
+def codes(prediction: Prediction) -> set[FindingCode]:
+    return {finding.code for finding in prediction.findings}
 
 
 def latency_of(prediction: Prediction) -> LatencyDistribution:
@@ -157,7 +162,9 @@ def test_beyond_capacity_there_is_no_latency_but_a_rate() -> None:
     assert prediction.tuple_latency is None
     assert prediction.phases_s == {}
     assert 0 < prediction.sustainable_rate_per_s < 50000.0
-    assert prediction.warnings[0].startswith("over capacity")
+    (finding,) = prediction.findings
+    assert finding.code is FindingCode.OVER_CAPACITY
+    assert finding.numbers["stable_up_to_per_s"] == prediction.sustainable_rate_per_s
     assert ask(straight(), 0.99 * prediction.sustainable_rate_per_s).stable
 
 
@@ -173,19 +180,19 @@ def test_a_rate_limit_is_held_to_the_stability_rule(trigger_s: float, limit: int
         assert prediction.sustainable_rate_per_s > rate_per_s
     else:
         assert prediction.tuple_latency is None
-        assert any("rate limit" in warning for warning in prediction.warnings)
+        assert FindingCode.RATE_LIMIT_TOO_LOW in codes(prediction)
         assert prediction.sustainable_rate_per_s == pytest.approx(limit / interval_s)
-    tight = any("20 %" in warning for warning in prediction.warnings)
+    tight = FindingCode.RATE_LIMIT_LEAVES_LITTLE in codes(prediction)
     assert tight == (rate_per_s * interval_s < limit < 1.2 * rate_per_s * interval_s)
 
 
 def test_the_limit_that_is_advised_is_enough() -> None:
     refused = ask(straight(), 10000.0, trigger_s=0.0, max_offsets_per_trigger=100)
-    (advice,) = [warning for warning in refused.warnings if "would do" in warning]
-    rows = int(advice.rsplit("; ", 1)[1].split(" ")[0])
+    (finding,) = refused.findings
+    rows = int(finding.numbers["enough_rows"])
     advised = ask(straight(), 10000.0, trigger_s=0.0, max_offsets_per_trigger=rows)
     assert advised.stable
-    assert not any("rate limit" in warning for warning in advised.warnings)
+    assert advised.findings == ()
 
 
 def test_a_young_jvm_is_slower_by_the_drift() -> None:
@@ -254,17 +261,26 @@ def test_an_interval_may_reach_into_instability() -> None:
     assert latency.interval90_mean_s.low < latency.mean_s < math.inf
 
 
-def test_close_to_saturation_is_not_calibrated() -> None:
+def test_close_to_saturation_no_latency_is_told() -> None:
     prediction = ask(straight(0.01), 46000.0)
     assert prediction.stable
     assert not prediction.calibrated
-    assert any("saturation" in warning for warning in prediction.warnings)
+    assert not prediction.is_quotable
+    assert prediction.tuple_latency is None
+    assert prediction.batch_duration is None
+    assert prediction.phases_s == {}
+    (finding,) = prediction.findings
+    assert finding.code is FindingCode.TOO_CLOSE_TO_SATURATION
+    told_up_to_per_s = finding.numbers["told_up_to_per_s"]
+    assert told_up_to_per_s == pytest.approx(45000.0, rel=1e-3)
+    assert ask(straight(0.01), 0.999 * told_up_to_per_s).is_quotable
 
 
 def test_a_trigger_that_most_batches_outlast_is_told() -> None:
     prediction = ask(straight(), 10000.0, trigger_s=0.3)
     assert not prediction.calibrated
-    assert any("outlast the trigger" in warning for warning in prediction.warnings)
+    assert codes(prediction) == {FindingCode.MOSTLY_OVERRUNS}
+    assert prediction.overrun_probability > 0.5
 
 
 def test_a_query_without_exchange() -> None:
@@ -284,11 +300,11 @@ def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any
     _, prediction = ask_any(question)
     assert 0 <= prediction.utilization_ratio < math.inf
     assert prediction.sustainable_rate_per_s >= 0
-    if not prediction.stable:
+    if not prediction.is_quotable:
         assert prediction.tuple_latency is None
         assert prediction.batch_duration is None
         assert prediction.sustainable_rate_per_s > 0
-        assert prediction.sustainable_rate_per_s < question["rate_per_s"]
+        assert prediction.stable or prediction.sustainable_rate_per_s < question["rate_per_s"]
         return
     for law in (prediction.batch_duration, prediction.tuple_latency):
         assert law is not None
@@ -312,7 +328,7 @@ def test_latency_never_falls_with_the_rate(question: dict[str, Any], growth: flo
     profile, slow = ask_any(question)
     _, fast = ask_any({**question, "rate_per_s": question["rate_per_s"] * growth})
     assert slow.stable or not fast.stable
-    if not fast.stable or near_saturation(profile, fast):
+    if not fast.is_quotable or near_saturation(profile, fast):
         return
     for field in ("mean_s", "p50_s", "p95_s", "p99_s"):
         before, after = getattr(slow.tuple_latency, field), getattr(fast.tuple_latency, field)
@@ -331,7 +347,7 @@ def test_more_slots_never_predict_slower(question: dict[str, Any], more: int) ->
     profile, few = ask_any(question)
     _, many = ask_any({**question, "executors": question["executors"] + more})
     assert many.stable or not few.stable
-    if few.stable and not near_saturation(profile, few):
+    if few.is_quotable and not near_saturation(profile, few):
         # The makespan of noisy tasks is known to 2.5 %.
         assert latency_of(many).mean_s <= latency_of(few).mean_s * 1.03
         assert latency_of(many).p99_s <= latency_of(few).p99_s * 1.03
@@ -435,15 +451,16 @@ def test_a_state_that_grows_is_named_with_its_size() -> None:
         )
     )
     quiet = predict(profile, a_configuration(), Arrivals(rate_per_s=5000.0))
-    assert not any("state grows" in warning for warning in quiet.warnings)
+    assert quiet.findings == ()
     holding = replace(profile.stages[-1], task_per_state_row_s=1e-6)
     priced = replace(profile, stages=(*profile.stages[:-1], holding))
     said = predict(priced, a_configuration(), Arrivals(rate_per_s=5000.0))
-    (warning,) = [warning for warning in said.warnings if "state grows" in warning]
-    assert "5k/s" in warning
-    assert "2,000,000 rows" in warning
+    (finding,) = said.findings
+    assert finding.code is FindingCode.STATE_GROWS
+    assert finding.numbers["growth_per_s"] == 5000.0
+    assert finding.numbers["state_rows"] == 2e6
     # Eight tasks on eight slots share a second of work for every million rows.
-    assert re.search(r"(1[2-9]\d|2\d\d) ms longer", warning)
+    assert 0.12 <= finding.numbers["batch_s_per_million_rows"] < 0.3
     assert said.calibrated == quiet.calibrated
     assert said.batch_duration is not None
     assert quiet.batch_duration is not None

@@ -19,11 +19,11 @@ from headway.models.job.setting import (
     after_commit_s,
     allowed_inflation,
     duration_model,
-    increasing_root,
     load_ratio,
     setting_law,
     settled_batch_rows,
 )
+from headway.models.laws.inverse import increasing_root
 from tests.factories import a_profile
 
 AFFINE = DurationModel(0.5, (LevelSpan("stage", 0.1, ((2e-4, 1.0, 1.0),)),))

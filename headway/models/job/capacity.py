@@ -1,0 +1,227 @@
+"""How much a setting can take: the rates up to which it is stable, and what to say beyond."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from headway.domain import Configuration, Finding, FindingCode, JobProfile
+from headway.models.arrays import Array
+from headway.models.batches.microbatch import BoolArray
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import (
+    HIGHEST_QUOTED_INFLATION,
+    MOST_BATCH_ROWS,
+    SettingLaw,
+    duration_model,
+    load_ratio,
+    setting_law,
+    settled_batch_rows,
+)
+
+LEAST_CATCH_UP_RATIO = 1.2  # below, a rate limit leaves nothing to catch up with
+_HIGHEST_QUOTED_OVERRUN = 0.5
+_LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
+_RATE_TOLERANCE_RATIO = 1e-4
+_STATE_STEP_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """A setting and the rates that it can take.
+
+    ``age_factor`` multiplies every duration, for the age of the JVM; the arrivals are those of
+    the profile.
+    """
+
+    profile: JobProfile
+    configuration: Configuration
+    model: DurationModel
+    age_factor: float = 1.0
+
+    @classmethod
+    def of(
+        cls, profile: JobProfile, configuration: Configuration, age_factor: float = 1.0
+    ) -> Capacity:
+        """The capacity of a job's setting."""
+        model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+        return cls(profile=profile, configuration=configuration, model=model, age_factor=age_factor)
+
+    @property
+    def rate_per_s(self) -> float:
+        """What arrives [records/s]."""
+        return self.profile.arrivals.rate_per_s
+
+    @cached_property
+    def stable_up_to_per_s(self) -> float:
+        """The highest rate at which the backlog stays bounded, without a rate limit [records/s].
+
+        Notes
+        -----
+        theory.md (P3).
+        """
+
+        def holds(rates_per_s: Array) -> BoolArray:
+            load = load_ratio(
+                self.profile,
+                self.model,
+                rate_per_s=rates_per_s,
+                trigger_s=self.configuration.trigger_s,
+                factor=self.age_factor,
+                highest_inflation=HIGHEST_QUOTED_INFLATION,
+            )
+            return np.asarray(load <= 1.0)
+
+        return _highest_rate_per_s(holds, _HIGHEST_RATE_PER_S)
+
+    @property
+    def sustainable_rate_per_s(self) -> float:
+        """The same through the rate limit, where there is one [records/s]."""
+        limit, stable_per_s = self.configuration.max_offsets_per_trigger, self.stable_up_to_per_s
+        if limit is None:
+            return stable_per_s
+        return min(stable_per_s, limit / self._full_interval_s(limit))
+
+    def told_up_to_per_s(self) -> float:
+        """The highest rate at which a latency can be told [records/s]."""
+
+        def holds(rates_per_s: Array) -> BoolArray:
+            law = setting_law(
+                self.profile,
+                self.model,
+                rate_per_s=rates_per_s,
+                trigger_s=self.configuration.trigger_s,
+                factor=self.age_factor,
+            )
+            return law.is_quotable
+
+        return min(_highest_rate_per_s(holds, self.stable_up_to_per_s), self.sustainable_rate_per_s)
+
+    def limit_findings(self) -> Iterator[Finding]:
+        """Whether the rate limit lets through what arrives: theory.md (B12)."""
+        limit = self.configuration.max_offsets_per_trigger
+        if limit is None:
+            return
+        interval_s = self._full_interval_s(limit)
+        needed = self.rate_per_s * interval_s
+        if limit <= needed:
+            yield Finding(
+                code=FindingCode.RATE_LIMIT_TOO_LOW,
+                numbers={
+                    "limit_rows": float(limit),
+                    "passed_per_s": limit / interval_s,
+                    "rate_per_s": self.rate_per_s,
+                    **self._enough_rows(),
+                },
+            )
+        elif limit < LEAST_CATCH_UP_RATIO * needed:
+            yield Finding(
+                code=FindingCode.RATE_LIMIT_LEAVES_LITTLE,
+                numbers={"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO},
+            )
+
+    def state_growth(self) -> Iterator[Finding]:
+        """For which size of a growing state this is said; nothing where its size costs nothing."""
+        state = self.profile.state
+        if state is None or state.growth_per_s <= 0:
+            return
+        larger = replace(state, rows=state.rows + _STATE_STEP_ROWS)
+        grown = Capacity.of(replace(self.profile, state=larger), self.configuration).model
+        longer_s = float(grown.mean_s(0.0) - self.model.mean_s(0.0))
+        if longer_s > 0:
+            yield Finding(
+                code=FindingCode.STATE_GROWS,
+                numbers={
+                    "growth_per_s": state.growth_per_s,
+                    "state_rows": float(state.rows),
+                    "batch_s_per_million_rows": longer_s,
+                },
+            )
+
+    def _enough_rows(self) -> dict[str, float]:
+        """The rate limit that would do, where any would."""
+        enough = float(
+            settled_batch_rows(
+                self.model,
+                LEAST_CATCH_UP_RATIO * self.rate_per_s,
+                self.configuration.trigger_s,
+                self.age_factor,
+            )
+        )
+        return {"enough_rows": float(math.ceil(enough))} if enough < MOST_BATCH_ROWS else {}
+
+    def _full_interval_s(self, limit: int) -> float:
+        full_batch_s = self.age_factor * float(self.model.mean_s(float(limit)))
+        return max(self.configuration.trigger_s, full_batch_s)
+
+
+def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
+    """What is to be said of a setting; its own law comes first in ``law``."""
+    # Close to saturation the law may have no solution although the load has room.
+    is_bounded = bool(law.is_stable[0]) or capacity.rate_per_s <= capacity.stable_up_to_per_s
+    rates = {
+        "rate_per_s": capacity.rate_per_s,
+        "stable_up_to_per_s": capacity.sustainable_rate_per_s,
+    }
+    if not is_bounded:
+        yield Finding(code=FindingCode.OVER_CAPACITY, numbers=rates)
+    elif not law.is_quotable[0]:
+        load = {
+            "utilization_ratio": float(law.inflation_ratio[0]),
+            "told_up_to_per_s": capacity.told_up_to_per_s(),
+        }
+        yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=rates | load)
+    elif capacity.configuration.trigger_s > 0:
+        overrun = float(law.overrun_probability[0])
+        if overrun > _HIGHEST_QUOTED_OVERRUN:
+            numbers = {"overrun_probability": overrun}
+            yield Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers=numbers)
+    yield from capacity.limit_findings()
+    yield from capacity.state_growth()
+
+
+def sustainable_rate_per_s(
+    profile: JobProfile, configuration: Configuration, *, age_factor: float = 1.0
+) -> float:
+    """Highest rate at which the backlog stays bounded with a tenth of the slots' time to spare.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    configuration : Configuration
+        The setting asked about.
+    age_factor : float, > 0
+        Multiplies every duration, for the age of the JVM. [-]
+
+    Returns
+    -------
+    float
+        To a part in ten thousand; 0 if there is none. [records/s]
+
+    Notes
+    -----
+    theory.md (P3): inflation of at most 0.9 on average, and a finite variance at every level of
+    the slow noise. The rate limit, where there is one, may bind first.
+    """
+    return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
+
+
+def _highest_rate_per_s(holds: Callable[[Array], BoolArray], most_per_s: float) -> float:
+    """Where a condition on rates ends that holds below, up to ``most_per_s``; 0 if nowhere."""
+    if most_per_s <= _LOWEST_RATE_PER_S:
+        return 0.0
+    rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, most_per_s, 64), math.inf
+    while ratio > 1.0 + _RATE_TOLERANCE_RATIO:
+        held = holds(rates)
+        if not held[0]:
+            return 0.0
+        last = len(rates) - 1 if held.all() else int(np.argmin(held)) - 1
+        low, high = rates[last], rates[min(last + 1, len(rates) - 1)]
+        ratio = high / low
+        rates = np.geomspace(low, high, 32)
+    return float(low)

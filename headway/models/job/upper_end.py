@@ -1,0 +1,87 @@
+"""The upper end of durations: what a plan counts on and where an interval ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.domain import JobProfile
+from headway.models.arrays import Array, Numeric
+from headway.models.job.calibration import fewest_rows, spread_ratio
+from headway.models.job.duration import DurationStack
+from headway.models.job.setting import (
+    HIGHEST_QUOTED_INFLATION,
+    allowed_inflation,
+    settled_batch_rows,
+)
+
+# Batch sizes below the profiled range that a setting is also held at, largest first.
+_SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpperEnd:
+    """Durations that settings exceed with a small probability only: theory.md (P4).
+
+    ``score`` is the normal quantile of the confidence, ``age_factor`` what the age of the JVM
+    multiplies every duration by. The settings are parallel arrays.
+    """
+
+    profile: JobProfile
+    durations: DurationStack
+    num_slots: Array
+    partitions: Array
+    trigger_s: Array
+    score: float
+    age_factor: float = 1.0
+
+    def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
+        """The rate asked, or a higher one that the profile knows more of, and the factor there.
+
+        Notes
+        -----
+        theory.md (P4). What a setting keeps at a rate it keeps at all lower ones; without this,
+        batches smaller than any profiled would count as slower than those profiled.
+        """
+        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
+        model = self.durations.model(num_axes=1)
+        rows = settled_batch_rows(model, rate, self.trigger_s, self.age_factor)
+        factor = self.factor(rows)
+        small = np.flatnonzero(rows < fewest_rows(self.profile))
+        if len(small):
+            rate, factor = rate.copy(), factor.copy()
+            rate[small], factor[small] = self._least_loaded(small, rate[small], rows[small])
+        return rate, factor
+
+    def factor(self, rows: Array) -> Array:
+        """What the mean durations of batches of so many rows are multiplied by. [-]"""
+        spread = spread_ratio(self.profile, self.num_slots, self.partitions, rows)
+        return np.asarray(self.age_factor * np.exp(self.score * spread))
+
+    def _least_loaded(
+        self, small: np.ndarray[tuple[int], np.dtype[np.intp]], rate_per_s: Array, rows: Array
+    ) -> tuple[Array, Array]:
+        """Of a rate and higher ones with batches up to the fewest rows, the shortest batches."""
+        model = self.durations.take(small).model(num_axes=2)
+        trigger_s = self.trigger_s[small, np.newaxis]
+        fewest = fewest_rows(self.profile)
+        larger = np.broadcast_to(fewest * _SMALLER_BATCHES, (len(small), len(_SMALLER_BATCHES)))
+        # The rate asked comes first, so that it wins where nothing is gained.
+        rates = np.column_stack(
+            [rate_per_s, larger / np.maximum(trigger_s, self.age_factor * model.mean_s(larger))]
+        )
+        spread = spread_ratio(
+            self.profile,
+            self.num_slots[small, np.newaxis],
+            self.partitions[small, np.newaxis],
+            np.column_stack([rows, larger]),
+        )
+        factors = self.age_factor * np.exp(self.score * spread)
+        lengthened = settled_batch_rows(model, rates, trigger_s, factors)
+        inflation = rates * factors * model.slope_s(lengthened)
+        highest = allowed_inflation(self.profile, HIGHEST_QUOTED_INFLATION)
+        duration_s = np.where(inflation <= highest, factors * model.mean_s(lengthened), np.inf)
+        best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
+        each = np.arange(len(small))
+        return rates[each, best], factors[each, best]

@@ -1,0 +1,115 @@
+"""Quantiles of laws that are known by their distribution function alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array, Numeric, open_probability
+
+_LEAST_TAIL = 1e-16
+_MOST_DOUBLINGS = 60
+_MOST_ROOT_STEPS = 100
+
+
+def averaged_quantile_s(
+    cdf: Callable[[Array], Array], guess_s: Array, q: Numeric, stable: NDArray[np.bool_]
+) -> Array:
+    """Inverse of a distribution function that is an average, for every pair of ``q`` and setting.
+
+    Parameters
+    ----------
+    cdf : callable
+        Takes moments [s], of the shape of the pairs.
+    guess_s : (n,) array, > 0
+        Where to look first, about the mean; ignored where unstable. [s]
+    q : float or array, 0 < q < 1
+        Probability; broadcasts against the settings. [-]
+    stable : (n,) bool array
+        Settings that have a law; the quantile is ``inf`` elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is outside its range.
+    """
+    probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
+
+    def excess(x_s: Array) -> Array:
+        # Tails are nearly straight in the logarithm of what lies beyond.
+        beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
+        return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
+
+    return np.where(stable, increasing_root(excess, guess), np.inf)
+
+
+def increasing_root(
+    function: Callable[[Array], Array], guess: Array, tolerance_ratio: float = 1e-10
+) -> Array:
+    """Where increasing functions cross zero, all at once.
+
+    Parameters
+    ----------
+    function : callable
+        Increasing in each element of its array argument.
+    guess : (n,) array, >= 0
+        The root is looked for up to twice that, and beyond where it is not found there.
+    tolerance_ratio : float, > 0
+        Accuracy, relatively. [-]
+
+    Returns
+    -------
+    array
+        Shape of ``guess``. The function is not positive there; 0 where it is positive throughout.
+
+    Notes
+    -----
+    Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
+
+    Examples
+    --------
+    >>> increasing_root(lambda x: x**2 - np.array([4.0, 9.0]), np.full(2, 2.5))
+    array([2., 3.])
+    """
+    newest, other = np.zeros_like(guess), 2.0 * guess
+    f_newest, f_other = function(newest), function(other)
+    rootless = f_newest > 0.0
+    for _ in range(_MOST_DOUBLINGS):
+        short = f_other < 0.0
+        if not np.any(short):
+            break
+        newest, f_newest = np.where(short, other, newest), np.where(short, f_other, f_newest)
+        other = np.where(short, 2.0 * other, other)
+        f_other = function(other)
+    step = np.full_like(guess, 0.5)
+    for _ in range(_MOST_ROOT_STEPS):
+        point = newest + step * (other - newest)
+        value = function(point)
+        same_side = np.sign(value) == np.sign(f_newest)
+        third, f_third = np.where(same_side, newest, other), np.where(same_side, f_newest, f_other)
+        other, f_other = np.where(same_side, other, newest), np.where(same_side, f_other, f_newest)
+        newest, f_newest = point, value
+        width, scale = np.abs(other - newest), np.maximum(newest, other)
+        if np.all(rootless | (width <= tolerance_ratio * scale) | (f_newest == 0.0)):
+            break
+        # So small a step beyond an end that is all but the root brings the other end close.
+        smallest = 0.5 * tolerance_ratio * scale / np.where(width > 0.0, width, 1.0)
+        step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
+        step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
+    return np.where(rootless, 0.0, np.where(f_newest <= 0.0, newest, other))
+
+
+def _interpolated_step(
+    newest: Array, other: Array, third: Array, f_newest: Array, f_other: Array, f_third: Array
+) -> Array:
+    """Share of the way from the newest point to the one across the zero; a half where unsafe."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        place = (newest - other) / (third - other)
+        height = (f_newest - f_other) / (f_third - f_other)
+        safe = (height**2 < place) & ((1.0 - height) ** 2 < 1.0 - place)
+        step = f_newest / (f_other - f_newest) * f_third / (f_other - f_third) + (
+            (third - newest) / (other - newest)
+        ) * f_newest / (f_third - f_newest) * f_other / (f_third - f_other)
+    return np.where(safe & np.isfinite(step), step, 0.5)
