@@ -238,6 +238,11 @@ class Candidates:
         """The law with all durations at the upper end that the confidence asks for."""
         return self._law(*self.planned_rate_and_factor(rate_per_s))
 
+    def expected_law(self, rate_per_s: Numeric) -> SettingLaw:
+        """The law with all durations as expected."""
+        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
+        return self._law(rate, np.ones_like(self.trigger_s))
+
     def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(
             self.question.profile,

@@ -1,40 +1,120 @@
-"""The one setting to run at a number of nodes."""
+"""The one setting to run at a number of nodes, and what another trigger would give."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from headway.planner.candidates import Candidates
+from headway.domain import Advice, Configuration, TasksRule
+from headway.models.arrays import Array
+from headway.models.job.calibration import is_calibrated
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.candidates import BoolArray, Candidates, candidates_at
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
+from headway.planner.question import Question
+from headway.units import format_duration
 
+# Below, checkpoints and idle cores between batches cost more than the latency is worth.
+CALM_TRIGGER_S = 0.5
 _HEADROOM_RATIO = 1.25
 _SELDOM_PROB = 0.1
+_MOST_QUOTED_OVERRUN = 0.5
+_WORTHWHILE_RATIO = 0.97
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
     """The one setting to run at the chosen node count: theory.md (P6).
 
-    Of the settings that would carry a quarter more than asked: today's partitions first, which
-    spares a new checkpoint, then batches that keep to their trigger, then the rarest batches.
-    Where none has that much room, the one that sustains most.
+    Of the settings that keep every promise: those that the profile can speak for; of these those
+    with a shuffle partition for every slot, since a checkpoint fixes them for good; of these those
+    with a calm trigger; of these those that would carry a quarter more than asked. Then today's
+    partitions, which spare a new checkpoint, the longest trigger, and the fewest partitions; where
+    none has that much room, the one that sustains most.
     """
-    question = at_nodes.question
-    rate_per_s, today = question.rate_per_s, question.profile.baseline.shuffle_partitions
+    rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
-    met = possible.take(possible.meets(rate_per_s))
-    roomy = met.take(met.meets(_HEADROOM_RATIO * rate_per_s))
-    if not len(roomy):
-        ((place, _),) = best_of_each_node_count(met).values()
-        return met.take(np.array([place]))
-    overruns = roomy.overrun_probability(rate_per_s) > _SELDOM_PROB
-    order = sorted(
-        range(len(roomy)),
-        key=lambda place: (
-            roomy.partitions[place] != today,
-            overruns[place] and roomy.trigger_s[place] > 0,
-            -roomy.trigger_s[place],
-            roomy.partitions[place],
-        ),
+    best = possible.take(possible.meets(rate_per_s))
+    for preferred in (_is_calibrated, _fills_slots, _is_calm):
+        best = _preferring(best, preferred(best))
+    is_roomy = best.meets(_HEADROOM_RATIO * rate_per_s)
+    if not is_roomy.any():
+        ((place, _),) = best_of_each_node_count(best).values()
+        return best.take(np.array([place]))
+    roomy = best.take(is_roomy)
+    roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
+    today = at_nodes.question.profile.baseline.shuffle_partitions
+    order = np.lexsort((roomy.partitions, -roomy.trigger_s, roomy.partitions != today))
+    return roomy.take(order[:1])
+
+
+def _preferring(settings: Candidates, preferred: BoolArray) -> Candidates:
+    """Those that are preferred, if there are any."""
+    return settings.take(preferred) if preferred.any() else settings
+
+
+def _is_calibrated(settings: Candidates) -> BoolArray:
+    """What a prediction of them would be called at the asked rate: theory.md (P2)."""
+    question = settings.question
+    model = settings.durations.model(num_axes=1)
+    rows = settled_batch_rows(model, question.rate_per_s, settings.trigger_s)
+    partitions = settings.partitions.astype(np.float64)
+    in_reach = is_calibrated(question.profile, _slots(settings), partitions, rows)
+    overruns = settings.expected_law(question.rate_per_s).overrun_probability
+    on_grid = (settings.trigger_s == 0) | (overruns <= _MOST_QUOTED_OVERRUN)
+    return np.asarray(in_reach & on_grid)
+
+
+def _fills_slots(settings: Candidates) -> BoolArray:
+    stages = settings.question.profile.stages
+    if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in stages):
+        return np.ones(len(settings), dtype=bool)
+    return np.asarray(settings.partitions >= _slots(settings))
+
+
+def _is_calm(settings: Candidates) -> BoolArray:
+    return np.asarray((settings.trigger_s >= CALM_TRIGGER_S) & _keeps_to_trigger(settings))
+
+
+def _keeps_to_trigger(settings: Candidates) -> BoolArray:
+    """Which settings seldom have a batch that overruns its trigger, at expected durations."""
+    law = settings.expected_law(settings.question.rate_per_s)
+    return np.asarray(law.overrun_probability <= _SELDOM_PROB)
+
+
+def _slots(settings: Candidates) -> Array:
+    return settings.nodes.astype(np.float64) * settings.question.space.num_slots(1)
+
+
+def as_fast_as_possible(
+    question: Question, chosen: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """What the plan would gain without its trigger, and what that would cost: theory.md (P6)."""
+    if chosen.trigger_s == 0 or question.space.trigger_s is not None:
+        return
+    fastest = candidates_at(question, [(nodes, chosen.shuffle_partitions, 0.0)])
+    there_s = float(fastest.latency_s(question.rate_per_s)[0])
+    if not there_s < _WORTHWHILE_RATIO * latency_s or not fastest.meets(question.rate_per_s)[0]:
+        return
+    (busy, interval_s), (busy_there, interval_there_s) = (
+        _busy_ratio(question, chosen, trigger_s) for trigger_s in (chosen.trigger_s, 0.0)
     )
-    return roomy.take(np.array([order[0]]))
+    text = (
+        f"as fast as possible would give {question.target.statistic} up to "
+        f"{format_duration(there_s)} instead of {format_duration(latency_s)}, at {busy_there:.0%} "
+        f"busy cores instead of {busy:.0%}, with a checkpoint every "
+        f"{format_duration(interval_there_s)} instead of {format_duration(interval_s)}"
+    )
+    yield Advice(text=text, latency_s=there_s)
+
+
+def _busy_ratio(question: Question, chosen: Configuration, trigger_s: float) -> tuple[float, float]:
+    """Share of the slots' time in which tasks run, and from batch to batch [s]."""
+    profile, partitions, slots = question.profile, chosen.shuffle_partitions, chosen.num_slots
+    model = duration_model(profile, slots, partitions)
+    rows = float(settled_batch_rows(model, question.rate_per_s, trigger_s))
+    interval_s = max(trigger_s, float(model.mean_s(rows)))
+    # On a single slot the tasks follow each other: what they take is all there is to do.
+    work_s = sum(float(level.at(rows)) for level in duration_model(profile, 1, partitions).levels)
+    return work_s / (slots * interval_s), interval_s

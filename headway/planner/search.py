@@ -23,7 +23,7 @@ from headway.errors import InputError
 from headway.planner.advice import advice_of
 from headway.planner.answer import Answer, as_plan
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.choice import chosen_setting
+from headway.planner.choice import as_fast_as_possible, chosen_setting
 from headway.planner.fewest import Fewest, fewest_nodes
 from headway.planner.frontier import frontier_node_counts, frontier_of
 from headway.planner.infeasible import (
@@ -209,7 +209,10 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         rejected=rejected,
         optimality=fewest.optimality,
         sensitivities=sensitivities(question, configuration, nodes, beside),
-        advice=advice_of(question, configuration, nodes, latency_s),
+        advice=(
+            *as_fast_as_possible(question, configuration, nodes, latency_s),
+            *advice_of(question, configuration, nodes, latency_s),
+        ),
         rules=rules_of_thumb(offer, configuration, nodes),
         warnings=_idle_slots(question.profile, configuration),
         limit=limit,

@@ -59,7 +59,7 @@ def plan_text(plan: Plan) -> str:
             aligned([(f"other {one.gives_way}", one.text) for one in plan.nearest]),
         ),
         _titled(
-            "what would help beside the settings",
+            "other improvements",
             [line for one in plan.advice for line in paragraph(one.text, lead="  ")],
         ),
         _titled(

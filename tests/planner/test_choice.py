@@ -1,0 +1,114 @@
+"""Among settings that keep the promises on the same nodes, the one that lasts is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headway.domain import Arrivals, Target
+from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.choice import as_fast_as_possible
+from headway.planner.fewest import fewest_nodes
+from headway.planner.search import chosen_at, plan
+from headway.planner.space import SearchSpace
+from tests.factories import a_configuration, a_profile
+from tests.planner.survey import calibrated, fills_slots, is_calm, random_question, survey
+
+SEEDS = range(60)
+
+
+def merits(settings: Candidates) -> list[tuple[bool, ...]]:
+    """Of each setting, most important first: what the profile speaks for, slots, calm, room."""
+    rate_per_s = settings.question.rate_per_s
+    columns = calibrated(settings), fills_slots(settings), is_calm(settings)
+    roomy = settings.meets(1.25 * rate_per_s)
+    return list(zip(*(column.tolist() for column in (*columns, roomy)), strict=True))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_order_of_preference_holds_against_enumeration(seed: int) -> None:
+    question = random_question(seed)
+    nodes = fewest_nodes(question).nodes
+    if nodes is None:
+        return
+    chosen = chosen_at(question, nodes)
+    every = all_candidates(question, (nodes,))
+    met = every.take(every.meets(question.rate_per_s))
+    assert chosen.meets(question.rate_per_s)[0]
+    (own,), others = merits(chosen), merits(met)
+    assert own == max(others)
+    if own[-1]:
+        today = question.profile.baseline.shuffle_partitions
+        alike = met.take(np.array([one == own for one in others]))
+        if today in alike.partitions and own[2]:
+            assert chosen.partitions[0] == today
+        same = alike.take(alike.partitions == chosen.partitions[0])
+        if own[2]:
+            assert chosen.trigger_s[0] == same.trigger_s.max()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_preference_takes_no_node_more(seed: int) -> None:
+    question = random_question(seed)
+    needed = fewest_nodes(question).nodes
+    answer = plan(
+        question.profile,
+        question.profile.arrivals,
+        question.target,
+        question.space,
+        confidence=question.confidence,
+    )
+    assert answer.feasible == (needed is not None)
+    if needed is not None:
+        assert answer.nodes == needed
+
+
+def test_no_plan_is_what_nobody_would_choose() -> None:
+    counts = survey(SEEDS)
+    assert counts["plans"] >= 20
+    assert counts["infeasible"] >= 10
+    assert counts["as fast as possible"] >= 2
+    for avoidable in (
+        "not calibrated, another is",
+        "fewer partitions than slots, another has enough",
+        "as fast as possible, a calm trigger does too",
+    ):
+        assert counts[avoidable] == 0, avoidable
+
+
+def test_fewer_partitions_than_slots_are_taken_only_where_nothing_else_will_do() -> None:
+    seen = a_profile().settings[0]
+    today = replace(seen, configuration=a_configuration(shuffle_partitions=2))
+    profile = replace(a_profile(), settings=(today,))
+    space = SearchSpace(max_nodes=1, executors_per_node=2, cores_per_executor=4)
+    target = Target.parse("p99 <= 5s")
+    answer = plan(profile, Arrivals(rate_per_s=5000.0), target, space)
+    assert answer.configuration.shuffle_partitions >= 8
+    assert any(change.setting == "shuffle partitions" for change in answer.changes)
+    pinned = replace(space, shuffle_partitions=2)
+    assert plan(profile, Arrivals(rate_per_s=5000.0), target, pinned).feasible
+
+
+def test_what_the_fastest_would_gain_is_told_with_its_price() -> None:
+    space = SearchSpace(max_nodes=1, executors_per_node=2, cores_per_executor=4)
+    answer = plan(a_profile(), Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 5s"), space)
+    assert answer.configuration.trigger_s >= 0.5
+    (told,) = [one for one in answer.advice if one.text.startswith("as fast as possible")]
+    assert told.latency_s is not None
+    assert told.latency_s < answer.planned_latency_s
+    assert "busy cores instead of" in told.text
+    assert "a checkpoint every" in told.text
+
+
+def test_nothing_is_told_of_a_trigger_that_is_fixed() -> None:
+    space = SearchSpace(max_nodes=1, executors_per_node=2, cores_per_executor=4, trigger_s=2.0)
+    answer = plan(a_profile(), Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 5s"), space)
+    assert not any(one.text.startswith("as fast as possible") for one in answer.advice)
+
+
+def test_what_cannot_be_kept_is_no_gain() -> None:
+    question = replace(random_question(0), target=Target.parse("p99 <= 1ms"))
+    chosen = a_configuration(executors=1, cores_per_executor=question.space.cores_per_executor)
+    assert list(as_fast_as_possible(question, chosen, 1, 5.0)) == []
