@@ -1,8 +1,44 @@
-"""Every error Headway raises on purpose, each with the exit code it ends a command with.
+"""Every error Headway raises on purpose, and the exit codes that commands end with.
 
 A message says what is wrong, where, what was expected and what to do about it. Infeasible and
 unstable are results, not errors.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+
+class ExitCode(IntEnum):
+    """How a command ended: the one table that commands, help, pages and tests read.
+
+    Examples
+    --------
+    >>> ExitCode(3).name, EXIT_CODES[ExitCode.INFEASIBLE]
+    ('INFEASIBLE', 'target infeasible; the nearest feasible plan is printed')
+    """
+
+    OK = 0
+    FAILURE = 1
+    INVALID = 2
+    INFEASIBLE = 3
+    REGRESSION = 4
+    OUTSIDE = 5
+
+
+#: What each of them says, in words.
+EXIT_CODES: Mapping[ExitCode, str] = MappingProxyType(
+    {
+        ExitCode.OK: "ok",
+        ExitCode.FAILURE: "failure: disk, network, or an error of Headway itself",
+        ExitCode.INVALID: "bad usage, or input that is missing or not valid",
+        ExitCode.INFEASIBLE: "target infeasible; the nearest feasible plan is printed",
+        ExitCode.REGRESSION: "regression against the baseline, or errors beyond --max-error",
+        ExitCode.OUTSIDE: "outside the calibrated range, with --strict",
+    }
+)
 
 
 class HeadwayError(Exception):
@@ -11,10 +47,10 @@ class HeadwayError(Exception):
     Examples
     --------
     >>> HeadwayError("disk full").exit_code
-    1
+    <ExitCode.FAILURE: 1>
     """
 
-    exit_code = 1
+    exit_code = ExitCode.FAILURE
 
 
 class InputError(HeadwayError):
@@ -23,14 +59,20 @@ class InputError(HeadwayError):
     Examples
     --------
     >>> InputError("--rate: not a rate").exit_code
-    2
+    <ExitCode.INVALID: 2>
     """
 
-    exit_code = 2
+    exit_code = ExitCode.INVALID
 
 
-class EventLogError(HeadwayError):
-    """An event log that cannot be read, or holds nothing that can be profiled."""
+class EventLogError(InputError):
+    """An event log that is not there, is none, or holds nothing that can be profiled."""
+
+
+class LogNotFetchedError(EventLogError):
+    """An event log that may be as it should, but did not come: the network, the disk."""
+
+    exit_code = ExitCode.FAILURE
 
 
 class ProfileError(InputError):
@@ -43,6 +85,12 @@ class SparkUnavailableError(HeadwayError):
 
 class SpecError(InputError):
     """Spec files with faults: the message has one line for each, with its place."""
+
+
+class InfeasibleError(HeadwayError):
+    """What was asked needs plans that keep their targets, and some cannot: a line for each."""
+
+    exit_code = ExitCode.INFEASIBLE
 
 
 class SolverError(HeadwayError):

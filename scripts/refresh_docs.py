@@ -42,8 +42,7 @@ def cli_page() -> str:
         "# Command line",
         "",
         "Made of `--help` by `scripts/refresh_docs.py`. Results go to stdout, progress and",
-        "messages to stderr. Exit codes: 0 ok; 1 failure; 2 bad usage or input;",
-        "3 target infeasible; 4 regression; 5 outside the calibrated range under `--strict`.",
+        "messages to stderr.",
         "",
         f"```text\n{_help()}\n```",
     ]

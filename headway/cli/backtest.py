@@ -8,8 +8,7 @@ from headway import api
 from headway.cli.options import PERCENT, json_option
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
-
-_TOO_WRONG = 4
+from headway.errors import ExitCode
 
 
 @click.command("backtest")
@@ -56,5 +55,5 @@ def command(
     click.echo(json_text(backtest_json(found)) if as_json else backtest_text(found))
     errors = (found.median_mean_error_ratio, found.median_p99_error_ratio)
     if max_error is not None and any(error is None or error > max_error for error in errors):
-        return _TOO_WRONG
+        return ExitCode.REGRESSION
     return 0

@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import json_option
-from headway.errors import InputError
-
-_INFEASIBLE = 3
+from headway.errors import ExitCode, InputError
 
 
 @click.command("capacity")
@@ -39,7 +37,7 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
         click.echo(json_text(capacity_json(answer)))
     else:
         click.echo(capacity_text(answer))
-    return 0 if answer.feasible else _INFEASIBLE
+    return 0 if answer.feasible else ExitCode.INFEASIBLE
 
 
 def _ratio(text: str) -> float:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
+from headway.cli.outputs import OutputFolder
 from headway.cli.progress import Progress
-from headway.errors import InputError
-
-_FAILED = 1
+from headway.errors import ExitCode, InputError
 
 
 @click.command("demo")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="Folder for all files; by default a new one here.",
 )
 @click.option("--quick", is_flag=True, help="About a minute: shorter runs, fewer comparisons.")
@@ -43,4 +42,4 @@ def command(output: Path | None, quick: bool) -> int:
             folder, QUICK if quick else FULL, step=progress.step, share=progress.share
         )
     click.echo(story(outcome))
-    return 0 if outcome.promise_kept else _FAILED
+    return ExitCode.OK if outcome.promise_kept else ExitCode.FAILURE

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.errors import HeadwayError, InputError
+from headway.cli.outputs import OutputFolder, file_complaint
+from headway.errors import ExitCode, HeadwayError, InputError
 from headway.version import __version__
 
 if TYPE_CHECKING:
     from headway.planner.emit import Submission
     from headway.planner.emit.plans import AnyPlan
 
-_INFEASIBLE = 3
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
 _FORMATS = (
     "spark-defaults", "spark-submit", "pyspark", "kubeflow", "spark-operator", "databricks", "emr",
@@ -39,6 +39,7 @@ _FORMATS = (
 @click.option("--job", help="With --patch: the job, where the file holds several.")
 @click.option(
     "--files",
+    type=OutputFolder(),
     metavar="FOLDER",
     help="Write must-set.conf, merged.conf and reasons.txt against --diff-from.",
 )
@@ -56,7 +57,7 @@ def command(
     patch: str | None,
     write: bool,
     job: str | None,
-    files: str | None,
+    files: Path | None,
     **names: str | None,
 ) -> int:
     """A plan in the form that runs the job, each setting with its reason.
@@ -75,17 +76,19 @@ def command(
         raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
     if files is not None and diff_from is None:
         raise InputError("--files: against what? give --diff-from CURRENT")
+    if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
+        raise InputError(f"--patch {patch}: {complaint}")
     found, submission = _plan_and_names(plan, names)
     current = None if diff_from is None else _current(diff_from)
     if files is not None:
-        _write_files(found, current or {}, Path(files))
+        _write_files(found, current or {}, files)
     if patch is not None:
         _patch(found, submission, patch, write=write, job=job)
     if output_format is not None:
         _print(found, submission, output_format, current)
     if not found.feasible:
         click.echo(f"headway: the plan misses its target: {'; '.join(found.binding)}", err=True)
-        return _INFEASIBLE
+        return ExitCode.INFEASIBLE
     return 0
 
 

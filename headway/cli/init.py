@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from headway.cli.outputs import file_complaint
 from headway.errors import InputError
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
@@ -39,6 +40,8 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     from headway.spec.spec_file import parse_spec
     from headway.spec.text_file import write_text
 
+    if file != "-" and (complaint := file_complaint(Path(file))) is not None:
+        raise InputError(f"{file}: {complaint}")
     stem = "job" if file == "-" else _NOT_IN_NAMES.sub("-", Path(file).name.split(".")[0])
     name = name or stem.strip("-") or "job"
     text = scaffold(kind, name=name, file="FILE" if file == "-" else file)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import click
 
+from headway.cli.outputs import OutputFile
+
 
 @click.command("lock")
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", default="headway.lock", show_default=True, help="The lock to write."
+    "-o",
+    "--output",
+    type=OutputFile(),
+    default="headway.lock",
+    show_default=True,
+    help="The lock to write.",
 )
 def command(specs: tuple[str, ...], output: str) -> int:
     """Write down what is planned now, for 'headway check' to hold later plans against.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from headway.errors import HeadwayError, SpecError
+from headway.errors import EXIT_CODES, ExitCode, HeadwayError, InfeasibleError, SpecError
 from headway.version import __version__
 
 # Name -> module that holds the command of the same name, and the line shown in the overview.
@@ -52,6 +52,11 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The exit codes of all commands."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), text) for code, text in EXIT_CODES.items()])
+
 
 @click.group(
     cls=LazyGroup,
@@ -84,12 +89,12 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return 2
+        return ExitCode.INVALID
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
         hint = f" (try '{where} --help')" if where else ""
         return _fail(error.format_message() + hint, error.exit_code)
-    except SpecError as error:
+    except (SpecError, InfeasibleError) as error:
         for fault in str(error).splitlines():
             _fail(fault, error.exit_code)
         return error.exit_code
@@ -106,12 +111,15 @@ def run(arguments: Sequence[str]) -> int:
         return _say_no_more()
     except OSError as error:
         _drop_what_cannot_be_written()
-        return _fail(f"{error.filename or 'i/o'}: {error.strerror or error}", 1)
+        return _fail(f"{error.filename or 'i/o'}: {error.strerror or error}", ExitCode.FAILURE)
     except Exception as error:
         if os.environ.get("HEADWAY_DEBUG"):
             raise
         kind = type(error).__name__
-        return _fail(f"internal error: {kind}: {_said(error)} (HEADWAY_DEBUG=1 shows where)", 1)
+        return _fail(
+            f"internal error: {kind}: {_said(error)} (HEADWAY_DEBUG=1 shows where)",
+            ExitCode.FAILURE,
+        )
     return result if isinstance(result, int) else 0
 
 

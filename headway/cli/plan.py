@@ -17,11 +17,11 @@ from headway.cli.options import (
     strict_option,
 )
 from headway.domain import Burst, Deadline, DeadlinePlan, Objective, Plan, Promise
+from headway.errors import ExitCode
 from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
 
-_INFEASIBLE, _OUTSIDE = 3, 5
 _TEXT, _JSON = "text", "json"
 # What may be given beside a spec file: how the plan is shown, not what it is.
 _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
@@ -216,8 +216,8 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
 def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:
     click.echo(_rendered(plan, output_format).rstrip("\n"))
     if not plan.feasible:
-        return _INFEASIBLE
-    return _OUTSIDE if strict and not plan.prediction.calibrated else 0
+        return ExitCode.INFEASIBLE
+    return ExitCode.OUTSIDE if strict and not plan.prediction.calibrated else ExitCode.OK
 
 
 def _shown_deadline(plan: DeadlinePlan, output_format: str, *, strict: bool) -> int:
@@ -231,8 +231,8 @@ def _shown_deadline(plan: DeadlinePlan, output_format: str, *, strict: bool) -> 
         text = _emitted(plan, output_format)
     click.echo(text.rstrip("\n"))
     if not plan.feasible:
-        return _INFEASIBLE
-    return _OUTSIDE if strict and not plan.calibrated else 0
+        return ExitCode.INFEASIBLE
+    return ExitCode.OUTSIDE if strict and not plan.calibrated else ExitCode.OK
 
 
 def _rendered(plan: Plan, output_format: str) -> str:

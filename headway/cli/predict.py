@@ -14,10 +14,9 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
+from headway.errors import ExitCode
 from headway.report.as_json import json_text, prediction_json
 from headway.report.text import prediction_text
-
-_OUTSIDE = 5
 
 
 @click.command("predict")
@@ -66,4 +65,4 @@ def command(
         click.echo(json_text(prediction_json(prediction)))
     else:
         click.echo(prediction_text(prediction))
-    return _OUTSIDE if strict and not prediction.calibrated else 0
+    return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK

@@ -10,6 +10,7 @@ import click
 
 from headway import api
 from headway.cli.options import json_option
+from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
 from headway.domain import ApplicationProfile, JobProfile
@@ -36,14 +37,14 @@ class _Reader(NamedTuple):
 @click.option(
     "-o",
     "--output",
-    type=click.Path(readable=False),
+    type=OutputFile(or_folder=True),
     help="YAML file; or a folder, with / at its end, for a profile of each application.",
 )
 @click.option("--check", is_flag=True, help="Print only what the logs hold and what they lack.")
 @click.option("--advise", is_flag=True, help="Print which runs to record next, and what for.")
 @click.option(
     "--tables",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     metavar="FOLDER",
     help="Write applications, queries, batches, jobs, stages, tasks, plans as Parquet.",
 )
@@ -87,8 +88,6 @@ def command(
         raise InputError(
             "--advise stands alone, or with --query and --trigger: it prints what to run next"
         )
-    if output is not None and each_into is None:
-        _require_folder(Path(output))
     into_one = output is not None and each_into is None
     if check or each_into is not None or (tables is not None and not into_one):
         if queries or trigger is not None or (check and output):
@@ -189,12 +188,3 @@ def _folder_for_each(output: str | None) -> Path | None:
         return None
     path = Path(output)
     return path if output.endswith(("/", os.sep)) or path.is_dir() else None
-
-
-def _require_folder(output: Path) -> None:
-    """Told before the logs are read, which takes a while."""
-    folder = output.absolute().parent
-    if not folder.is_dir():
-        raise InputError(f"{output}: no folder {folder}; make it, or name another file with -o")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{output}: the folder {folder} is not yours to write to")

@@ -9,6 +9,7 @@ import click
 
 from headway.api.simulation import parse_outage, simulate
 from headway.cli.options import DURATION, Parsed, json_option
+from headway.cli.outputs import OutputFile
 from headway.domain import Outage
 from headway.report.as_json import json_text
 from headway.report.from_json import load_plan
@@ -50,7 +51,7 @@ OUTAGE = Parsed("outage", parse_outage)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     help="Write a page with the lines over time (HTML).",
 )
 @json_option
@@ -61,7 +62,7 @@ def command(
     outages: Sequence[Outage],
     runs: int,
     seed: int,
-    output: Path | None,
+    output: str | None,
     as_json: bool,
 ) -> int:
     """Plays a plan against a rate trace: latency over time, what comes late, backlog, recovery.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import json_option
-from headway.errors import InputError
-
-_INVALID = 2
+from headway.errors import ExitCode, InputError
 
 
 @click.command("validate")
@@ -44,4 +42,4 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
         for file in files:
             for line in faults.get(file, [f"{file}: ok, {kinds.get(file)}"]):
                 click.echo(line)
-    return _INVALID if faults else 0
+    return ExitCode.INVALID if faults else ExitCode.OK

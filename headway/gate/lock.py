@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain.kept_promise import KeptPromise
-from headway.errors import InputError
+from headway.errors import InfeasibleError, InputError
 from headway.gate.nouns import LOCK_SCHEMA, AnyLocked, Lock, Locked, LockedBatch
 from headway.version import __version__
 
@@ -32,22 +32,26 @@ def lock(specs: Sequence[str | Path]) -> Lock:
     Raises
     ------
     InputError
-        If a file is not what it should be, two jobs have one name, or a target cannot be met:
-        what is infeasible is no baseline.
+        If a file is not what it should be, or two jobs have one name.
+    InfeasibleError
+        If a target cannot be met: what is infeasible is no baseline.
     """
     from headway.api.specs import plan_spec
 
     jobs: list[AnyLocked] = []
+    missed: list[str] = []
     for path in specs:
         planned = plan_spec(path)
         if not planned.plan.feasible:
-            raise InputError(
+            missed.append(
                 f"{planned.file.place(planned.promise_key)}: {planned.name}: not feasible, "
                 f"{'; '.join(planned.plan.binding)}; a lock holds plans that keep their targets"
             )
         if any(job.name == planned.name for job in jobs):
             raise InputError(f"{path}: the job {planned.name!r} is there twice; expected one file")
         jobs.append(locked_of(planned))
+    if missed:
+        raise InfeasibleError("\n".join(missed))
     return Lock(
         headway_version=__version__,
         jobs=tuple(job for job in jobs if isinstance(job, Locked)),

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.kept_promise import KeptPromise
+from headway.errors import ExitCode
 
 LOCK_SCHEMA = "headway.lock/v1"
-_INFEASIBLE, _REGRESSION, _OUTSIDE = 3, 4, 5
 
 
 class Level(StrEnum):
@@ -45,11 +45,11 @@ ABOUT: Mapping[Rule, str] = {
     Rule.GONE: "A locked job is not among the files that were checked.",
 }
 _EXIT_CODES = {
-    Rule.TARGET: _INFEASIBLE,
-    Rule.COST: _REGRESSION,
-    Rule.LATENCY: _REGRESSION,
-    Rule.DRIFT: _REGRESSION,
-    Rule.CALIBRATION: _OUTSIDE,
+    Rule.TARGET: ExitCode.INFEASIBLE,
+    Rule.COST: ExitCode.REGRESSION,
+    Rule.LATENCY: ExitCode.REGRESSION,
+    Rule.DRIFT: ExitCode.REGRESSION,
+    Rule.CALIBRATION: ExitCode.OUTSIDE,
 }
 
 

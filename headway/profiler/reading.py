@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from headway.errors import EventLogError, InputError, SparkUnavailableError
+from headway.errors import InputError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import Engine
 from headway.profiler.engines.in_process import InProcess
+from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.unpacking import Unpacked, unpack
@@ -35,7 +36,6 @@ IN_PROCESS_BYTES = parse_size_bytes("8g")
 _PACKED_RATIO = 10
 _TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
-_MOST_LISTED = 8
 
 
 class Tell(Protocol):
@@ -116,7 +116,7 @@ def read_logs(
             stay_packed=on_this_machine,
         )
         if not unpacked.logs and not unpacked.pending:
-            raise EventLogError(_listed((*found.failures, *unpacked.failures)))
+            raise nothing_read((*found.failures, *unpacked.failures))
         with_spark = engine == SPARK or (
             engine == AUTO
             and (asks_for_spark or bool(unpacked.pending) or _is_too_much(pieces_of(work_folder)))
@@ -153,7 +153,7 @@ def read_logs(
         )
         logs = {app: log for app, log in unpacked.logs.items() if app not in collected.failures}
         if not logs:
-            raise EventLogError(_listed(failures))
+            raise nothing_read(failures)
         yield LogsRead(
             collected=collected,
             logs=logs,
@@ -268,10 +268,3 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
     finally:
         ended.set()
         watcher.join()
-
-
-def _listed(failures: Sequence[LogFailure]) -> str:
-    lines = [f"{failure.name}: {failure.why}" for failure in failures[:_MOST_LISTED]]
-    if len(failures) > _MOST_LISTED:
-        lines.append(f"and {len(failures) - _MOST_LISTED} more")
-    return "\n".join(lines)

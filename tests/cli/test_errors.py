@@ -190,7 +190,7 @@ def test_files_that_are_no_event_log(
     path = tmp_path / "some log"
     if content is not None:
         path.write_bytes(content)
-    line = fails(["profile", str(path)], 1)
+    line = fails(["profile", str(path)], 2)
     assert line.startswith(f"headway: {path}: ")
     assert complaint in line
 
@@ -198,13 +198,13 @@ def test_files_that_are_no_event_log(
 @pytest.mark.usefixtures("shared_session")
 def test_logs_without_anything_to_profile(fails: Any, tmp_path: Path) -> None:
     one_batch = write_plain(AppLog().add(Query(num_batches=1)).lines, tmp_path / "one")
-    assert "0 of 1 batches usable" in fails(["profile", str(one_batch)], 1)
+    assert "0 of 1 batches usable" in fails(["profile", str(one_batch)], 2)
     batch_job = write_plain(
         AppLog().add(Query(num_batches=9)).drop("QueryProgressEvent").lines, tmp_path / "batch"
     )
-    assert "no streaming query" in fails(["profile", str(batch_job), "--query", "orders"], 1)
+    assert "no streaming query" in fails(["profile", str(batch_job), "--query", "orders"], 2)
     no_events = write_plain(['{"a": 1}'], tmp_path / "none")
-    assert "no Spark event in it" in fails(["profile", str(no_events)], 1)
+    assert "no Spark event in it" in fails(["profile", str(no_events)], 2)
     named = write_plain(AppLog().add(Query(num_batches=9)).lines, tmp_path / "named")
     line = fails(["profile", str(named), "--query", "no\nsuch\x1b[31m"], 2)
     assert "it holds orders (3f1c7e0a)" in line

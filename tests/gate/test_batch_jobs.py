@@ -10,7 +10,7 @@ import pytest
 
 from headway.cli.main import run
 from headway.domain import DeadlinePlan
-from headway.errors import InputError
+from headway.errors import InfeasibleError, InputError
 from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
 from headway.gate.formats import FORMATS
 from headway.pytest_plugin import assert_meets
@@ -79,7 +79,7 @@ def test_a_deadline_that_cannot_be_kept_is_told_at_its_place(nightly: Path) -> N
     (error,) = report.errors
     assert (error.rule, error.file, error.line) == (Rule.TARGET, "nightly.yaml", 6)
     assert report.exit_code == 3
-    with pytest.raises(InputError, match=r"nightly\.yaml:6:13: nightly: not feasible"):
+    with pytest.raises(InfeasibleError, match=r"nightly\.yaml:6:13: nightly: not feasible"):
         lock(["nightly.yaml"])
 
 

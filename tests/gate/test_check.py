@@ -9,7 +9,7 @@ import pytest
 
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
-from headway.errors import InputError
+from headway.errors import InfeasibleError, InputError
 from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
 from headway.gate.formats import FORMATS
 from headway.spec.profile_file import save_profile
@@ -140,7 +140,7 @@ def test_outside_the_profile_fails_under_strict_only(folder: Path) -> None:
 
 def test_what_is_infeasible_is_no_baseline(folder: Path) -> None:
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
-    with pytest.raises(InputError, match=r"orders\.yaml:7:11: orders: not feasible"):
+    with pytest.raises(InfeasibleError, match=r"orders\.yaml:7:11: orders: not feasible"):
         lock(["orders.yaml"])
 
 
@@ -169,6 +169,6 @@ def test_the_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
     assert run(["check", "orders.yaml", "--baseline", "headway.lock"]) == 3
     assert "FAILED" in capsys.readouterr().out
-    assert run(["lock", "orders.yaml"]) == 2
+    assert run(["lock", "orders.yaml"]) == 3
     assert run(["check", "none.yaml"]) == 2
     assert run(["check", "orders.yaml", "--baseline", "none.lock"]) == 2

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from headway.errors import EventLogError
+from headway.errors import EventLogError, ExitCode, LogNotFetchedError
+
+_MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,39 @@ class LogFailure(NamedTuple):
 
     name: str
     why: str
+    exit_code: ExitCode = ExitCode.INVALID
 
 
 class UnreadableLogError(EventLogError):
     """Why one source or log cannot be read; the others can."""
+
+
+class UnfetchedLogError(UnreadableLogError, LogNotFetchedError):
+    """The same where the log itself may be as it should: nobody answers, the disk is full."""
+
+
+def exit_code_of(error: Exception) -> ExitCode:
+    """Whether a log is at fault, or what stands between it and us.
+
+    Examples
+    --------
+    >>> exit_code_of(FileNotFoundError()).name, exit_code_of(OSError(28, "No space left")).name
+    ('INVALID', 'FAILURE')
+    """
+    if isinstance(error, UnreadableLogError):
+        return error.exit_code
+    of_input = isinstance(error, FileNotFoundError | PermissionError | ValueError)
+    return ExitCode.INVALID if of_input else ExitCode.FAILURE
+
+
+def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
+    """The error of a command that could read none of its logs."""
+    lines = [f"{failure.name}: {failure.why}" for failure in failures[:_MOST_LISTED]]
+    if len(failures) > _MOST_LISTED:
+        lines.append(f"and {len(failures) - _MOST_LISTED} more")
+    is_input = all(failure.exit_code == ExitCode.INVALID for failure in failures)
+    kind = EventLogError if is_input else LogNotFetchedError
+    return kind("\n".join(lines))
 
 
 def reason_of(error: Exception) -> str:

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from headway.profiler.logs.event_logs import (
     EventLog,
     HistoryServerZip,
+    UnfetchedLogError,
     UnreadableLogError,
     reason_of,
 )
@@ -227,7 +228,7 @@ def _not_a_history_server() -> UnreadableLogError:
     )
 
 
-class _StatusError(UnreadableLogError):
+class _StatusError(UnfetchedLogError):
     """The server answered, with an error."""
 
     def __init__(self, status: int) -> None:
@@ -268,7 +269,7 @@ def _read(response: http.client.HTTPResponse, num_bytes: int) -> bytes:
 
 def _no_answer(error: Exception) -> UnreadableLogError:
     reason = one_line(reason_of(error)) or type(error).__name__
-    return UnreadableLogError(
+    return UnfetchedLogError(
         f"no whole answer from the server ({reason}); is a Spark History Server running there?"
     )
 

@@ -16,6 +16,7 @@ from headway.profiler.logs.event_logs import (
     HadoopFile,
     LogFailure,
     UnreadableLogError,
+    exit_code_of,
     reason_of,
 )
 from headway.profiler.logs.history_server import history_server_logs
@@ -81,7 +82,7 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
             else:
                 failures += local.add(source)
         except (UnreadableLogError, OSError, ValueError) as error:
-            failures.append(LogFailure(_name_of(source), _why(error)))
+            failures.append(LogFailure(_name_of(source), _why(error), exit_code_of(error)))
     logs = local.logs + [log for at, log in enumerate(remote) if log not in remote[:at]]
     return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
 
@@ -232,7 +233,7 @@ def _first_bytes(file: Path) -> bytes:
 
 
 def _failure(path: Path, error: Exception) -> LogFailure:
-    return LogFailure(one_line(str(path)), _why(error))
+    return LogFailure(one_line(str(path)), _why(error), exit_code_of(error))
 
 
 def _why(error: Exception) -> str:

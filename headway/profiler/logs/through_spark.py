@@ -83,7 +83,7 @@ def _pending_logs(
         try:
             files = hadoop.files_of(address)
         except UnreadableLogError as error:
-            unlisted.append(LogFailure(log.name, str(error)))
+            unlisted.append(LogFailure(log.name, str(error), error.exit_code))
             continue
         found += [file for file in files if file.file not in number_of]
         number_of |= {file.file: number for file in files if file.file not in number_of}

@@ -21,6 +21,7 @@ from headway.profiler.logs.event_logs import (
     LogFile,
     UnreadableLogError,
     ZipMember,
+    exit_code_of,
     reason_of,
 )
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
@@ -251,7 +252,7 @@ class Unpacker:
             why = str(error)
         else:
             why = f"{one_line(reason_of(error))}; expected a Spark event log that can be read"
-        self._failures.append(LogFailure(log.name, why))
+        self._failures.append(LogFailure(log.name, why, exit_code_of(error)))
 
     def _write_parts(self, number: int, log: EventLog) -> None:
         folder = self._app_folder(number)

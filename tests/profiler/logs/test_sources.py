@@ -37,7 +37,7 @@ def base_name(file: LogFile) -> str:
 
 def only_failure(result: FoundLogs) -> tuple[str, str]:
     (failure,) = result.failures
-    for text in failure:
+    for text in failure[:2]:
         assert text.isprintable()
         assert len(text) < 600
     return failure.name, failure.why
@@ -257,8 +257,8 @@ def test_what_stands_for_no_log_is_a_failure_and_spares_the_others(tmp_path: Pat
     sources = ["" if name == "''" else name for name in expected]
     logs, failures = find_event_logs([*sources, log])
     assert [found.files for found in logs] == [(log,)]
-    assert [name for name, _ in failures] == list(expected)
-    for name, why in failures:
+    assert [name for name, _, _ in failures] == list(expected)
+    for name, why, _ in failures:
         assert expected[name] in why
     name, why = only_failure(find_event_logs([tmp_path]))
     assert (name, why.partition(";")[0]) == (str(tmp_path / "gone"), "No such file or directory")
@@ -283,7 +283,7 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
         server.bind(str(tmp_path / "socket"))
         logs, failures = find_event_logs([tmp_path, "/dev/zero"])
     assert logs == ()
-    assert [why.partition(";")[0] for _, why in failures] == [
+    assert [why.partition(";")[0] for _, why, _ in failures] == [
         "it is a pipe",
         "it is a socket",
         "it is a device",
@@ -312,8 +312,8 @@ def test_what_may_not_be_read_is_a_failure() -> None:
         with nobody_special():
             logs, failures = find_event_logs([folder])
     assert logs == ()
-    assert [Path(name).name for name, _ in failures] == ["folder", "log"]
-    assert {why.partition(";")[0] for _, why in failures} == {"Permission denied"}
+    assert [Path(name).name for name, _, _ in failures] == ["folder", "log"]
+    assert {why.partition(";")[0] for _, why, _ in failures} == {"Permission denied"}
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")

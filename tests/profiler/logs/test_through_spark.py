@@ -97,7 +97,7 @@ def test_rolling_logs_of_sparks_codecs_end_in_parts_that_have_just_begun(
     unpack_all(spark, [folder], tmp_path / "work")
     assert text_of(tmp_path / "work") == TEXT
     (folder / f"events_2_a.{codec}").write_bytes(last.read_bytes()[:100])
-    ((name, why),) = unpack_all(spark, [folder], tmp_path / "again").failures
+    ((name, why, _),) = unpack_all(spark, [folder], tmp_path / "again").failures
     assert name == str(folder)
     assert why.startswith(f"events_2_a.{codec}: not one whole {codec} block (")
 
@@ -137,10 +137,10 @@ def test_a_bomb_of_sparks_codecs_is_stopped_and_leaves_nothing(
 ) -> None:
     path = write(codec, b'{"Event":"' + bytes(50_000_000), tmp_path / "bomb")
     limits = UnpackLimits(max_ratio=50, ratio_from_bytes=1_000_000)
-    ((_, why),) = unpack_all(spark, [path], tmp_path / "work", limits).failures
+    ((_, why, _),) = unpack_all(spark, [path], tmp_path / "work", limits).failures
     assert "over 50 times as much" in why
     small = UnpackLimits(max_bytes=40_000_000)
-    ((_, why),) = unpack_all(spark, [path], tmp_path / "again", small).failures
+    ((_, why, _),) = unpack_all(spark, [path], tmp_path / "again", small).failures
     assert "more than 38.1 MiB" in why
 
 
@@ -178,7 +178,7 @@ def test_a_hadoop_folder_is_read_as_a_local_one(
     assert {log.name for log in result.logs.values() if log.in_progress} == {
         f"file:{folder}/c-plain.inprogress"
     }
-    ((name, why),) = result.failures
+    ((name, why, _),) = result.failures
     assert name == f"file:{folder}/no log"
     assert "not a Spark event log" in why
 
@@ -235,7 +235,7 @@ def test_what_hadoop_cannot_read_is_a_failure_without_secrets(
     good = write_plain(LINES, tmp_path / "good")
     result = unpack_all(spark, [address, uri(good)], tmp_path / "work")
     assert [log.name for log in result.logs.values()] == [uri(good)]
-    ((name, why),) = result.failures
+    ((name, why, _),) = result.failures
     assert complaint in why
     assert "hush" not in name + why
     assert (name + why).isprintable()
@@ -243,14 +243,14 @@ def test_what_hadoop_cannot_read_is_a_failure_without_secrets(
 
 def test_a_hadoop_folder_without_logs_is_a_failure(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
-    ((_, why),) = unpack_all(spark, [uri(tmp_path / "logs")], tmp_path / "work").failures
+    ((_, why, _),) = unpack_all(spark, [uri(tmp_path / "logs")], tmp_path / "work").failures
     assert why.startswith("no event log there")
 
 
 def test_a_hadoop_file_may_not_be_larger_than_allowed(spark: SparkSession, tmp_path: Path) -> None:
     log = write_plain(LINES, tmp_path / "log")
     limits = UnpackLimits(max_bytes=len(TEXT) - 1)
-    ((_, why),) = unpack_all(spark, [uri(log)], tmp_path / "work", limits).failures
+    ((_, why, _),) = unpack_all(spark, [uri(log)], tmp_path / "work", limits).failures
     assert "the most that one log may take" in why
 
 

@@ -1,0 +1,85 @@
+"""Where commands write: paths that are checked before the work, not after it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """A file to write: there or not, in a folder that is there and may be written to.
+
+    What ends in ``/`` is taken as a folder where a command can write several files.
+    """
+
+    name = "file"
+
+    def __init__(self, *, or_folder: bool = False) -> None:
+        self._or_folder = or_folder
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path as it was given."""
+        if self._or_folder and (value.endswith(("/", os.sep)) or Path(value).is_dir()):
+            complaint = folder_complaint(Path(value))
+        else:
+            complaint = file_complaint(Path(value))
+        if complaint is not None:
+            self.fail(f"{value}: {complaint}", param, ctx)
+        return value
+
+
+class OutputFolder(click.ParamType):  # type: ignore[type-arg]
+    """A folder to write to; one that is not there is made, its parents too."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The folder as a path."""
+        complaint = folder_complaint(Path(value))
+        if complaint is not None:
+            self.fail(f"{value}: {complaint}", param, ctx)
+        return Path(value)
+
+
+def file_complaint(file: Path) -> str | None:
+    """Why a file cannot be written, as far as that can be told without writing it."""
+    try:
+        if not str(file).strip() or file.name == "":
+            return "no file name"
+        if file.is_dir():
+            return "a folder; name a file in it"
+        folder = file.absolute().parent
+        if not folder.exists():
+            return f"no folder {folder}; make it, or name another file"
+        if not folder.is_dir():
+            return f"{folder} is no folder; name another file"
+        # A file is replaced by a new one beside it; a device is written to as it is.
+        if not (file.exists() and not file.is_file()) and not os.access(folder, os.W_OK | os.X_OK):
+            return f"the folder {folder} is not yours to write to"
+        if file.exists() and not os.access(file, os.W_OK):
+            return "not yours to write to"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return None
+
+
+def folder_complaint(folder: Path) -> str | None:
+    """Why a folder cannot be made or written to, as far as that can be told."""
+    try:
+        there = folder.absolute()
+        while not there.exists():
+            there = there.parent
+        if not there.is_dir():
+            return (
+                f"{there} is a file; expected a folder"
+                if there != folder
+                else ("a file; expected a folder")
+            )
+        if not os.access(there, os.W_OK | os.X_OK):
+            return f"the folder {there} is not yours to write to"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return None
