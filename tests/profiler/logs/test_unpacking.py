@@ -210,7 +210,7 @@ def test_packed_files_may_stay_packed_and_are_looked_at_all_the_same(
     found = find_event_logs([log, tmp_path / "begun"])
     result = unpack(found.logs, tmp_path / "work", stay_packed=True)
     assert list(result.logs) == [0]
-    ((name, why),) = result.failures
+    ((name, why, _),) = result.failures
     assert (name, why) == (str(tmp_path / "begun"), "not one whole zstd block")
     parts = sorted((tmp_path / "work" / "app=0").iterdir())
     assert {part.suffix for part in parts} == {".packed"}
