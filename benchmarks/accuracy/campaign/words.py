@@ -58,7 +58,9 @@ Found in the event logs of these runs and in the counters of JVM and machine bes
 * **More slots than profiled.** From one core to two, tasks are told too short where both cores are
   in use: what else a JVM does (compilers, collector, driver) had the idle core to itself. From one
   executor to two also because each compiles what half of the tasks teach it: tasks of the state
-  took twice as long. Predictions say that they are not calibrated there.
+  took twice as long. Intervals are wider there by what such errors taught
+  (docs/scaling-accuracy.md); those of this page, and what it calls calibrated (nothing outside of
+  what was profiled), are of the rule before that.
 * **Small batches cost more per row.** Fitted without batches as small as those of a query that runs
   as fast as possible, ten of thirteen workloads were told 12 to 32 % too short there at 30 % load:
   tasks of 3,300 to 6,600 rows took 8 to 27 ms longer than a line through 13,000 rows and more has
