@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,12 +118,13 @@ def run_demo(
         If there is no JDK to run Spark and compile the clock source with.
     """
     from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+    from headway.profiler.work_folder import work_folder
     from headway.runtime.clock_source import build_clock_source_jar
 
     event_logs = folder / "event-logs"
     with contextlib.ExitStack() as stack:
         # Jar and checkpoints are of no use afterwards.
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-demo-")))
+        scratch = stack.enter_context(work_folder("demo"))
         step("compiling the clock source")
         jar = build_clock_source_jar(scratch / "jar")
         event_logs.mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.unpacking import Unpacked, unpack
 from headway.profiler.pieces import Piece, pieces_of
 from headway.profiler.signals import signals_end_the_block
+from headway.profiler.work_folder import work_folder
 from headway.units import parse_size_bytes
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ def read_logs(
     found = find_event_logs(sources)
     with contextlib.ExitStack() as stack:
         stack.enter_context(signals_end_the_block())
-        work_folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-logs-")))
+        folder = stack.enter_context(work_folder("logs"))
         on_this_machine = session is None and master.startswith("local")
         unpacked = unpack(
             found.logs,
-            work_folder,
+            folder,
             limits=limits,
             told=lambda done, total: tell("unpacking", done / max(total, 1)),
             stay_packed=on_this_machine,
@@ -119,7 +119,7 @@ def read_logs(
             raise nothing_read((*found.failures, *unpacked.failures))
         with_spark = engine == SPARK or (
             engine == AUTO
-            and (asks_for_spark or bool(unpacked.pending) or _is_too_much(pieces_of(work_folder)))
+            and (asks_for_spark or bool(unpacked.pending) or _is_too_much(pieces_of(folder)))
         )
         if not with_spark:
             unpacked = _without_pending(unpacked)
@@ -135,8 +135,8 @@ def read_logs(
             from headway.profiler.logs.through_spark import unpack_with_spark
 
             tell("fetching")
-            unpacked = unpack_with_spark(session, unpacked, work_folder, limits=limits)
-        pieces = pieces_of(work_folder)
+            unpacked = unpack_with_spark(session, unpacked, folder, limits=limits)
+        pieces = pieces_of(folder)
         tell("reading events")
         if session is None:
             reader: Engine = InProcess(_Progress(pieces, tell).told)

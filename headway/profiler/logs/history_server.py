@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
@@ -25,11 +25,13 @@ from headway.profiler.logs.event_logs import (
 )
 from headway.profiler.logs.limits import Allowance
 from headway.profiler.logs.naming import one_line
+from headway.profiler.logs.patience import Patience, TooSlowError, Watch
 from headway.profiler.logs.zipped import is_zip
 from headway.units import parse_size_bytes
 
 _API = ["api", "v1", "applications"]
-_SILENCE_S = 60.0
+PATIENCE = Patience()
+_ANSWER_WITHIN_S = 120.0  # about applications; a log may be large
 _CHUNK_BYTES = parse_size_bytes("1m")
 _LONGEST_ANSWER_BYTES = parse_size_bytes("16m")
 _NUM_EXAMPLES = 5
@@ -123,8 +125,12 @@ def download(
     UnreadableLogError
         If the server does not send it whole, or it is no zip, or too much.
     """
-    with _opened(file.url, file.credentials) as response, target.open("wb") as written:
-        while chunk := _read(response, _CHUNK_BYTES):
+    with (
+        _opened(file.url, file.credentials, PATIENCE) as answer,
+        target.open("wb") as written,
+    ):
+        response = answer.response
+        while chunk := answer.next_chunk():
             if written.tell() == 0 and not is_zip(chunk):
                 kind = one_line(response.headers.get_content_type())
                 raise UnreadableLogError(
@@ -211,11 +217,13 @@ def _examples(at: _Address) -> str:
 
 
 def _ask(url: str, credentials: Credentials | None) -> Any:
-    with _opened(url, credentials) as response:
-        answer = _read(response, _LONGEST_ANSWER_BYTES + 1)
+    text = b""
+    with _opened(url, credentials, replace(PATIENCE, longest_s=_ANSWER_WITHIN_S)) as answer:
+        while len(text) <= _LONGEST_ANSWER_BYTES and (chunk := answer.next_chunk()):
+            text += chunk
     try:
-        if len(answer) <= _LONGEST_ANSWER_BYTES:
-            return json.loads(answer)
+        if len(text) <= _LONGEST_ANSWER_BYTES:
+            return json.loads(text)
     except (ValueError, RecursionError):
         pass
     raise _not_a_history_server()
@@ -240,34 +248,57 @@ class _StatusError(UnfetchedLogError):
         super().__init__(f"the server answers with HTTP status {status}; {what}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a server is sending."""
+
+    response: http.client.HTTPResponse
+    watch: Watch
+
+    def next_chunk(self) -> bytes:
+        """What has come; nothing at the end."""
+        try:
+            # Not a whole chunk of a size, which may never come together.
+            chunk = self.response.read1(_CHUNK_BYTES)
+            # An answer of no stated length just ends when the connection does.
+            self.watch.require_in_time()
+        except (OSError, http.client.HTTPException, ValueError, TooSlowError) as error:
+            raise _no_answer(error, self.watch) from None
+        if not chunk and self.response.length:
+            raise _no_answer(http.client.IncompleteRead(b"", self.response.length), self.watch)
+        self.watch.came(len(chunk))
+        return chunk
+
+
 @contextmanager
-def _opened(url: str, credentials: Credentials | None) -> Iterator[http.client.HTTPResponse]:
+def _opened(url: str, credentials: Credentials | None, patience: Patience) -> Iterator[_Answer]:
     request = urllib.request.Request(url)
     if credentials is not None:
         # Not forwarded when another server is redirected to.
         request.add_unredirected_header("Authorization", _basic(credentials))
+    with Watch(patience) as watch:
+        try:
+            response = _opener(watch).open(request, timeout=patience.first_s)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise _StatusError(error.code) from None
+        except urllib.error.URLError as error:
+            cause = error.reason if isinstance(error.reason, Exception) else Exception(error.reason)
+            raise _no_answer(cause, watch) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _no_answer(error, watch) from None
+        with response:
+            yield _Answer(response, watch)
+
+
+def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
     try:
-        response = _opener().open(request, timeout=_SILENCE_S)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise _StatusError(error.code) from None
-    except urllib.error.URLError as error:
-        cause = error.reason if isinstance(error.reason, Exception) else Exception(error.reason)
-        raise _no_answer(cause) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _no_answer(error) from None
-    with response:
-        yield response
-
-
-def _read(response: http.client.HTTPResponse, num_bytes: int) -> bytes:
-    try:
-        return response.read(num_bytes)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _no_answer(error) from None
-
-
-def _no_answer(error: Exception) -> UnreadableLogError:
+        watch.require_in_time()
+    except TooSlowError as slow:
+        return UnreadableLogError(
+            f"the server is too slow ({slow}); download the log and name the file, or try again "
+            "when the server has less to do"
+        )
     reason = one_line(reason_of(error)) or type(error).__name__
     return UnfetchedLogError(
         f"no whole answer from the server ({reason}); is a Spark History Server running there?"
@@ -278,13 +309,12 @@ def _basic(credentials: Credentials) -> str:
     return "Basic " + base64.b64encode(":".join(credentials).encode()).decode("ascii")
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def _opener(watch: Watch) -> urllib.request.OpenerDirector:
     """Opens http and https only, wherever it is redirected to."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
+        *watch.handlers(),
         urllib.request.UnknownHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from headway.errors import SparkUnavailableError
 from headway.profiler.signals import signals_end_the_block
 from headway.profiler.spark.java import Java, require_java
 from headway.profiler.spark.jvm import complaint, end_at_once, running_jvm
+from headway.profiler.work_folder import work_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,8 +120,7 @@ def embedded_session(
     local = master.startswith("local")
     spark_home = _spark_home(local=local)
     with contextlib.ExitStack() as cleanup:
-        folder = tempfile.TemporaryDirectory(prefix="headway-spark-", ignore_cleanup_errors=True)
-        scratch = Path(cleanup.enter_context(folder))
+        scratch = cleanup.enter_context(work_folder("spark"))
         conf = _base_conf(app_name, master, driver_memory, scratch, local=local)
         if event_log_dir is not None:
             conf |= _event_log_conf(event_log_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from threading import Thread
 import pytest
 
 from headway.profiler.logs.limits import UnpackLimits
+from headway.profiler.logs.patience import Patience
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import Unpacked, unpack
 from tests.profiler.event_log import write_plain, write_rolling
@@ -359,3 +361,78 @@ def test_an_answer_that_breaks_off_is_refused(server: SmallServer) -> None:
 )
 def test_what_is_no_address_is_refused(address: str, complaint: str) -> None:
     assert complaint in find_refusal(address)
+
+
+def drips(piece: bytes, *, headers: bool = True, kind: str = "application/zip") -> Answer:
+    """Sends a piece now and then, for ever."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        if headers:
+            handler.send_response(200)
+            handler.send_header("Content-Type", kind)
+            handler.send_header("Content-Length", str(10**9))
+            handler.end_headers()
+        else:
+            handler.wfile.write(b"HTTP/1.0 200 OK\r\n")
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(piece)
+                handler.wfile.flush()
+                time.sleep(0.05)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        (API, drips(b" ", kind="application/json")),
+        (API, drips(b"X-More: 1\r\n", headers=False)),
+        (f"{API}/logs", drips(b"PK\x03\x04")),
+    ],
+)
+def test_a_server_that_drips_is_not_waited_for(
+    server: SmallServer,
+    tmp_path: Path,
+    path: str,
+    answer: Answer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "headway.profiler.logs.history_server.PATIENCE",
+        Patience(first_s=0.5, least_bytes_per_s=1000.0),
+    )
+    server.answers = {API: sends(APPLICATION, "application/json"), path: answer}
+    address = f"http://{server.host}/history/app-1"
+    began_s = time.monotonic()
+    if path == API:
+        why = find_refusal(address)
+    else:
+        (failure,) = unpacked(address, tmp_path).failures
+        why = failure.why
+    assert "the server is too slow (it sent " in why
+    assert "expected 1000 bytes a second after the first 0 s" in why.replace("0.5 s", "0 s")
+    assert "download the log and name the file" in why
+    assert time.monotonic() - began_s < 10
+
+
+def test_a_slow_server_that_keeps_its_rate_is_waited_for(
+    server: SmallServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "headway.profiler.logs.history_server.PATIENCE",
+        Patience(first_s=0.3, least_bytes_per_s=100.0),
+    )
+    body = zipped({"app-1": '{"Event":"SparkListenerLogStart"}\n'})
+
+    def slowly(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        for place in range(0, len(body), 20):
+            handler.wfile.write(body[place : place + 20])
+            handler.wfile.flush()
+            time.sleep(0.08)
+
+    server.answers = {API: sends(APPLICATION, "application/json"), f"{API}/logs": slowly}
+    assert len(unpacked(f"http://{server.host}/history/app-1", tmp_path).logs) == 1

@@ -1,0 +1,84 @@
+"""Temporary folders that do not outlive their process, even one that is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_PREFIX = "headway-"
+_LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def work_folder(purpose: str) -> Iterator[Path]:
+    """A new temporary folder, removed at the end of the block.
+
+    What processes that were killed left behind is removed first: a folder whose lock nobody holds.
+    The system drops a lock with its process, whatever ends it.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is for, as a part of its name.
+
+    Yields
+    ------
+    Path
+        The folder, for this user only.
+    """
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))
+    try:
+        with _locked(folder / _LOCK):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    # Written before it is named so: whoever sees the lock sees it held, and by which machine.
+    unnamed = file.with_name("lock")
+    with unnamed.open("w", encoding="utf-8") as held:
+        held.write(platform.node())
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        unnamed.replace(file)
+        yield
+
+
+def _sweep(temporary: Path) -> None:
+    """Remove folders of ours whose process is dead.
+
+    Only of this user and this machine: on a shared disk a lock of another one may not show.
+    """
+    with contextlib.suppress(OSError), os.scandir(temporary) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    _remove_if_left(Path(entry.path))
+
+
+def _remove_if_left(folder: Path) -> None:
+    lock = folder / _LOCK
+    if folder.stat().st_uid != os.geteuid() or lock.is_symlink():
+        return
+    with lock.open("r", encoding="utf-8") as left:
+        if left.read() != platform.node():
+            return
+        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The lock last: a sweep that is killed is then finished by the next one.
+        for entry in folder.iterdir():
+            if entry.name == _LOCK:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
