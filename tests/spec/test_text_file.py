@@ -24,6 +24,7 @@ _OWN_FOLDERS = {
     "profiler/logs/unpacking.py",
     "profiler/spark/jvm.py",
     "profiler/spark/session.py",
+    "profiler/work_folder.py",
     "runtime/clock_source/__init__.py",
     "spec/text_file.py",
 }

@@ -264,8 +264,6 @@ class _Answer:
             self.watch.require_in_time()
         except (OSError, http.client.HTTPException, ValueError, TooSlowError) as error:
             raise _no_answer(error, self.watch) from None
-        if not chunk and self.response.length:
-            raise _no_answer(http.client.IncompleteRead(b"", self.response.length), self.watch)
         self.watch.came(len(chunk))
         return chunk
 
