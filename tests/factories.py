@@ -164,6 +164,12 @@ def a_plan(**changes: Any) -> Plan:
                     calibrated=True,
                 ),
             ),
+            chosen=FrontierPoint(
+                nodes=2,
+                sustainable_rate_per_s=80000.0,
+                configuration=configuration,
+                calibrated=True,
+            ),
             binding=("stage aggregate holds the slots for 61 % of a batch",),
             rejected=(
                 Rejection(

@@ -24,7 +24,10 @@ from headway.domain.target import Promise, Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierPoint:
-    """The highest rate that a number of nodes sustains under the target, and its setting."""
+    """The highest rate that a number of nodes sustains under the target, and its setting.
+
+    Of a plan's ``chosen``, the highest rate that its own setting sustains, rate limit included.
+    """
 
     nodes: int
     sustainable_rate_per_s: float
@@ -64,6 +67,9 @@ class Plan:
     that are not feasible, the lowest that any setting reaches at the asked rate, and
     ``physical_floor_s`` what no number of nodes comes below.
 
+    ``chosen`` is the plan's own setting with its own maximum rate within target; a point of the
+    ``frontier`` with as many nodes may be of another setting that carries more.
+
     ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
     type that cannot do it, why.
     """
@@ -99,3 +105,4 @@ class Plan:
     rules: tuple[RuleOfThumb, ...] = ()
     durations: PlannedDurations | None = None
     spark_version: str | None = None
+    chosen: FrontierPoint | None = None

@@ -49,6 +49,7 @@ class Answer:
     planned_latency_s: float
     planned_ratio: float
     frontier: tuple[FrontierPoint, ...]
+    chosen: FrontierPoint
     binding: tuple[str, ...]
     rejected: tuple[Rejection, ...]
     optimality: Optimality
@@ -94,6 +95,7 @@ def as_plan(
         prediction=prediction,
         planned_latency_s=answer.planned_latency_s,
         frontier=answer.frontier,
+        chosen=answer.chosen,
         binding=answer.binding,
         rejected=answer.rejected,
         changes=changes_from_today(profile, configuration, conf),

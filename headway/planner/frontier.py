@@ -9,6 +9,7 @@ import numpy as np
 from headway.domain import Configuration, FrontierPoint, JobProfile
 from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
+from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.noise_free import noise_free_rate_per_s
@@ -51,14 +52,34 @@ def frontier_of(
             (best_at[count] for count in node_counts if count <= nodes), key=lambda best: best[1]
         )
         configuration = candidates.configuration(place) if rate_per_s > 0 else None
-        yield FrontierPoint(
-            nodes=nodes,
-            sustainable_rate_per_s=rate_per_s,
-            configuration=configuration,
-            calibrated=configuration is not None
-            and _is_calibrated(candidates.question.profile, configuration, rate_per_s),
-            cost_per_hour=None if price_per_hour is None else nodes * price_per_hour,
-        )
+        yield _point(candidates, nodes, configuration, rate_per_s, price_per_hour)
+
+
+def own_point(
+    setting: Candidates, configuration: Configuration, price_per_hour: float | None
+) -> FrontierPoint:
+    """One setting with the highest rate that it sustains itself, through its rate limit."""
+    through_per_s = sustainable_rate_per_s(setting.question.profile, configuration)
+    rate_per_s = min(float(sustainable_rates_per_s(setting)[0]), through_per_s)
+    return _point(setting, int(setting.nodes[0]), configuration, rate_per_s, price_per_hour)
+
+
+def _point(
+    candidates: Candidates,
+    nodes: int,
+    configuration: Configuration | None,
+    rate_per_s: float,
+    price_per_hour: float | None,
+) -> FrontierPoint:
+    return FrontierPoint(
+        nodes=nodes,
+        sustainable_rate_per_s=rate_per_s,
+        configuration=configuration,
+        calibrated=configuration is not None
+        and rate_per_s > 0
+        and _is_calibrated(candidates.question.profile, configuration, rate_per_s),
+        cost_per_hour=None if price_per_hour is None else nodes * price_per_hour,
+    )
 
 
 def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, float]]:

@@ -22,10 +22,10 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.planner.advice import advice_of
 from headway.planner.answer import Answer, as_plan
-from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.choice import as_fast_as_possible, chosen_setting
 from headway.planner.fewest import Fewest, fewest_nodes
-from headway.planner.frontier import frontier_node_counts, frontier_of
+from headway.planner.frontier import frontier_node_counts, frontier_of, own_point
 from headway.planner.infeasible import (
     lowest_latency_in_reach,
     nearest_targets,
@@ -205,6 +205,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         planned_latency_s=latency_s,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=_frontier(offer, nodes),
+        chosen=own_point(setting, configuration, offer.price_per_hour),
         binding=binding_constraints(question, setting, rejected),
         rejected=rejected,
         optimality=fewest.optimality,
@@ -224,10 +225,12 @@ def _infeasible(offer: Offer, fewest: Fewest) -> Answer:
     frontier = _frontier(offer, question.space.max_nodes)
     floor_s, fastest = lowest_latency_in_reach(question)
     best = frontier[-1]
-    configuration, nodes = fastest.configuration(0), int(fastest.nodes[0])
+    configuration, nodes, setting = fastest.configuration(0), int(fastest.nodes[0]), fastest
     if math.isinf(floor_s) and best.configuration is not None:
         configuration = best.configuration
         nodes = configuration.executors // question.space.executors_per_node
+        asked = (nodes, configuration.shuffle_partitions, configuration.trigger_s)
+        setting = candidates_at(question, [asked])
     return Answer(
         offer=offer,
         feasible=False,
@@ -236,6 +239,7 @@ def _infeasible(offer: Offer, fewest: Fewest) -> Answer:
         planned_latency_s=floor_s,
         planned_ratio=float(fastest.planned_ratio(question.rate_per_s)[0]),
         frontier=frontier,
+        chosen=own_point(setting, configuration, offer.price_per_hour),
         binding=why_infeasible(question, floor_s, fastest, best),
         rejected=(),
         optimality=fewest.optimality,

@@ -89,6 +89,7 @@ def plan_json(plan: Plan) -> dict[str, object]:
         "query_options": dict(plan.query_options),
         "binding": list(plan.binding),
         "frontier": [_frontier_point(point) for point in plan.frontier],
+        "chosen": None if plan.chosen is None else _frontier_point(plan.chosen),
         "rejected": [_rejection(rejection) for rejection in plan.rejected],
         "changes": [
             {

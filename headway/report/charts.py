@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from headway.domain import Plan
 from headway.report.comparison import ComparedFigure, ComparisonRow
+from headway.report.frontier import another_carries_more, rate_text
 from headway.report.wording import brief_setting_text, interval_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -38,8 +39,19 @@ class FrontierMark:
     nodes: str
     rate: str
     keeps_rate: bool
-    is_plan: bool
+    plan_height_percent: float | None
+    plan_rate: str
     tooltip: str
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether the plan has so many nodes; its own setting stands at its own height."""
+        return self.plan_height_percent is not None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the plan's own setting is the one that this mark is about."""
+        return self.plan_height_percent == self.height_percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +105,15 @@ def frontier_chart(plan: Plan) -> FrontierChart | None:
         return None
     asked_per_s = plan.arrivals.rate_per_s
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
+    own, more = plan.chosen if plan.feasible else None, another_carries_more(plan)
     ticks, top = axis([*rates_per_s, asked_per_s], format_rate)
     marks = []
     for place, point in enumerate(plan.frontier):
-        rate_per_s = point.sustainable_rate_per_s
-        rate = format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
+        is_plan = own is not None and own.nodes == point.nodes
+        if is_plan and more is None:
+            assert own is not None
+            point = own  # the plan's own setting is the best of its nodes
+        rate_per_s, rate = point.sustainable_rate_per_s, rate_text(point)
         setting = "" if point.configuration is None else brief_setting_text(point.configuration)
         parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
         if rate_per_s > 0 and not point.calibrated:
@@ -109,7 +125,10 @@ def frontier_chart(plan: Plan) -> FrontierChart | None:
                 nodes=f"{point.nodes:,}",
                 rate=rate,
                 keeps_rate=rate_per_s >= asked_per_s,
-                is_plan=plan.feasible and point.nodes == plan.nodes,
+                plan_height_percent=place_percent(own.sustainable_rate_per_s, top)
+                if is_plan and own is not None
+                else None,
+                plan_rate=rate_text(own) if is_plan and own is not None else "",
                 tooltip="\n".join(filter(None, parts)),
             )
         )

@@ -7,6 +7,7 @@ import math
 from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
 from headway.models.job.calibration import SPREAD_PER_DOUBLING
 from headway.report.columns import aligned, paragraph, printable
+from headway.report.frontier import max_rate_text
 from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
@@ -77,6 +78,7 @@ def _answer(plan: Plan) -> list[str]:
     if plan.feasible:
         lines += _item(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
     lines += _item(f"Setting: {setting_text(plan.configuration)}.")
+    lines += _item(f"Max rate within target: {max_rate_text(plan)}.")
     if plan.node_type is not None:
         price = ""
         if plan.cost_per_hour is not None:
@@ -240,7 +242,7 @@ def _memory(plan: Plan) -> list[str]:
 def _rules(plan: Plan) -> list[str]:
     if not plan.rules:
         return []
-    head = ("rule", "nodes", f"{plan.target.statistic} up to", "keeps it", "sustains", "cost/h")
+    head = ("rule", "nodes", f"{plan.target.statistic} up to", "keeps it", "max rate", "cost/h")
     return aligned([head, *(_rule_row(one) for one in plan.rules)], right=(1, 2))
 
 

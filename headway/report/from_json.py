@@ -137,6 +137,7 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         planned_latency_s=found.of("planned_latency_s", float),
         frontier=found.of("frontier", tuple[FrontierPoint, ...]),
         binding=found.of("binding", tuple[str, ...]),
+        chosen=found.of("chosen", FrontierPoint | None),
         rejected=found.of("rejected", tuple[Rejection, ...]),
         changes=found.of("changes", tuple[Change, ...]),
         spark_conf=found.of("spark_conf", Mapping[str, str]),

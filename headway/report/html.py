@@ -10,6 +10,7 @@ from headway.domain import LatencyDistribution, Plan, Prediction
 from headway.report.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
+from headway.report.frontier import frontier_rows
 from headway.report.wording import (
     APPLIES,
     METRIC_NAMES,
@@ -66,6 +67,7 @@ def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
             latency_rows=latency_rows(plan.prediction),
             notes=notes(plan),
             frontier=frontier_chart(plan),
+            frontier_rows=frontier_rows(plan),
             segments=phase_segments(plan.prediction.phases_s)
             if plan.prediction.is_quotable
             else (),
@@ -112,10 +114,8 @@ def _key_figures(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def _load_figure(prediction: Prediction) -> tuple[str, str, str]:
-    load_ratio = prediction.utilization_ratio
-    if prediction.configuration.trigger_s > 0:
-        return ("time in batches", percent(load_ratio), "the rest is room to spare")
-    return ("work", format_duration(load_ratio), "per second of input")
+    stable_up_to = f"stable up to {format_rate(prediction.sustainable_rate_per_s)}"
+    return ("utilisation", percent(prediction.utilization_ratio), stable_up_to)
 
 
 def _predicted_figures(

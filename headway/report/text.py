@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from headway.domain import Metric, Plan, Prediction
 from headway.report.columns import aligned, bar, paragraph, printable
+from headway.report.frontier import another_carries_more, frontier_rows, rate_text
 from headway.report.wording import (
     APPLIES,
     METRIC_NAMES,
@@ -68,7 +69,7 @@ def plan_text(plan: Plan) -> str:
         ),
         _note_lines(notes(plan)),
         _titled(
-            f"frontier: the most that nodes sustain under {plan.target}", _frontier_lines(plan)
+            f"frontier: max rate within {_promised(plan)} by number of nodes", _frontier_lines(plan)
         ),
         _titled("rejected neighbours", _rejected_lines(plan)),
         _titled("changes against the profiled run", _change_lines(plan)),
@@ -79,6 +80,10 @@ def plan_text(plan: Plan) -> str:
         _titled("Spark configuration", _pairs(plan.spark_conf)),
         _titled("query options, set in the query itself", _pairs(plan.query_options)),
     )
+
+
+def _promised(plan: Plan) -> str:
+    return " and ".join(str(one) for one in (plan.target, *plan.also))
 
 
 def _promise(plan: Plan) -> list[tuple[str, str]]:
@@ -117,26 +122,30 @@ def _note_lines(warnings: tuple[str, ...]) -> list[str]:
 def _frontier_lines(plan: Plan) -> list[str]:
     if not plan.frontier:
         return []
-    keeps = f"keeps {format_rate(plan.arrivals.rate_per_s)}"
+    asked_per_s = plan.arrivals.rate_per_s
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
     cost: tuple[str, ...] = ("cost/h",) if has_cost else ()
-    rows: list[tuple[str, ...]] = [("", "nodes", "sustains ", keeps, *cost, "setting")]
-    for point in plan.frontier:
+    rows: list[tuple[str, ...]] = [
+        ("", "nodes", "max rate ", f"keeps {format_rate(asked_per_s)}", *cost, "setting")
+    ]
+    for row in frontier_rows(plan):
+        point = row.point
         rate_per_s, setting = point.sustainable_rate_per_s, point.configuration
-        rate = format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
         rows.append(
             (
-                ">" if plan.feasible and point.nodes == plan.nodes else "",
+                ">" if row.is_plan else "",
                 f"{point.nodes:,}",
-                rate + (" " if point.calibrated or rate_per_s <= 0 else "*"),
-                "yes" if rate_per_s >= plan.arrivals.rate_per_s else "no",
+                row.rate + (" " if point.calibrated or rate_per_s <= 0 else "*"),
+                "yes" if rate_per_s >= asked_per_s else "no",
                 *((cost_text(point.cost_per_hour),) if has_cost else ()),
                 "-" if setting is None else brief_setting_text(setting),
             )
         )
     lines = aligned(rows, right=(1, 2), indent=0)
     if any(row[0] == ">" for row in rows):
-        lines.append("> the plan")
+        more = another_carries_more(plan)
+        other = "" if more is None else f"; another of as many nodes carries {rate_text(more)}"
+        lines.append(f"> the plan's own setting{other}")
     if any(row[2].endswith("*") for row in rows):
         lines.append("* extrapolated: more than four times outside the profiled range")
     return lines

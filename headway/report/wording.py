@@ -18,6 +18,7 @@ from headway.domain import (
     Prediction,
     Rejection,
 )
+from headway.report.frontier import max_rate_text
 from headway.units import (
     counted,
     format_duration,
@@ -264,7 +265,7 @@ def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
     """What belongs right under the headline, as label and text."""
     found = [
         ("setting", setting_text(plan.configuration)),
-        ("most under the target", _most_text(plan)),
+        ("max rate within target", max_rate_text(plan)),
     ]
     if plan.node_type is not None:
         found.append(("bought as", _bought_text(plan)))
@@ -335,12 +336,3 @@ def _nearest_text(plan: Plan) -> str:
     if math.isinf(plan.planned_latency_s):
         return f"{nodes}, too close to saturation to tell"
     return f"{nodes}, {plan.target.statistic} up to {format_duration(plan.planned_latency_s)}"
-
-
-def _most_text(plan: Plan) -> str:
-    """The highest rate that the target allows: with the plan's nodes, or else with any number."""
-    points = [point for point in plan.frontier if point.nodes == plan.nodes or not plan.feasible]
-    best = max(points, key=lambda point: point.sustainable_rate_per_s, default=None)
-    if best is None or best.sustainable_rate_per_s <= 0:
-        return "no rate"
-    return f"{format_rate(best.sustainable_rate_per_s)} with {counted(best.nodes, 'node')}"

@@ -134,6 +134,10 @@ def assert_plan_is_coherent(plan: dict[str, Any]) -> None:
     if plan["feasible"]:
         own = plan["frontier"][counts.index(plan["nodes"])]
         assert own["sustainable_rate_per_s"] >= plan["arrivals"]["rate_per_s"] * (1 - 1e-9)
+        assert plan["chosen"]["configuration"] == configuration
+        assert plan["chosen"]["nodes"] == plan["nodes"]
+        least = plan["arrivals"]["rate_per_s"] * (1 - 1e-3)
+        assert least <= plan["chosen"]["sustainable_rate_per_s"]
 
 
 def assert_emitted_is_planned(asked: Asked, plan: dict[str, Any]) -> None:

@@ -111,6 +111,14 @@ def test_every_plan_keeps_its_word(seed: int) -> None:
         assert answer.prediction.stable
         assert predicted_s(case, chosen) <= answer.planned_latency_s * (1 + 1e-6)
         assert answer.floor_s is None
+        own = answer.chosen
+        assert own is not None
+        assert (own.nodes, own.configuration) == (answer.nodes, chosen)
+        assert own.sustainable_rate_per_s >= case.arrivals.rate_per_s * (1 - 1e-3)
+        assert own.sustainable_rate_per_s <= answer.frontier[-1].sustainable_rate_per_s * 1.002
+        assert holds_at(case, chosen, 0.999 * own.sustainable_rate_per_s)
+        if chosen.max_offsets_per_trigger is None:
+            assert not holds_at(case, chosen, 1.01 * own.sustainable_rate_per_s)
     else:
         assert answer.floor_s is not None
         assert answer.floor_s > case.target.limit_s

@@ -60,6 +60,7 @@ MORE_KEYS = {
     "rules",
     "durations",
     "spark_version",
+    "chosen",
 }
 CONFIGURATION_KEYS = {
     "executors",

@@ -188,6 +188,27 @@ def test_marks_of_the_frontier_stand_in_proportion() -> None:
     assert [tick.label for tick in chart.ticks] == ["0", "20k/s", "40k/s", "60k/s", "80k/s"]
 
 
+def test_the_ring_stands_at_the_rate_of_the_plan_itself() -> None:
+    plan = a_plan()
+    other = replace(plan.configuration, trigger_s=0.0, max_offsets_per_trigger=None)
+    assert plan.chosen is not None
+    exceeded = replace(
+        plan,
+        frontier=(plan.frontier[0], replace(plan.frontier[1], configuration=other)),
+        chosen=replace(plan.chosen, sustainable_rate_per_s=60000.0),
+    )
+    chart = frontier_chart(exceeded)
+    assert chart is not None
+    mark = chart.marks[1]
+    assert mark.is_plan
+    assert not mark.is_own
+    assert (mark.rate, mark.plan_rate) == ("80k/s", "60k/s")
+    assert mark.plan_height_percent == pytest.approx(mark.height_percent * 60 / 80)
+    page = plan_page(exceeded)
+    assert page.count('class="chosen"') == 1
+    assert re.search(r'class="chosen">\s*<td class="num">2</td><td class="num">60k/s</td>', page)
+
+
 @pytest.mark.parametrize("rate_per_s", [0.0, 1e-3, 7.3, 1e12, math.inf])
 def test_every_rate_has_a_place_on_the_chart(rate_per_s: float) -> None:
     point = replace(a_plan().frontier[0], sustainable_rate_per_s=rate_per_s)

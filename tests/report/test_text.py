@@ -191,11 +191,34 @@ def test_the_frontier_marks_the_plan_and_what_lies_outside_the_profile() -> None
     plan = a_plan()
     outside = replace(plan.frontier[1], calibrated=False)
     nothing = replace(plan.frontier[0], sustainable_rate_per_s=0.0)
-    text = plan_text(replace(plan, frontier=(nothing, outside)))
+    text = plan_text(replace(plan, frontier=(nothing, outside), chosen=outside))
     (marked,) = [line for line in text.split("\n") if line.startswith("> ") and "k/s" in line]
     assert marked.split()[1:4] == ["2", "80k/s*", "yes"]
     assert "* extrapolated" in text
     assert "no rate" in text
+
+
+def a_plan_that_another_exceeds() -> Plan:
+    """The plan's own setting carries 60k/s, another setting of two nodes 80k/s."""
+    plan = a_plan()
+    other = replace(plan.configuration, trigger_s=0.0, max_offsets_per_trigger=None)
+    assert plan.chosen is not None
+    return replace(
+        plan,
+        frontier=(plan.frontier[0], replace(plan.frontier[1], configuration=other)),
+        chosen=replace(plan.chosen, sustainable_rate_per_s=60000.0),
+    )
+
+
+def test_the_marked_row_is_of_the_plan_itself_and_another_that_carries_more_is_told() -> None:
+    lines = plan_text(a_plan_that_another_exceeds()).split("\n")
+    (marked,) = [line for line in lines if line.startswith("> ") and "every 2 s" in line]
+    assert marked.split()[1:3] == ["2", "60k/s"]
+    (other,) = [line for line in lines if "as fast as possible" in line]
+    assert other.split()[:2] == ["2", "80k/s"]
+    said = " ".join(" ".join(lines).split())
+    assert "> the plan's own setting; another of as many nodes carries 80k/s" in said
+    assert "max rate within target 60k/s with this setting; 80k/s with another of 2 nodes" in said
 
 
 def test_a_number_that_the_reason_holds_is_not_repeated() -> None:

@@ -56,7 +56,10 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
         warnings += prediction_warnings(plan.prediction)
         if plan.prediction.stable:
             highest = format_rate(plan.prediction.sustainable_rate_per_s)
-            lines.append(f"stable: up to {highest} with these settings")
+            if plan.feasible and plan.chosen is not None:
+                most = format_rate(plan.chosen.sustainable_rate_per_s)
+                lines.append(f"max rate within target: {most} with these settings")
+            lines.append(f"stable: up to {highest} with these settings, whatever the latency")
     if not calibrated:
         lines.append("caution: these settings lie outside the range that the profile speaks for")
     lines += [f"bound by: {text}" for text in plan.binding]
