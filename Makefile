@@ -73,7 +73,7 @@ scaling-accuracy: $(READY)  ## how errors grow beyond a profile, from the commit
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md
 
-speed-profiling: $(READY) java  ## log to profile against plain decode -> docs/profiling-speed.md
+speed-profiling: $(READY) java  ## log to profile, in process and on Spark, against plain decode -> docs/profiling-speed.md
 	$(BIN)/python benchmarks/speed/profiling.py $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md
 
 speed: $(READY)  ## whole-process times -> docs/speed.md

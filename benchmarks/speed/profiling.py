@@ -1,7 +1,8 @@
 """Log to profile against plain decompress-and-JSON-decode of the same log, as a Markdown page.
 
 The recorded log is cut to the smaller sizes and repeated, as other applications, to the larger
-ones. Both are whole processes, run in turn, round after round.
+ones. All ways are whole processes, run in turn, round after round: in process, plain decode, and at
+the larger sizes Spark, on this machine and on one and two executors beside each other.
 
     python benchmarks/speed/profiling.py EVENTLOG --output docs/profiling-speed.md
 """
@@ -18,8 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,10 @@ import zstandard
 from headway.version import __version__
 
 SIZES_BYTES = (1_000_000, 50_000_000, 500_000_000, 1_000_000_000)
+SPARK_FROM_BYTES = 500_000_000
+ONE_EXECUTOR, TWO_EXECUTORS = "local-cluster[1,1,1024]", "local-cluster[2,1,1024]"
 ROUNDS = 5
+DECODE, IN_PROCESS, SPARK = "plain decode", "in process", "spark"
 _UUID = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 _DECODE = """
 import io, json, sys, zstandard
@@ -53,7 +56,7 @@ print(json.dumps({"elapsed_s": elapsed_s, "peak_bytes": peak_bytes}))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one process took; the peak is of its largest process, the JVM where there is one."""
+    """What one command took; the peak is of its largest process."""
 
     elapsed_s: float
     peak_bytes: int
@@ -61,12 +64,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One size, both ways, round by round."""
+    """One size, every way, round by round."""
 
     raw_bytes: int
     num_logs: int
-    profile: tuple[Cost, ...]
-    decode: tuple[Cost, ...]
+    costs: Mapping[str, Sequence[Cost]]
+
+    def median_s(self, way: str) -> float:
+        """Of the rounds."""
+        return statistics.median(cost.elapsed_s for cost in self.costs[way])
+
+    def peak_bytes(self, way: str) -> int:
+        """Of all rounds."""
+        return max(cost.peak_bytes for cost in self.costs[way])
 
 
 def cost_of(*command: str) -> Cost:
@@ -116,25 +126,32 @@ def logs_of_size(lines: list[bytes], size_bytes: int, folder: Path) -> list[Path
 
 
 def measured(lines: list[bytes], size_bytes: int, rounds: int) -> Measured:
-    """Both ways at one size, in turn."""
+    """Every way at one size, in turn."""
     with tempfile.TemporaryDirectory() as folder:
-        files = logs_of_size(lines, size_bytes, Path(folder))
-        profile, decode = [], []
-        cost_of(*_profile(folder))
+        logs = Path(folder) / "logs"
+        logs.mkdir()
+        files = logs_of_size(lines, size_bytes, logs)
+        ways = {
+            DECODE: (sys.executable, "-c", _DECODE, *map(str, files)),
+            IN_PROCESS: _profile(logs),
+        }
+        if size_bytes >= SPARK_FROM_BYTES:
+            ways[SPARK] = _profile(logs, "--engine", "spark")
+            ways[ONE_EXECUTOR] = _profile(logs, "--master", ONE_EXECUTOR)
+            ways[TWO_EXECUTORS] = _profile(logs, "--master", TWO_EXECUTORS)
+        # The files are in memory, and what Python compiles is compiled.
+        cost_of(*ways[IN_PROCESS])
+        costs: dict[str, list[Cost]] = {way: [] for way in ways}
         for number in range(rounds):
             print(f"{size_bytes / 1e6:.0f} MB, round {number + 1} of {rounds}", file=sys.stderr)
-            decode.append(cost_of(sys.executable, "-c", _DECODE, *map(str, files)))
-            profile.append(cost_of(*_profile(folder)))
-        return Measured(
-            raw_bytes=size_bytes,
-            num_logs=len(files),
-            profile=tuple(profile),
-            decode=tuple(decode),
-        )
+            for way, command in ways.items():
+                costs[way].append(cost_of(*command))
+        return Measured(raw_bytes=size_bytes, num_logs=len(files), costs=costs)
 
 
-def _profile(folder: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "headway", "profile", folder, "-o", f"{folder}/p.yaml")
+def _profile(logs: Path, *options: str) -> tuple[str, ...]:
+    output = str(logs.parent / "p.yaml")
+    return (sys.executable, "-m", "headway", "profile", str(logs), "-o", output, *options)
 
 
 def page(log: Path, rounds: int) -> str:
@@ -144,21 +161,11 @@ def page(log: Path, rounds: int) -> str:
         # As installed: Python keeps what it has compiled, whatever this shell asks for.
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        empty = statistics.median(
-            cost_of(sys.executable, "-c", _START).elapsed_s for _ in range(rounds)
-        )
-        return "\n".join([*_page(lines, rounds, empty), ""])
+        found = [measured(lines, size_bytes, rounds) for size_bytes in SIZES_BYTES]
+    return "\n".join([*_page(found, rounds), ""])
 
 
-_START = """
-from headway.profiler.events import local_session_conf
-from headway.profiler.spark.session import embedded_session
-with embedded_session(app_name="start", extra_conf=local_session_conf()) as spark:
-    spark.range(1).count()
-"""
-
-
-def _page(lines: list[bytes], rounds: int, start_s: float) -> Iterator[str]:
+def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
     yield "# How fast logs become profiles"
     yield ""
     yield (
@@ -169,27 +176,49 @@ def _page(lines: list[bytes], rounds: int, start_s: float) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Starting Spark, counting one row and stopping it takes {start_s:.1f} s of each "
-        "`headway profile`. Plain decode is Python's: decompress, `json.loads` of every line, on "
-        "one core."
+        "In process is `headway profile LOG`, without Java. Plain decode is Python's: decompress, "
+        "`json.loads` of every line, on one core; nothing is made of what was decoded. The "
+        "allowance is what a profile may take: one and a half times the plain decode, and half a "
+        "second."
     )
     yield ""
     yield (
-        "| raw log | applications | `headway profile` | peak memory of the JVM | plain decode "
-        "| ratio | ratio without Spark's start |"
+        "| raw log | applications | in process | peak memory of a process | plain decode "
+        "| allowance |"
     )
-    yield "|---|---|---|---|---|---|---|"
-    for size_bytes in SIZES_BYTES:
-        one = measured(lines, size_bytes, rounds)
-        profile_s = statistics.median(cost.elapsed_s for cost in one.profile)
-        decode_s = statistics.median(cost.elapsed_s for cost in one.decode)
-        peak_bytes = max(cost.peak_bytes for cost in one.profile)
+    yield "|---:|---:|---:|---:|---:|---:|"
+    for one in found:
+        decode_s = one.median_s(DECODE)
         yield (
-            f"| {size_bytes / 1e6:.0f} MB | {one.num_logs} | {profile_s:.1f} s "
-            f"| {peak_bytes / 1e6:.0f} MB | {decode_s:.2f} s | {profile_s / decode_s:.1f} "
-            f"| {(profile_s - start_s) / decode_s:.1f} |"
+            f"| {one.raw_bytes / 1e6:.0f} MB | {one.num_logs} | {one.median_s(IN_PROCESS):.2f} s "
+            f"| {one.peak_bytes(IN_PROCESS) / 1e6:.0f} MB | {decode_s:.2f} s "
+            f"| {1.5 * decode_s + 0.5:.2f} s |"
         )
-        time.sleep(1)
+    yield ""
+    yield "## On Spark"
+    yield ""
+    yield (
+        "The same logs with `--engine spark` on this machine, and on a cluster of one and of two "
+        "executors with a core each, on this machine too: the start of Spark and of its Python "
+        "workers is in all of them."
+    )
+    yield ""
+    yield "| raw log | all cores | peak memory of a process | one executor | two executors |"
+    yield "|---:|---:|---:|---:|---:|"
+    large = [one for one in found if SPARK in one.costs]
+    for one in large:
+        yield (
+            f"| {one.raw_bytes / 1e6:.0f} MB | {one.median_s(SPARK):.1f} s "
+            f"| {one.peak_bytes(SPARK) / 1e6:.0f} MB | {one.median_s(ONE_EXECUTOR):.1f} s "
+            f"| {one.median_s(TWO_EXECUTORS):.1f} s |"
+        )
+    yield ""
+    first, last = large[0], large[-1]
+    added_s = [last.median_s(way) - first.median_s(way) for way in (ONE_EXECUTOR, TWO_EXECUTORS)]
+    yield (
+        f"The {(last.raw_bytes - first.raw_bytes) / 1e6:.0f} MB between the sizes add "
+        f"{added_s[0]:.1f} s on one executor and {added_s[1]:.1f} s on two."
+    )
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from headway.spec.profile_file import dump_profile
 from tests.factories import a_profile
+from tests.profiler.event_log import AppLog, Query, write_rolling
 
 HEAVY = ("pyspark", "pandas", "cvxpy", "scipy", "matplotlib", "rich")
 _LISTING = """
@@ -65,6 +66,13 @@ def test_specs_are_read_and_checked_without_heavy_packages(arguments: list[str])
     assert not loaded_modules(*words).intersection(HEAVY)
 
 
+def test_logs_are_profiled_without_heavy_packages(tmp_path: Path) -> None:
+    log = write_rolling(AppLog().add(Query()).lines, tmp_path / "eventlog_v2_app-1")
+    loaded = loaded_modules("profile", str(log))
+    assert not loaded.intersection((*HEAVY, "pyarrow", "http.client"))
+    assert {"msgspec", "numpy"} <= loaded
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -74,7 +82,7 @@ def test_specs_are_read_and_checked_without_heavy_packages(arguments: list[str])
 )
 def test_help_comes_without_numbers_and_schemas(command: tuple[str, ...]) -> None:
     modules = loaded_modules(*command, "--help")
-    assert not modules.intersection((*HEAVY, "numpy", "pydantic", "yaml"))
+    assert not modules.intersection((*HEAVY, "numpy", "pydantic", "yaml", "msgspec"))
 
 
 @pytest.mark.parametrize("arguments", [["plan", "PROFILE", *PLAN], ["plan", "-h"], ["--help"]])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -308,6 +312,61 @@ def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert done == pytest.approx(1.0)
     assert "events/s, 0 s left" in text
     assert list(itertools.chain(Path("/tmp").glob("headway-logs-*"))) == []
+
+
+# This process stops in the middle of its first piece, the other one goes on.
+_INTERRUPTED = """
+import signal, subprocess, sys, time
+from headway.cli.main import run
+from headway.profiler import pieces
+from headway.profiler.engines import in_process
+
+class Popen(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        print(self.pid, flush=True)
+
+def forever(order, told):
+    print("reading", flush=True)
+    time.sleep(600)
+
+# A shell may have started the tests with Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+subprocess.Popen = Popen
+in_process.carried_out = forever
+in_process._WORTH_A_PROCESS_BYTES = 100_000
+in_process.os.sched_getaffinity = lambda _process: {0, 1}
+pieces.PIECE_BYTES = 30_000
+sys.exit(run(["profile", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)]
+)
+def test_a_signal_ends_all_processes_and_leaves_nothing(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", _INTERRUPTED, str(log)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        other = int(process.stdout.readline())
+        assert process.stdout.readline() == "reading\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert errors.strip() == ("headway: interrupted" if number == signal.SIGINT else "")
+    assert list(scratch.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(other, 0)
 
 
 def test_nothing_to_read_is_no_application(tmp_path: Path) -> None:

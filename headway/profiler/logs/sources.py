@@ -19,7 +19,6 @@ from headway.profiler.logs.event_logs import (
     exit_code_of,
     reason_of,
 )
-from headway.profiler.logs.history_server import history_server_logs
 from headway.profiler.logs.layouts import (
     FoundFile,
     finished_name,
@@ -95,6 +94,9 @@ def _name_of(source: str | Path) -> str:
 
 def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
     if scheme in ("http", "https"):
+        # Loads what speaks HTTP.
+        from headway.profiler.logs.history_server import history_server_logs
+
         return history_server_logs(address)
     address.encode()  # or it cannot be told to Spark
     return [EventLog(name=without_secrets(address), files=(HadoopFile(address),))]
