@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.engines import Engine
+from headway.profiler.known_values import known_version
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.pieces import Order, Piece
 from headway.profiler.redaction import allowed_properties, describe_source, redact
@@ -220,10 +221,10 @@ _NOTHING_SAID = dict.fromkeys(_CHOOSE)
 
 
 def _shown_application(row: Record) -> Record:
-    texts = ("application_id", "application_name", "spark_version", "java_version")
     return {
         **row,
-        **{name: _redacted(row[name]) for name in texts},
+        **{name: _redacted(row[name]) for name in ("application_id", "application_name")},
+        **{name: known_version(row[name]) for name in ("spark_version", "java_version")},
         "properties": list(allowed_properties(row["properties"]).items()),
     }
 

@@ -13,6 +13,8 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
+from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, is_known_value
+
 HIDDEN = "***"
 
 
@@ -116,26 +118,7 @@ _QUANTITIES = (
         highPriorityPoolRatio allowFAllocate maxOpenFiles formatVersion""",
     )
 )
-_WORDS = frozenset(
-    {
-        "spark.eventLog.compression.codec",
-        "spark.io.compression.codec",
-        "spark.scheduler.mode",
-        "spark.sql.streaming.multipleWatermarkPolicy",
-        "spark.sql.streaming.stateStore.compression.codec",
-        "spark.sql.streaming.stateStore.encodingFormat",
-        "spark.submit.deployMode",
-        f"{_ROCKSDB}.compression",
-    }
-)
-_CLASSES = frozenset(
-    {
-        "spark.serializer",
-        "spark.sql.streaming.checkpointFileManagerClass",
-        "spark.sql.streaming.stateStore.providerClass",
-    }
-)
-ALLOWED_PROPERTIES: frozenset[str] = _QUANTITIES | _WORDS | _CLASSES
+ALLOWED_PROPERTIES: frozenset[str] = _QUANTITIES | KNOWN_VALUE_PROPERTIES
 """Properties of sizing and behaviour; none names a place, a person or a secret."""
 
 _QUANTITY = re.compile(
@@ -143,9 +126,6 @@ _QUANTITY = re.compile(
     r"(?:[kmgtp]?b?|[kmgtp]ib?|us|ms|s|min|h|d|(?:second|minute|hour|day)s?)?)",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-_CLASS = re.compile(r"(?:[A-Za-z_]\w{0,63}\.){0,15}[A-Z][\w$]{0,127}", re.ASCII)
-_CODEC_CLASS = re.compile(r"org\.apache\.spark\.io\.[A-Z]\w{0,63}", re.ASCII)
 
 
 def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -160,7 +140,7 @@ def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
     -------
     dict
         Those of :data:`ALLOWED_PROPERTIES` whose value is of its kind: a number, size, duration
-        or flag, a word, or the name of a class.
+        or flag, or a word or class that Spark knows.
 
     Examples
     --------
@@ -178,8 +158,7 @@ def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def _is_of_its_kind(key: str, value: str) -> bool:
     if key in _QUANTITIES:
         return _QUANTITY.fullmatch(value) is not None
-    kinds = (_WORD, _CODEC_CLASS) if key in _WORDS else (_CLASS,)
-    return any(kind.fullmatch(value) for kind in kinds) and redact(value) == value
+    return is_known_value(key, value) and redact(value) == value
 
 
 _UNKNOWN = "unknown"

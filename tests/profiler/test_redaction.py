@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, known_version
 from headway.profiler.redaction import (
     ALLOWED_PROPERTIES,
     allowed_properties,
@@ -203,6 +204,17 @@ def test_only_sizing_and_behaviour_is_allowed() -> None:
         ("spark.scheduler.mode", "FAIR"),
         ("spark.io.compression.codec", "lz4"),
         ("spark.serializer", "org.apache.spark.serializer.KryoSerializer"),
+        ("spark.io.compression.codec", "org.apache.spark.io.ZStdCompressionCodec"),
+        ("spark.submit.deployMode", "Cluster"),
+        (
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        ),
+        (
+            "spark.sql.streaming.checkpointFileManagerClass",
+            "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
+        ),
+        ("spark.sql.streaming.stateStore.providerClass", "com.acme.state.OwnStateStoreProvider"),
     ],
 )
 def test_allowed_values_pass(key: str, value: str) -> None:
@@ -219,6 +231,18 @@ def test_allowed_values_pass(key: str, value: str) -> None:
         ("spark.executor.instances", "1" * 40),
         ("spark.scheduler.mode", "two words"),
         ("spark.io.compression.codec", TOKENS[0]),
+        # What looks like a class, a codec or a mode, and is a password in the wrong line.
+        *(
+            (key, value)
+            for key in sorted(KNOWN_VALUE_PROPERTIES)
+            for value in (
+                "Hunter2",
+                "com.acme.Hunter2",
+                "correct-horse",
+                "org.apache.spark.Pa55w0rd",
+            )
+        ),
+        ("spark.sql.streaming.stateStore.providerClass", "Hunter2StateStoreProvider"),
         ("spark.sql.streaming.stateStore.providerClass", "db.internal.example.com"),
         ("spark.sql.streaming.stateStore.providerClass", "s3://bucket/x"),
         ("spark.sql.streaming.stateStore.providerClass", "eyJhbGciOiJI.Abcdefgh.Abc"),
@@ -317,3 +341,33 @@ def test_properties_of_real_logs_hold_no_place() -> None:
             if "spark.executor.memory" in properties:
                 assert "spark.executor.memory" in allowed
     assert num_allowed > 100
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        *(
+            "3.1.1.119",
+            "3.3.0-amzn-0",
+            "2.5.0-SNAPSHOT",
+            "3.0.0-preview2",
+            "4.1.0",
+            "13.3.x-scala2.12",
+        ),
+        *("17.0.12 (Eclipse Adoptium)", "1.8.0_382 (Amazon.com Inc.)", "21.0.9+10-LTS (BellSoft)"),
+    ],
+)
+def test_versions_pass(version: str) -> None:
+    assert known_version(version) == version
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        *((None, None), ("", None), ("Hunter2", None), ("com.acme.Hunter2", None)),
+        *(("17.0.1 (Hunter2)", "17.0.1"), ("17.0.1-Hunter2", "17.0.1"), ("3.5.1 Hunter2", "3.5.1")),
+        ("17.0.1 (Ubuntu) Hunter2", "17.0.1"),
+    ],
+)
+def test_what_is_no_version_does_not(version: str | None, shown: str | None) -> None:
+    assert known_version(version) == shown

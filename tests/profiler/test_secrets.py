@@ -26,6 +26,8 @@ FORMS = (
     f"jdbc:postgresql://db/orders?user=me&password={SECRET}",
     f"-Djavax.net.ssl.keyStorePassword={SECRET}",
     f"token: {SECRET}",
+    # Such as a class would be called.
+    f"com.acme.{SECRET}",
 )
 PLAN = """== Physical Plan ==
 WriteToDataSourceV2 (3)

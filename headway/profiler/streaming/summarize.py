@@ -18,6 +18,7 @@ from headway.domain import (
 )
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
+from headway.profiler.known_values import known_version
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.redaction import allowed_properties, redact
 from headway.profiler.streaming.arrivals import observed_arrivals
@@ -115,8 +116,8 @@ def application_of(facts: ApplicationFacts) -> Application:
     return Application(
         id=redact(facts.application_id or "unknown"),
         name=redact(facts.application_name or "unknown"),
-        spark_version=redact(facts.spark_version or "unknown"),
-        java_version=redact(facts.java_version) if facts.java_version else None,
+        spark_version=known_version(facts.spark_version) or "unknown",
+        java_version=known_version(facts.java_version),
         executor_memory=properties.get("spark.executor.memory"),
         properties=dict(sorted(properties.items())),
     )
