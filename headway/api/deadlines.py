@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway.api.settings import (
+    DEFAULT_PLATFORM,
     executors_by_cores,
     node_types_from,
     one_of,
@@ -30,6 +31,7 @@ def plan_deadline(
     confidence: float = 0.95,
     executor_memory_bytes: int | None = None,
     lower_memory: bool = False,
+    platform: str = DEFAULT_PLATFORM,
     task_cpus: int | None = None,
 ) -> DeadlinePlan:
     """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
@@ -40,7 +42,7 @@ def plan_deadline(
         The job, as ``headway profile`` makes it of a log without a streaming query.
     target : Deadline or str
         The promise, e.g. ``"deadline <= 10m"``.
-    max_nodes, node_cores, cores, node_types, catalog, objective, confidence
+    max_nodes, node_cores, cores, node_types, catalog, objective, confidence, platform
         As of :func:`headway.api.plan`.
     executor_memory_bytes : int, optional
         Heap of an executor. By default that of the profiled run, by the core where a planned
@@ -63,7 +65,7 @@ def plan_deadline(
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     wanted = one_of(Objective, objective, "objective")
-    types = node_types_from(node_types, catalog)
+    types = node_types_from(node_types, catalog, platform)
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
         raise InputError("--objective cost needs the price of every node type (--node-type)")
     today = job.cluster.cores_per_executor or 1

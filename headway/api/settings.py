@@ -28,6 +28,9 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.units import counted, parse_duration_s, parse_rate_per_s
 
+#: What node types of the catalogue are planned for where nothing is said: what keeps most.
+DEFAULT_PLATFORM = "kubernetes"
+
 
 def predict(
     profile: JobProfile | str | Path,
@@ -104,6 +107,7 @@ def plan(
     relaxation: bool = False,
     lower_memory: bool = False,
     executor_memory_bytes: int | None = None,
+    platform: str = DEFAULT_PLATFORM,
 ) -> Plan:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
 
@@ -152,6 +156,9 @@ def plan(
         headroom; without, none gets less than it ran with. Peaks of local runs lower nothing.
     executor_memory_bytes : int
         Heap of an executor, if it is fixed; not looked for then. [bytes]
+    platform : str
+        What runs Spark on nodes of the catalogue: it keeps some of each for itself. By default
+        Kubernetes, which keeps most.
 
     Raises
     ------
@@ -179,7 +186,7 @@ def plan(
     require_room_for_tasks(per_executor, per_task)
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
-    types = node_types_from(node_types, catalog)
+    types = node_types_from(node_types, catalog, platform)
     if types and node_cores is not None:
         raise InputError("node_cores contradicts node_types, which have cores of their own")
     if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
@@ -329,18 +336,25 @@ def _promise(given: Promise | str) -> Promise:
 
 
 def node_types_from(
-    given: Sequence[NodeType | str], catalog: str | Path | None = None
+    given: Sequence[NodeType | str],
+    catalog: str | Path | None = None,
+    platform: str = DEFAULT_PLATFORM,
 ) -> list[NodeType]:
     """Node types, read where they are texts; none may be named twice.
 
-    A text without figures is a name in the catalogue, or in the one that comes with Headway.
+    A text without figures is a name in the catalogue, or in the one that comes with Headway; of
+    such a node what the platform keeps is taken off. Figures are what Spark may take.
     """
+    from headway.spec.kinds.reserves import PLATFORMS
+
+    if platform not in PLATFORMS:
+        raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
     types = [
         one
         if isinstance(one, NodeType)
         else NodeType.parse(one)
         if ":" in one
-        else _catalogued(one.strip(), catalog)
+        else _catalogued(one.strip(), catalog, platform)
         for one in given
     ]
     names = [one.name for one in types]
@@ -350,11 +364,11 @@ def node_types_from(
     return types
 
 
-def _catalogued(name: str, catalog: str | Path | None) -> NodeType:
+def _catalogued(name: str, catalog: str | Path | None, platform: str) -> NodeType:
     from difflib import get_close_matches
 
     from headway.spec.kinds.catalog import NodeCatalog
-    from headway.spec.parts import built_in_catalog
+    from headway.spec.parts import built_in_catalog, catalogued_type
     from headway.spec.spec_file import load_spec_of
 
     found = built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
@@ -368,14 +382,7 @@ def _catalogued(name: str, catalog: str | Path | None) -> NodeType:
             else f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
         )
         raise InputError(f"node type {name!r} is not in {where}; {hint}")
-    node = nodes[name]
-    return NodeType(
-        name=node.name,
-        cores=node.cores,
-        memory_bytes=node.memory_bytes,
-        price_per_hour=node.price_per_hour or None,
-        relative_core_speed=node.speed_ratio,
-    )
+    return catalogued_type(nodes[name], platform, found)
 
 
 Choice = TypeVar("Choice", bound=StrEnum)

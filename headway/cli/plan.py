@@ -22,6 +22,11 @@ from headway.report.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
 
+# Spelt out here, so that the help does not wait for spec files (a test holds both together).
+_PLATFORMS = (
+    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
+    "standalone",
+)  # fmt: skip
 _TEXT, _JSON = "text", "json"
 # What may be given beside a spec file: how the plan is shown, not what it is.
 _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
@@ -47,6 +52,13 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     help="A kind of node on offer: a name in the catalogue, or its figures as shown; repeatable.",
 )
 @click.option("--catalog", help="Spec file of the kind NodeCatalog; else the one of Headway.")
+@click.option(
+    "--platform",
+    type=click.Choice(_PLATFORMS),
+    default="kubernetes",
+    show_default=True,
+    help="What runs Spark on nodes of the catalogue, of which it keeps a part.",
+)
 @click.option(
     "--objective",
     type=click.Choice([str(one) for one in Objective]),
@@ -111,6 +123,7 @@ def command(
     trigger: float | None,
     node_types: Sequence[str],
     catalog: str | None,
+    platform: str,
     objective: str,
     budget: float | None,
     checkpoint: str | None,
@@ -161,6 +174,7 @@ def command(
                 cores=cores,
                 node_types=node_types,
                 catalog=catalog,
+                platform=platform,
                 objective=objective,
                 confidence=confidence,
                 lower_memory=lower_memory,
@@ -184,6 +198,7 @@ def command(
         objective=objective,
         node_types=node_types,
         catalog=catalog,
+        platform=platform,
         budget=budget,
         checkpoint=checkpoint,
         source_partitions=source_partitions,

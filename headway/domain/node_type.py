@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from headway.errors import InputError
-from headway.units import parse_size_bytes
+from headway.units import parse_size_bytes, spark_memory_text
 
 _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
 
@@ -41,6 +41,10 @@ class NodeType:
         How fast a core works off tasks, against the cores that were profiled. [-]
     executors_per_node : int or None, >= 1
         Executors on a node; None lets the planner fill it with executors like the profiled ones.
+    reserved_cores, reserved_memory_bytes : int, >= 0
+        What the node has beside ``cores`` and ``memory_bytes``, kept for the system.
+    reserved_by : str or None
+        Whose figures those are.
 
     Examples
     --------
@@ -54,6 +58,32 @@ class NodeType:
     price_per_hour: float | None = None
     relative_core_speed: float = 1.0
     executors_per_node: int | None = None
+    reserved_cores: int = 0
+    reserved_memory_bytes: int = 0
+    reserved_by: str | None = None
+
+    @property
+    def reserve_text(self) -> str | None:
+        """What is kept of the node for others than Spark, for people; None where nothing is.
+
+        Examples
+        --------
+        >>> NodeType(name="n", cores=3, reserved_cores=1, reserved_by="kubernetes").reserve_text
+        '1 of 4 cores of n is left to the system (kubernetes)'
+        """
+        parts = []
+        if self.reserved_cores:
+            total = self.cores + self.reserved_cores
+            parts.append(f"{self.reserved_cores} of {total} cores")
+        if self.reserved_memory_bytes and self.memory_bytes is not None:
+            kept = spark_memory_text(self.reserved_memory_bytes)
+            total_text = spark_memory_text(self.memory_bytes + self.reserved_memory_bytes)
+            parts.append(f"{kept} of {total_text}")
+        if not parts:
+            return None
+        verb = "is" if len(parts) == 1 and self.reserved_cores <= 1 else "are"
+        by = "" if self.reserved_by is None else f" ({self.reserved_by})"
+        return f"{' and '.join(parts)} of {self.name} {verb} left to the system{by}"
 
     @classmethod
     def parse(cls, text: str) -> NodeType:

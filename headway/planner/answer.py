@@ -151,6 +151,10 @@ def _notes(
 ) -> tuple[str, ...]:
     found = []
     node_type, profile = offer.node_type, offer.question.profile
+    if node_type is not None and node_type.reserve_text is not None:
+        found.append(
+            f"{node_type.reserve_text}; the driver needs a place of its own beside the executors"
+        )
     if node_type is not None and node_type.relative_core_speed != 1.0:
         found.append(
             f"cores of {node_type.name} are taken as {node_type.relative_core_speed:g} times as "

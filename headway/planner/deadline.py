@@ -260,12 +260,18 @@ def _plan(
         node_type=space.node_type,
         binding=tuple(_binding(deadline, run, fewer, floor_s, feasible=bool(in_time))),
         spark_conf=conf,
-        warnings=tuple(_warnings(job, None if calibrated else slots)),
+        warnings=(*_warnings(job, None if calibrated else slots), *_reserve_note(space)),
         calibrated=calibrated,
         changes=tuple(_changes(settings)),
         settings=settings,
         spark_version=job.profile.application.spark_version,
     )
+
+
+def _reserve_note(space: DeadlineSpace) -> Iterator[str]:
+    text = None if space.node_type is None else space.node_type.reserve_text
+    if text is not None:
+        yield f"{text}; the driver needs a place of its own beside the executors"
 
 
 def _task_cpus_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:

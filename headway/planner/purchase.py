@@ -85,7 +85,8 @@ def _offer(
     ]
     if not shapes:
         least = max(cores_per_executor or 1, task_cpus)
-        return f"{counted(node_type.cores, 'core')} have no room for an executor of {least}"
+        kept = "" if node_type.reserve_text is None else f": {node_type.reserve_text}"
+        return f"{counted(node_type.cores, 'core')} have no room for an executor of {least}{kept}"
     for per_node, cores in shapes:
         fewest = fewest_nodes_by_memory(
             question.profile, node_type, per_node, cores, max_nodes, question.space.memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from headway.errors import InputError
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
+from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
 
 if TYPE_CHECKING:
@@ -86,12 +88,16 @@ def node_cores(cluster: Cluster) -> int:
     InputError
         If nothing is left, or not enough for an executor.
     """
-    node = node_of(cluster)
-    left = node.cores - cluster.reserved_cores
+    node, left = node_of(cluster), _cores_left(cluster)
     if left < (cluster.cores_per_executor or 1):
         raise InputError(
-            f"a node {node.name} of {node.cores} cores less {cluster.reserved_cores} for the "
+            f"a node {node.name} of {node.cores} cores less {node.cores - left} for the "
             f"system has no room for an executor of {cluster.cores_per_executor or 1}"
+            + (
+                f" on {cluster.platform}; reserved_cores says otherwise"
+                if cluster.reserved_cores is None
+                else ""
+            )
         )
     return left
 
@@ -104,28 +110,99 @@ def node_type_of(cluster: Cluster) -> NodeType:
     InputError
         If an executor of the size that the cluster says does not fit.
     """
-    node, cores = node_of(cluster), node_cores(cluster)
+    node, cores, memory_bytes = node_of(cluster), node_cores(cluster), _memory_left_bytes(cluster)
     executors = None
     if cluster.cores_per_executor is not None and cluster.executor_memory_bytes is not None:
         executors = executors_that_fit(
             node,
             cores_per_executor=cluster.cores_per_executor,
             executor_memory_bytes=cluster.executor_memory_bytes,
-            reserved_cores=cluster.reserved_cores,
-            reserved_memory_bytes=cluster.reserved_memory_bytes,
+            reserved_cores=node.cores - cores,
+            reserved_memory_bytes=node.memory_bytes - memory_bytes,
         )
         if executors < 1:
             raise InputError(f"an executor with its memory does not fit on a node {node.name}")
+    is_told = cluster.reserved_cores is not None and cluster.reserved_memory_bytes is not None
     return NodeType(
         name=node.name,
         cores=cores,
-        memory_bytes=node.memory_bytes - cluster.reserved_memory_bytes,
+        memory_bytes=memory_bytes,
         price_per_hour=node.price_per_hour or None,
         relative_core_speed=node.speed_ratio,
         executors_per_node=executors,
+        reserved_cores=node.cores - cores,
+        reserved_memory_bytes=node.memory_bytes - memory_bytes,
+        reserved_by="the cluster's file" if is_told else _reserved_by(cluster.platform, None),
     )
 
 
+def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
+    """A node of a catalogue as the planner takes it: what a platform leaves of it for Spark.
+
+    Parameters
+    ----------
+    node : NodeEntry
+        The node.
+    platform : str
+        What runs Spark there.
+    catalog : NodeCatalog or None
+        Whose reserves count; those that come with Headway where it tells none.
+
+    Raises
+    ------
+    InputError
+        If nothing is left of it.
+    """
+    reserve = reserve_of(platform, catalog)
+    cores = node.cores if reserve is None else reserve.cores_left(node.cores)
+    memory = node.memory_bytes
+    memory = memory if reserve is None else reserve.memory_left_bytes(memory)
+    if cores < 1 or memory < 1:
+        raise InputError(f"a node {node.name} has nothing left for executors on {platform}")
+    return NodeType(
+        name=node.name,
+        cores=cores,
+        memory_bytes=memory,
+        price_per_hour=node.price_per_hour or None,
+        relative_core_speed=node.speed_ratio,
+        reserved_cores=node.cores - cores,
+        reserved_memory_bytes=node.memory_bytes - memory,
+        reserved_by=_reserved_by(platform, catalog),
+    )
+
+
+def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
+    """What a platform keeps of a node, None for one that has no nodes of its own."""
+    own = None if catalog is None else catalog.reserve_of(platform)
+    return own or built_in_catalog().reserve_of(platform)
+
+
+def _reserved_by(platform: str, catalog: NodeCatalog | None) -> str:
+    reserve = reserve_of(platform, catalog)
+    return platform if reserve is None else f"{platform}, figures of {reserve.date}"
+
+
+def _cores_left(cluster: Cluster) -> int:
+    node, reserve = node_of(cluster), reserve_of(cluster.platform)
+    if cluster.reserved_cores is not None:
+        return node.cores - cluster.reserved_cores
+    return node.cores if reserve is None else reserve.cores_left(node.cores)
+
+
+def _memory_left_bytes(cluster: Cluster) -> int:
+    node, reserve = node_of(cluster), reserve_of(cluster.platform)
+    if cluster.reserved_memory_bytes is not None:
+        left = node.memory_bytes - cluster.reserved_memory_bytes
+    else:
+        left = (
+            node.memory_bytes if reserve is None else reserve.memory_left_bytes(node.memory_bytes)
+        )
+    if left < 1:
+        raise InputError(f"a node {node.name} has no memory left for executors")
+    return left
+
+
+@cache
 def built_in_catalog() -> NodeCatalog:
     """The catalogue that comes with Headway: a dated sample of three clouds and on-premises."""
     from importlib.resources import files

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import ListOf, Nested, Text, Whole
 from headway.spec.forms.quantities import NAME, PRICE, RATIO, SIZE
+from headway.spec.kinds.reserves import ReserveEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class NodeEntry:
         NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
     region: str | None = entry(Text(), "Where the price holds, e.g. `us-east-1`.", default=None)
-    cores: int = entry(Whole(low=1, high=4096), "Cores (vCPUs) that Spark may use.")
+    cores: int = entry(Whole(low=1, high=4096), "Cores (vCPUs) of the node.")
     memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.", key="memory")
     price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
     spot_price_per_hour: float | None = entry(
@@ -62,6 +63,16 @@ class NodeCatalog:
     nodes: tuple[NodeEntry, ...] = entry(
         ListOf(item=Nested(NodeEntry), least=1), "The kinds of nodes."
     )
+    reserves: tuple[ReserveEntry, ...] = entry(
+        ListOf(item=Nested(ReserveEntry)),
+        "What platforms keep of each node. Default: as the catalogue that comes with Headway has "
+        "it.",
+        default=(),
+    )
+
+    def reserve_of(self, platform: str) -> ReserveEntry | None:
+        """What a platform keeps of a node, if it is told here."""
+        return next((one for one in self.reserves if platform in one.platforms), None)
 
     def __post_init__(self) -> None:
         names = [node.name for node in self.nodes]

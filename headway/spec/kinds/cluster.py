@@ -8,11 +8,7 @@ from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
 from headway.spec.forms.quantities import NAME, SIZE
 from headway.spec.kinds.catalog import NodeEntry
-
-PLATFORMS = (
-    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
-    "standalone",
-)  # fmt: skip
+from headway.spec.kinds.reserves import PLATFORMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +42,15 @@ class Cluster:
         "Default false.",
         default=False,
     )
-    reserved_cores: int = entry(
+    reserved_cores: int | None = entry(
         Whole(low=0, high=4096),
-        "Cores of each node that the system keeps for itself. Default 0.",
-        default=0,
+        "Cores of each node that the system keeps for itself. Default: by platform, as the "
+        "catalogue that comes with Headway has it.",
+        default=None,
     )
-    reserved_memory_bytes: int = entry(
-        SIZE, "Memory of each node that the system keeps.", key="reserved_memory", default=0
+    reserved_memory_bytes: int | None = entry(
+        SIZE,
+        "Memory of each node that the system keeps. Default: by platform.",
+        key="reserved_memory",
+        default=None,
     )

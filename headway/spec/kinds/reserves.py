@@ -1,0 +1,102 @@
+"""What a platform keeps of a node for itself: system, agents, daemons; the rest is Spark's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headway.spec.forms import entry
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text
+from headway.spec.forms.quantities import SHARE, SIZE
+from headway.units import parse_size_bytes
+
+#: What runs Spark.
+PLATFORMS = (
+    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
+    "standalone",
+)  # fmt: skip
+_MIB = parse_size_bytes("1m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreTier:
+    """A share of the cores of a node, up to a number of them."""
+
+    up_to: float | None = entry(
+        Number(words="a number of cores, above 0", above=True, high=4096),
+        "Of the cores up to this one; default: of all others.",
+        default=None,
+    )
+    share_ratio: float = entry(SHARE, "The share that is kept.", key="share")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTier:
+    """A share of the memory of a node, up to a size."""
+
+    up_to_bytes: int | None = entry(
+        SIZE, "Of the memory up to this size; default: of all the rest.", key="up_to", default=None
+    )
+    share_ratio: float = entry(SHARE, "The share that is kept.", key="share")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveEntry:
+    """What one or more platforms keep of each node; shares are of one tier after the other.
+
+    Examples
+    --------
+    >>> half = (CoreTier(up_to=2.0, share_ratio=0.5),)
+    >>> kept = ReserveEntry(
+    ...     platforms=("yarn",), cores=half, other_cores=0.5, date="2026-11-22", source="an example"
+    ... )
+    >>> kept.cores_left(8), kept.cores_left(1)
+    (6, 0)
+    """
+
+    platforms: tuple[str, ...] = entry(
+        ListOf(item=Choice(PLATFORMS), least=1, or_one=True),
+        "The platforms.",
+        key="platform",
+    )
+    cores: tuple[CoreTier, ...] = entry(
+        ListOf(item=Nested(CoreTier)), "Shares of the cores.", default=()
+    )
+    other_cores: float = entry(
+        Number(words="a number of cores, 0 or more", high=4096),
+        "Cores kept beside, e.g. for daemons on each node. Default 0.",
+        default=0.0,
+    )
+    memory: tuple[MemoryTier, ...] = entry(
+        ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
+    )
+    other_memory_bytes: int = entry(
+        SIZE, "Memory kept beside. Default none.", key="other_memory", default=0
+    )
+    date: str = entry(
+        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-22"),
+        "When the figures were looked up.",
+    )
+    source: str = entry(Text(), "Where the figures are from.")
+
+    def cores_left(self, cores: int) -> int:
+        """Whole cores of a node that executors can ask for."""
+        kept = _kept(float(cores), [(one.up_to, one.share_ratio) for one in self.cores])
+        return max(math.floor(cores - kept - self.other_cores + 1e-9), 0)
+
+    def memory_left_bytes(self, memory_bytes: int) -> int:
+        """Memory of a node that executors' containers can ask for, in whole MiB [bytes]."""
+        tiers = [(one.up_to_bytes, one.share_ratio) for one in self.memory]
+        left = memory_bytes - _kept(float(memory_bytes), tiers) - self.other_memory_bytes
+        return max(math.floor(left / _MIB) * _MIB, 0)
+
+
+def _kept(whole: float, tiers: Iterable[tuple[float | None, float]]) -> float:
+    """What tiers keep of a whole, each of what lies between the one before and its own end."""
+    kept, begin = 0.0, 0.0
+    for up_to, share in tiers:
+        end = whole if up_to is None else min(up_to, whole)
+        kept += share * max(end - begin, 0.0)
+        begin = max(begin, end)
+    return kept
