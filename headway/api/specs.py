@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from headway.errors import InputError, SpecError
 from headway.words import all_words
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile, PlannedSetting
+    from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile
     from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.spec_file import SpecFile
 
@@ -188,17 +188,13 @@ def plan_file(file: SpecFile) -> Planned:
 
 
 def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
-    """Plan a batch job for its deadline.
-
-    A plan from declared figures is never called calibrated.
-    """
+    """Plan a batch job for its deadline."""
     from headway.api.deadlines import plan_deadline
     from headway.domain import Deadline
-    from headway.spec.declared import NOTE, is_declared
     from headway.spec.parts import cluster_of, node_type_of
 
     cluster = cluster_of(job)
-    found = plan_deadline(
+    return plan_deadline(
         profile,
         target=Deadline(limit_s=job.deadline_s),
         max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
@@ -208,31 +204,17 @@ def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
         executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
         lower_memory=cluster is not None and cluster.lower_memory,
     )
-    if not is_declared(profile):
-        return found
-    # Nothing ran before: there is no setting that the plan would change.
-    return replace(
-        found,
-        warnings=(NOTE, *found.warnings),
-        calibrated=False,
-        changes=(),
-        settings=_unprofiled(found.settings),
-    )
 
 
 def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None) -> Plan:
-    """Plan a streaming job at its highest rate, or at the rate given.
-
-    A plan from declared figures is never called calibrated.
-    """
+    """Plan a streaming job at its highest rate, or at the rate given."""
     from headway.api.settings import plan
-    from headway.spec.declared import NOTE, is_declared
     from headway.spec.kinds.rates import peak_rate
     from headway.spec.parts import cluster_of, node_type_of
 
     cluster = cluster_of(job)
     asked = peak_rate(job.rate).high if rate_per_s is None else rate_per_s
-    found = plan(
+    return plan(
         profile,
         rate=asked,
         target=job.targets,
@@ -246,22 +228,6 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
         executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
         lower_memory=cluster is not None and cluster.lower_memory,
     )
-    if is_declared(profile):
-        found = replace(
-            found,
-            warnings=(NOTE, *found.warnings),
-            prediction=replace(found.prediction, calibrated=False),
-            changes=(),
-            settings=_unprofiled(found.settings),
-            memory=found.memory
-            and replace(found.memory, profiled_heap_bytes=None, profiled_heap=""),
-        )
-    return found
-
-
-def _unprofiled(settings: tuple[PlannedSetting, ...]) -> tuple[PlannedSetting, ...]:
-    """Settings of a job that never ran: none is as profiled."""
-    return tuple(replace(one, profiled=None) for one in settings)
 
 
 def submission_fields(planned: Planned) -> dict[str, Any]:

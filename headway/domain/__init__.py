@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 from headway.domain.burst import Burst
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
+from headway.domain.declared import (
+    SCORE_OF_RANGE,
+    DeclaredCosts,
+    DeclaredWork,
+    Provenance,
+    StatedRange,
+)
 from headway.domain.finding import Finding, FindingCode
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
@@ -76,6 +83,7 @@ if TYPE_CHECKING:
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA",
     "PROFILE_SCHEMA",
+    "SCORE_OF_RANGE",
     "Advice",
     "AdvisedRun",
     "Application",
@@ -94,6 +102,8 @@ __all__ = [
     "Deadline",
     "DeadlinePlan",
     "DeadlinePoint",
+    "DeclaredCosts",
+    "DeclaredWork",
     "Drift",
     "DriverPhase",
     "DurationNoise",
@@ -126,6 +136,7 @@ __all__ = [
     "PlayedStretch",
     "Prediction",
     "Promise",
+    "Provenance",
     "QueryShape",
     "RateTrace",
     "RecordedStage",
@@ -145,6 +156,7 @@ __all__ = [
     "StageTerm",
     "StageVolume",
     "StateProfile",
+    "StatedRange",
     "Target",
     "TaskCounts",
     "TaskTimes",

@@ -13,6 +13,7 @@ from enum import StrEnum
 from headway.domain.checks import require_not_negative
 from headway.domain.configuration import task_slots
 from headway.domain.coverage import Coverage
+from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import Application, MemoryProfile
 
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
@@ -307,7 +308,8 @@ class ApplicationProfile:
     ``stages`` are the heaviest by task time, at most `MOST_STAGES`, in order of submission, none
     before its parents; of DStreams those of a typical batch: means over its batches, numbered by
     place, timed from the submission of the first. ``other_stages`` sums up all that is not in the
-    list, of DStreams all that ran outside the typical batches.
+    list, of DStreams all that ran outside the typical batches. ``declared`` is what people stated
+    where nothing ran; the cluster and the times of the stages then follow from it.
 
     Read and written as YAML by :mod:`headway.spec.profile_file`.
     """
@@ -328,6 +330,7 @@ class ApplicationProfile:
     memory: MemoryProfile
     coverage: Coverage
     notes: tuple[str, ...] = field(default=())
+    declared: DeclaredWork | None = None
 
     def __post_init__(self) -> None:
         if not self.stages:
@@ -348,3 +351,8 @@ class ApplicationProfile:
                     f"stage {stage.id}: parents are {list(stage.parents)}; "
                     f"expected places before its own, {place}"
                 )
+
+    @property
+    def provenance(self) -> Provenance:
+        """Whether the figures were measured or declared."""
+        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED

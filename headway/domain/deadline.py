@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headway.domain.declared import DeclaredWork
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change
 from headway.domain.plan_parts import PlannedSetting
@@ -31,6 +32,7 @@ class DeadlinePlan:
     ``calibrated`` is False where the job was profiled on far more or fewer slots, or not at all;
     ``warnings`` then say so. ``changes`` are the settings that differ from the profiled ones.
     ``task_cpus`` are the cores that a task takes. ``settings`` hold each key beside what it was.
+    ``declared`` are the figures of a job that was not profiled.
     """
 
     deadline: Deadline
@@ -52,3 +54,4 @@ class DeadlinePlan:
     spark_version: str | None = None
     task_cpus: int = 1
     settings: tuple[PlannedSetting, ...] = ()
+    declared: DeclaredWork | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.declared import DeclaredCosts
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan_parts import (
     Advice,
@@ -68,7 +69,8 @@ class Plan:
     ``physical_floor_s`` what no number of nodes comes below.
 
     ``chosen`` is the plan's own setting with its own maximum rate within target; a point of the
-    ``frontier`` with as many nodes may be of another setting that carries more.
+    ``frontier`` with as many nodes may be of another setting that carries more. ``declared`` are the
+    figures of a plan that was not made from a profiled run.
 
     ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
     type that cannot do it, why.
@@ -106,3 +108,4 @@ class Plan:
     durations: PlannedDurations | None = None
     spark_version: str | None = None
     chosen: FrontierPoint | None = None
+    declared: DeclaredCosts | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.declared import Provenance
 from headway.domain.finding import Finding
 
 
@@ -60,7 +61,8 @@ class Prediction:
     stable setting is too close to saturation for them to be told; ``findings`` then say so.
     ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
-    ``phases_s`` splits the mean tuple latency; its values add up to it.
+    ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
+    it rests on measured figures or on declared ones.
     """
 
     configuration: Configuration
@@ -76,6 +78,7 @@ class Prediction:
     sustainable_rate_per_s: float
     overrun_probability: float = 0.0
     findings: tuple[Finding, ...] = ()
+    provenance: Provenance = Provenance.MEASURED
 
     @property
     def is_quotable(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headway.domain.checks import require_not_negative
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage
+from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.query import QueryShape
 from headway.domain.stage import StageProfile
 
@@ -177,7 +178,8 @@ class Pins:
 class JobProfile:
     """Everything that prediction and planning need to know of one streaming job.
 
-    Read and written as YAML by :mod:`headway.spec.profile_file`.
+    ``declared`` are the figures that people stated where nothing was measured; such a profile has
+    no observed setting. Read and written as YAML by :mod:`headway.spec.profile_file`.
     """
 
     schema: str = PROFILE_SCHEMA
@@ -196,10 +198,15 @@ class JobProfile:
     pins: Pins = field(default_factory=Pins)
     coverage: Coverage | None = None
     notes: tuple[str, ...] = field(default=())
+    declared: DeclaredCosts | None = None
 
     def __post_init__(self) -> None:
-        if not self.settings:
-            raise ValueError("a profile needs at least one observed setting")
+        if bool(self.settings) == (self.declared is not None):
+            raise ValueError(
+                "a profile needs at least one observed setting, or declared figures without any"
+            )
+        if self.declared is not None and len(self.declared.task_per_row) != len(self.stages):
+            raise ValueError("declared figures need one range of task_per_row for each stage")
         if not self.stages:
             raise ValueError("a profile needs at least one stage")
         if not self.applications:
@@ -209,9 +216,23 @@ class JobProfile:
             raise ValueError("the stages of a profile are listed by level, lowest first")
 
     @property
+    def provenance(self) -> Provenance:
+        """Whether the figures were measured or declared."""
+        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+
+    @property
     def baseline(self) -> Configuration:
-        """The setting that stands for what is not asked: the one seen last."""
+        """The setting that stands for what is not asked: the one seen last, or declared."""
+        if self.declared is not None:
+            return self.declared.configuration
         return self.settings[-1].configuration
+
+    @property
+    def todays_partitions(self) -> int | None:
+        """Shuffle partitions that the query runs with; None where nobody stated any."""
+        if self.declared is not None and not self.declared.partitions_are_stated:
+            return None
+        return self.baseline.shuffle_partitions
 
     @property
     def num_state_rows(self) -> float:
@@ -224,8 +245,8 @@ class JobProfile:
         Beyond the age of the oldest profiled run it goes on as the inverse of the age, with the
         slope it has there: what compilation wins dies out, and a power law would go on for ever.
         """
-        profiled_s = max(setting.jvm_age_s for setting in self.settings)
-        oldest_s = max(profiled_s, self.drift.reference_age_s)
+        profiled_s = (setting.jvm_age_s for setting in self.settings)
+        oldest_s = max((self.drift.reference_age_s, *profiled_s))
         if jvm_age_s <= oldest_s:
             return self.drift.factor(jvm_age_s)
         won_ratio = self.drift.exponent * (1.0 - oldest_s / jvm_age_s)

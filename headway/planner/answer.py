@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from headway.domain import (
@@ -21,8 +22,9 @@ from headway.domain import (
     Sensitivity,
     StageTerm,
 )
+from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
-from headway.models.job.setting import after_commit_s, duration_model
+from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
 from headway.planner.profiled_memory import (
@@ -72,7 +74,8 @@ def as_plan(
     """The plan of an answer."""
     offer, configuration = answer.offer, answer.configuration
     question, profile = offer.question, offer.question.profile
-    prediction = predict(profile, configuration, profile.arrivals)
+    expected = figures_at(profile, 0.0)
+    prediction = predict(expected, configuration, profile.arrivals)
     memory = memory_plan(
         profile,
         offer.node_type,
@@ -124,6 +127,7 @@ def as_plan(
         rules=answer.rules,
         durations=_durations(profile, configuration, answer.planned_ratio),
         spark_version=profile.applications[-1].spark_version,
+        declared=profile.declared,
     )
 
 
@@ -158,7 +162,8 @@ def _notes(
     if node_type is not None and node_type.relative_core_speed != 1.0:
         found.append(
             f"cores of {node_type.name} are taken as {node_type.relative_core_speed:g} times as "
-            "fast as those profiled; profile a run on them to be sure"
+            f"fast as those {'profiled' if profile.declared is None else 'of the declared figures'}"
+            "; profile a run on them to be sure"
         )
     per_task, cores = configuration.task_cpus, configuration.cores_per_executor
     if cores % per_task:
@@ -191,7 +196,16 @@ def _notes(
 def _durations(
     profile: JobProfile, configuration: Configuration, planned_ratio: float
 ) -> PlannedDurations:
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    """What is expected, and what the plan makes of it; ``profile`` holds the planned figures."""
+    expected = figures_at(profile, 0.0)
+    setting = (configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(expected, *setting)
+    rows = settled_batch_rows(model, profile.arrivals.rate_per_s, configuration.trigger_s)
+
+    def longer_ratio(at: JobProfile) -> float:
+        """How much longer a batch is expected to take by other figures."""
+        return float(duration_model(at, *setting).mean_s(rows) / model.mean_s(rows))
+
     return PlannedDurations(
         driver_s=model.driver_s,
         after_commit_s=after_commit_s(profile),
@@ -208,6 +222,8 @@ def _durations(
         ),
         batch_noise_ratio=profile.noise.batch_ratio,
         autocorrelation=profile.noise.autocorrelation,
-        run_to_run_ratio=profile.noise.run_to_run_ratio,
-        planned_ratio=planned_ratio,
+        run_to_run_ratio=math.hypot(
+            profile.noise.run_to_run_ratio, math.log(longer_ratio(figures_at(profile, 1.0)))
+        ),
+        planned_ratio=planned_ratio * longer_ratio(profile),
     )

@@ -239,9 +239,16 @@ class Candidates:
         return self._law(*self.planned_rate_and_factor(rate_per_s))
 
     def expected_law(self, rate_per_s: Numeric) -> SettingLaw:
-        """The law with all durations as expected."""
+        """The law with durations as expected, declared figures in the middle of their ranges."""
+        if self.question.profile.declared is not None:
+            middle = self.question.at_confidence(0.5)
+            return candidates_at(middle, self._settings()).planned_law(rate_per_s)
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         return self._law(rate, np.ones_like(self.trigger_s))
+
+    def _settings(self) -> list[tuple[int, int, float]]:
+        columns = (self.nodes.tolist(), self.partitions.tolist(), self.trigger_s.tolist())
+        return list(zip(*columns, strict=True))
 
     def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(

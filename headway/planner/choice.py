@@ -44,7 +44,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
         return best.take(np.array([place]))
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
-    today = at_nodes.question.profile.baseline.shuffle_partitions
+    today = at_nodes.question.profile.todays_partitions
     order = np.lexsort((roomy.partitions, -roomy.trigger_s, roomy.partitions != today))
     return roomy.take(order[:1])
 

@@ -16,18 +16,21 @@ from headway.domain import (
     NodeType,
     Objective,
     PlannedSetting,
+    Provenance,
     RecordedStage,
 )
 from headway.domain.configuration import task_slots
 from headway.errors import InputError
 from headway.models.estimation.regression import USUAL_RUN_TO_RUN_RATIO
 from headway.models.job.calibration import (
+    DECLARED,
     doublings_outside,
     far_off_text,
     is_within_reach,
     of_runs_and_fit,
     widened,
 )
+from headway.models.job.declared import work_at
 from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
@@ -148,6 +151,8 @@ class _Job:
     def of(cls, profile: ApplicationProfile, seen_slots: int) -> _Job:
         dag = StageDag(stages=tuple(_job_stages(profile.stages)))
         alone = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
+        if profile.provenance is Provenance.DECLARED:
+            return alone
         ratio = profile.duration_s / alone.mean_s(seen_slots, 1.0)
         return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
 
@@ -163,6 +168,12 @@ class _Job:
 
     def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
         """The run time that is exceeded with at most the remaining probability, over its mean."""
+        if self.profile.declared is not None:
+            at_end = work_at(self.profile, float(ndtri(confidence)))
+            if at_end == self.profile:
+                return 1.0
+            longer_s = _Job.of(at_end, self.seen_slots).mean_s(slots, core_speed)
+            return longer_s / self.mean_s(slots, core_speed)
         spread = float(widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed)))
         return math.exp(float(ndtri(confidence)) * spread)
 
@@ -244,7 +255,8 @@ def _plan(
     }
     settings = tuple(_settings(job.profile, conf))
     slots = space.num_slots(run.nodes)
-    calibrated = bool(is_within_reach(job.doublings_beyond(slots)))
+    in_range = bool(is_within_reach(job.doublings_beyond(slots)))
+    measured = job.profile.provenance is Provenance.MEASURED
     return DeadlinePlan(
         deadline=deadline,
         feasible=bool(in_time),
@@ -260,11 +272,12 @@ def _plan(
         node_type=space.node_type,
         binding=tuple(_binding(deadline, run, fewer, floor_s, feasible=bool(in_time))),
         spark_conf=conf,
-        warnings=(*_warnings(job, None if calibrated else slots), *_reserve_note(space)),
-        calibrated=calibrated,
-        changes=tuple(_changes(settings)),
+        warnings=(*_warnings(job, None if in_range else slots), *_reserve_note(space)),
+        calibrated=in_range and measured,
+        changes=tuple(_changes(settings)) if measured else (),
         settings=settings,
         spark_version=job.profile.application.spark_version,
+        declared=job.profile.declared,
     )
 
 
@@ -292,6 +305,8 @@ def _memory_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str,
 
 def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
     """What the keys of a plan were in the run on record, by Spark's key, where that is known."""
+    if profile.declared is not None:
+        return {}
     cluster = profile.cluster
     counts = {
         KNOBS["executors"].key: cluster.executors,
@@ -390,6 +405,9 @@ def _binding(
 
 def _warnings(job: _Job, slots_far_off: int | None) -> Iterator[str]:
     """What speaks against the plan; ``slots_far_off`` are its slots where few like it were seen."""
+    if job.profile.provenance is Provenance.DECLARED:
+        yield DECLARED
+        return
     if slots_far_off is not None:
         yield (
             f"{counted(slots_far_off, 'slot')}, {far_off_text(job.seen_slots, job.seen_slots)}: "

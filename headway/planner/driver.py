@@ -32,7 +32,7 @@ def most_launches_per_s(profile: JobProfile) -> float:
         for one in profile.settings
         if one.batch_duration_mean_s > 0.0
     )
-    return max(_LAUNCHES_PER_S, *seen, 0.0)
+    return max(_LAUNCHES_PER_S, 0.0, *seen)
 
 
 def launches_per_s(

@@ -183,7 +183,7 @@ def _by_confidence(question: Question, fastest: Candidates) -> Iterator[NearestT
     for confidence in _CONFIDENCES:
         if confidence >= question.confidence:
             continue
-        bolder = replace(question, confidence=confidence)
+        bolder = question.at_confidence(confidence)
         if candidates_at(bolder, [setting]).meets(question.rate_per_s)[0]:
             nodes = counted(setting[0], "node")
             text = f"{question.target} with {confidence:.0%} confidence, {nodes}"

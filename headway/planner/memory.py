@@ -199,8 +199,8 @@ def memory_plan(
         parts={} if need is None else need.parts,
         python_bytes=beside.python_bytes,
         off_heap_bytes=beside.off_heap_bytes,
-        profiled_heap_bytes=had.heap_bytes,
-        profiled_heap=had.heap_words,
+        profiled_heap_bytes=had.heap_bytes if profile.declared is None else None,
+        profiled_heap=had.heap_words if profile.declared is None else "",
         reason=reason,
         is_measured_locally=need is not None and had.is_local,
     )

@@ -13,6 +13,7 @@ from headway.domain import (
     Configuration,
     JobProfile,
     PlannedSetting,
+    Provenance,
 )
 from headway.errors import InputError
 from headway.planner.candidates import all_candidates
@@ -46,7 +47,7 @@ def pinned_partitions(profile: JobProfile) -> int | None:
     """
     if _applies(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
         return None
-    return profile.pins.state_partitions or profile.baseline.shuffle_partitions
+    return profile.pins.state_partitions or profile.todays_partitions
 
 
 def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
@@ -55,11 +56,18 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     Raises
     ------
     InputError
-        If other partitions are asked for than an existing checkpoint holds.
+        If other partitions are asked for than an existing checkpoint holds, or nobody stated
+        what it holds.
     """
     if checkpoint is not Checkpoint.EXISTING:
         return question
-    pinned, asked = pinned_partitions(question.profile), question.space.shuffle_partitions
+    profile, asked = question.profile, question.space.shuffle_partitions
+    if asked is None and profile.todays_partitions is None and profile.shape.stateful_operators:
+        raise InputError(
+            "an existing checkpoint holds the shuffle partitions that the query began with, and "
+            "the declared figures do not state them; add shuffle_partitions"
+        )
+    pinned = pinned_partitions(profile)
     if pinned is None:
         return question
     if asked is not None and asked != pinned:
@@ -133,8 +141,10 @@ def changes_from_today(
     """The settings that differ from the profiled ones, and what each change takes.
 
     Every key of the plan is held against what the profiled run had: of what its record does not
-    tell, a change says so.
+    tell, a change says so. Of a declared job nothing ran yet that could change.
     """
+    if profile.provenance is Provenance.DECLARED:
+        return ()
     today = profile.baseline
     found = []
     for name, knob in KNOBS.items():
@@ -166,6 +176,8 @@ def changes_from_today(
 
 def profiled_values(profile: JobProfile) -> dict[str, str]:
     """What the keys of a plan were in the profiled run, by Spark's key, where that is known."""
+    if profile.provenance is Provenance.DECLARED:
+        return {}
     today, application = profile.baseline, profile.applications[-1]
     found = {
         KNOBS["executors"].key: str(today.executors),

@@ -165,4 +165,16 @@ def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
         for stage in profile.stages
     )
     spread = float(widened(profile.noise.run_to_run_ratio, math.log2(relative_speed)))
-    return replace(profile, stages=stages, noise=replace(profile.noise, run_to_run_ratio=spread))
+    declared = profile.declared
+    return replace(
+        profile,
+        stages=stages,
+        noise=replace(profile.noise, run_to_run_ratio=spread),
+        declared=None
+        if declared is None
+        else replace(
+            declared,
+            task_fixed=declared.task_fixed.scaled(1.0 / relative_speed),
+            task_per_row=tuple(one.scaled(1.0 / relative_speed) for one in declared.task_per_row),
+        ),
+    )

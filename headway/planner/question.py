@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Promise, Target
+from headway.models.job.declared import figures_at
+from headway.models.laws.normal import ndtri
 from headway.planner.space import SearchSpace
 
 
@@ -12,6 +14,7 @@ from headway.planner.space import SearchSpace
 class Question:
     """One question to the search; the profile carries the arrivals that are planned for.
 
+    Declared figures in it are at the end of their ranges that the confidence asks for.
     ``also`` are promises beside the target; a setting meets the question if it keeps them all.
     """
 
@@ -48,6 +51,16 @@ class Question:
     def of_change(self) -> tuple[DuringBurst | CatchUp, ...]:
         """What is promised of outages and bursts."""
         return tuple(one for one in self.also if not isinstance(one, Target))
+
+    def at_confidence(self, confidence: float) -> Question:
+        """The same question, to be answered as surely as that.
+
+        Notes
+        -----
+        theory.md (P19). Declared figures are taken at the end of their ranges that it asks for.
+        """
+        profile = figures_at(self.profile, float(ndtri(confidence)))
+        return replace(self, profile=profile, confidence=confidence)
 
     def at_rate(self, rate_per_s: float) -> Question:
         """The same question for another stream of the same kind."""

@@ -53,14 +53,17 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
     rows = largest_batch_in_time(question, setting)
     if rows is None:
         return RateLimit()
-    _, profiled = question.profile.rows_per_batch_range
-    farthest = _FARTHEST_RATIO * profiled
+    if question.profile.declared is None:
+        (_, known), what = question.profile.rows_per_batch_range, "the largest profiled"
+    else:
+        known, what = _settled_rows(question, setting), "those at this rate"
+    farthest = _FARTHEST_RATIO * known
     if rows > farthest:
         return RateLimit(
             note=(
                 f"no rate limit: even batches of {counted(math.floor(farthest), 'row')}, "
-                f"{_FARTHEST_RATIO:g} times the largest profiled, keep the promise, and what "
-                "larger ones cost is on no record"
+                f"{_FARTHEST_RATIO:g} times {what}, keep the promise, and what larger ones cost "
+                "is on no record"
             )
         )
     return _told_to_source(question, setting, rows)

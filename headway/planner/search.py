@@ -110,7 +110,7 @@ def plan(
         also=tuple(also),
         space=space,
         confidence=confidence,
-    )
+    ).at_confidence(confidence)
     for promise in (question.target, *question.also):
         require_promise_can_be_told(question.profile, promise)
     question = held_by(question, checkpoint)

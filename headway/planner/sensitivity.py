@@ -35,7 +35,7 @@ def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator
     asked += [
         (name, replace(question, profile=profile)) for name, profile in _dearer(question.profile)
     ]
-    asked.append(("no margin (50 % confidence)", replace(question, confidence=0.5)))
+    asked.append(("no margin (50 % confidence)", question.at_confidence(0.5)))
     for name, changed in asked:
         alone = candidates_at(changed, [setting])
         latency_s = alone.latency_s(changed.rate_per_s)

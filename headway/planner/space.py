@@ -83,16 +83,16 @@ class SearchSpace:
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
         """Shuffle partitions worth trying: powers of two, multiples of the slots, today's."""
-        today = profile.baseline.shuffle_partitions
+        today = profile.todays_partitions
         if self.shuffle_partitions is not None:
             return (self.shuffle_partitions,)
         if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
-            return (today,)
+            return (profile.baseline.shuffle_partitions,)
         slots = self.num_slots(nodes)
         most = min(4 * slots, _MOST_PARTITIONS)
         powers = {2**exponent for exponent in range(most.bit_length()) if 2**exponent <= most}
         multiples = {slots * each for each in _PARTITIONS_PER_SLOT if slots * each <= most}
-        return tuple(sorted(powers | multiples | {today}))
+        return tuple(sorted(powers | multiples | ({today} if today else set())))
 
     def trigger_choices_s(self, profile: JobProfile, limit_s: float) -> tuple[float, ...]:
         """Trigger intervals worth trying under a latency limit; today's is one of them."""

@@ -42,6 +42,7 @@ PLAIN_PARTS = (
     "rules",
     "durations",
     "spark_version",
+    "declared",
 )
 
 
@@ -58,6 +59,7 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "utilization": _number(prediction.utilization_ratio),
         "overrun_probability": _number(prediction.overrun_probability),
         "calibrated": prediction.calibrated,
+        "provenance": str(prediction.provenance),
         "warnings": list(prediction_warnings(prediction)),
         "findings": fields_json(prediction.findings),
         "arrivals": _arrivals(prediction.arrivals),

@@ -51,6 +51,7 @@ def explanation_text(plan: Plan) -> str:
     """The plan explained, as lines of at most 100 columns."""
     sections = (
         ("The answer", _answer(plan)),
+        ("What was declared", _declared(plan)),
         ("What binds", [line for text in plan.binding for line in _item(text)]),
         ("How far from the best this can be", _optimality(plan)),
         ("The nearest promises that can be kept", _nearest(plan)),
@@ -85,6 +86,32 @@ def _answer(plan: Plan) -> list[str]:
             price = f", {cost_text(plan.cost_per_hour)} per hour"
         lines += _item(f"Bought as {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
     return lines + _item(stability_text(plan.prediction))
+
+
+def _declared(plan: Plan) -> list[str]:
+    costs = plan.declared
+    if costs is None:
+        return []
+    levels = [level.name for level in plan.durations.levels] if plan.durations else []
+    per_row = {
+        f"a row in {name}": one for name, one in zip(levels, costs.task_per_row, strict=False)
+    }
+    ranges = {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
+    rows = [("", "low", "middle", "high")] + [
+        (name, *(_brief_duration(end_s) for end_s in (one.low_s, one.mid_s, one.high_s)))
+        for name, one in ranges.items()
+    ]
+    return [
+        *aligned(rows, right=(1, 2, 3)),
+        *_item(
+            "Nine times in ten a figure lies in its range. One that was declared without a range "
+            "counts as right within half as much again."
+        ),
+    ]
+
+
+def _brief_duration(duration_s: float) -> str:
+    return f"{1e6 * duration_s:.3g} us" if 0 < duration_s < 1e-3 else format_duration(duration_s)
 
 
 def _optimality(plan: Plan) -> list[str]:
@@ -137,22 +164,22 @@ def _latency(plan: Plan) -> list[str]:
         return lines
     total_s = sum(plan.prediction.phases_s.values())
     levels = {level.name for level in plan.durations.levels} if plan.durations else set()
+
+    def source(name: str) -> str:
+        if name == "wait":
+            return "half of the interval a row meets; (P1)"
+        if name in levels:
+            return "makespan of its tasks; (T2)"
+        return "measured on the driver" if plan.declared is None else "declared"
+
     rows = [
-        (name, format_duration(value_s), f"{value_s / total_s:.0%}", _phase_source(name, levels))
+        (name, format_duration(value_s), f"{value_s / total_s:.0%}", source(name))
         for name, value_s in plan.prediction.phases_s.items()
         if total_s > 0 and value_s / total_s >= 0.005
     ]
     if not rows:
         return lines
     return [*lines, "  Mean tuple latency, split:", *aligned(rows, right=(1, 2), indent=4)]
-
-
-def _phase_source(name: str, levels: set[str]) -> str:
-    if name == "wait":
-        return "half of the interval a row meets; (P1)"
-    if name in levels:
-        return "makespan of its tasks; (T2)"
-    return "measured on the driver"
 
 
 def _confidence(plan: Plan) -> list[str]:
@@ -164,10 +191,18 @@ def _confidence(plan: Plan) -> list[str]:
             if durations
             else "longer, "
         )
-        + f"for the spread between runs and {SPREAD_PER_DOUBLING:.0%} per doubling beyond what was "
-        "profiled; theory.md (P2), (P4)."
+        + (
+            f"for the spread between runs and {SPREAD_PER_DOUBLING:.0%} per doubling beyond what "
+            "was profiled; theory.md (P2), (P4)."
+            if plan.declared is None
+            else "with every figure at that end of its declared range; theory.md (P4), (P19)."
+        )
     )
-    if durations is not None:
+    if durations is not None and plan.declared is not None:
+        lines += _item(
+            f"Noise: batches of a run are assumed to vary by {durations.batch_noise_ratio:.0%}."
+        )
+    elif durations is not None:
         lines += _item(
             f"Noise: batches of a run vary by {durations.batch_noise_ratio:.0%} "
             f"({durations.autocorrelation:.0%} of the variance lasts over batches), runs by "
@@ -235,7 +270,8 @@ def _settings(plan: Plan) -> list[str]:
 
 def _memory(plan: Plan) -> list[str]:
     if plan.memory is None:
-        return _item("As profiled: no peak of memory is on record and no node type was named.")
+        known = "profiled" if plan.declared is None else "declared"
+        return _item(f"As {known}: no peak of memory is on record and no node type was named.")
     return [*aligned(memory_rows(plan.memory), right=(1,)), *_item("theory.md (P10).")]
 
 

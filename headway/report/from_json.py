@@ -26,6 +26,7 @@ from headway.domain import (
     Plan,
     Prediction,
     Promise,
+    Provenance,
     Rejection,
     Target,
     parse_promise,
@@ -151,7 +152,11 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         cost_per_hour=found.of("cost_per_hour", float | None),
         physical_floor_s=found.of("physical_floor_s", float | None),
         refused_node_types=found.of("refused_node_types", tuple[str, ...]),
-        **{name: found.of(name, hints[name]) for name in PLAIN_PARTS},
+        **{
+            name: found.of(name, hints[name])
+            for name in PLAIN_PARTS
+            if name != "declared" or name in data
+        },
     )
 
 
@@ -241,7 +246,14 @@ def _prediction(found: _At) -> Prediction:
         sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
         overrun_probability=found.of("overrun_probability", float),
         findings=findings,
+        provenance=_provenance(found),
     )
+
+
+def _provenance(found: _At) -> Provenance:
+    """Plans of earlier versions do not say, and were made from measured figures or said so."""
+    known = "provenance" in found.data
+    return found.of("provenance", Provenance) if known else Provenance.MEASURED
 
 
 def _distribution(found: _At, key: str) -> LatencyDistribution | None:

@@ -147,7 +147,11 @@ def _frontier_lines(plan: Plan) -> list[str]:
         other = "" if more is None else f"; another of as many nodes carries {rate_text(more)}"
         lines.append(f"> the plan's own setting{other}")
     if any(row[2].endswith("*") for row in rows):
-        lines.append("* extrapolated: more than four times outside the profiled range")
+        lines.append(
+            "* extrapolated: more than four times outside the profiled range"
+            if plan.declared is None
+            else "* from declared figures: nothing was measured"
+        )
     return lines
 
 

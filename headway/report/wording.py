@@ -16,6 +16,7 @@ from headway.domain import (
     Metric,
     Plan,
     Prediction,
+    Provenance,
     Rejection,
 )
 from headway.report.frontier import max_rate_text
@@ -219,6 +220,8 @@ def caution_text(prediction: Prediction) -> str | None:
     """What to say of numbers that the profile cannot vouch for; None where it can."""
     if prediction.calibrated or not prediction.is_quotable:
         return None
+    if prediction.provenance is Provenance.DECLARED:
+        return "From declared figures: nothing was measured that could vouch for these numbers."
     return "Not calibrated: the profile does not vouch for these numbers, see the notes."
 
 
@@ -258,7 +261,13 @@ def headline(plan: Plan) -> str:
 def promise_text(plan: Plan) -> str:
     """The latency that a feasible plan was made with, beside the limit."""
     planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
-    return f"up to {planned} of {limit}, safety margin included"
+    return f"up to {planned} of {limit}, {_margin_text(plan)} included"
+
+
+def _margin_text(plan: Plan) -> str:
+    if plan.declared is None:
+        return "safety margin"
+    return f"the {plan.confidence:.0%} end of each declared range"
 
 
 def facts(plan: Plan) -> tuple[tuple[str, str], ...]:

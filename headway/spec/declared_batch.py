@@ -1,7 +1,7 @@
-"""Declared figures of a batch job -> its profile, as if a run on record had been just like that.
+"""Declared figures of a batch job -> its profile: equal stages that follow each other.
 
-The run that stands for them has as many cores as its work fills until the deadline: about the
-size that will be planned, so that a plan is not called far from what nobody has seen.
+The profile needs a cluster and times of its stages, so it has those of a run with as many cores
+as the work fills until the deadline. A plan takes none of that for something seen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from headway.domain import (
     ApplicationProfile,
     Cluster,
     Coverage,
+    DeclaredWork,
     MemoryProfile,
     RecordedStage,
     RunShares,
@@ -26,7 +27,8 @@ from headway.domain import (
     WallClock,
 )
 from headway.domain.configuration import task_slots
-from headway.spec.declared import NOTE
+from headway.spec.declared import stated
+from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
 from headway.units import spark_memory_text
 from headway.version import __version__
@@ -40,10 +42,10 @@ def declared_application(
     declared: DeclaredBatch,
     deadline_s: float,
     *,
-    end: str = "high",
+    end: str | None = None,
     work_ratio: float = 1.0,
 ) -> ApplicationProfile:
-    """The profile that declared figures amount to: equal stages that follow each other.
+    """The profile that declared figures amount to.
 
     Parameters
     ----------
@@ -53,8 +55,9 @@ def declared_application(
         What is known of its cost.
     deadline_s : float, > 0
         By when it is to be done. [s]
-    end : str
-        The end of its range that is taken: ``mid`` or ``high``.
+    end : str, optional
+        Take each figure for certain at this end of its range, ``mid`` or ``high``; by default the
+        ranges stay.
     work_ratio : float, > 0
         Its work over what is declared. [-]
 
@@ -69,8 +72,11 @@ def declared_application(
     from headway.models.stages.dag import StageDag, run_time
     from headway.models.stages.pooling import JobStage
 
-    work_s = float(getattr(declared.work_s, end)) * work_ratio
-    driver_s = float(getattr(declared.driver_s, end))
+    work, driver = declared.work_s.scaled(work_ratio), declared.driver_s
+    if end is not None:
+        work = Quantity.exactly(getattr(work, end))
+        driver = Quantity.exactly(getattr(driver, end))
+    work_s, driver_s = work.mid, driver.mid
     cores = declared.cores_per_executor
     most = math.ceil(declared.num_tasks / cores)
     executors = min(max(math.ceil(work_s / deadline_s / cores), 1), most)
@@ -120,7 +126,7 @@ def declared_application(
             has_start=True,
             has_end=True,
         ),
-        notes=(NOTE,),
+        declared=DeclaredWork(work=stated(work), driver=stated(driver)),
     )
 
 

@@ -40,7 +40,7 @@ def profile_of(name: str, job: StreamingJob) -> JobProfile:
 
 
 def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
-    """The profile of a batch job: its file's, or what is declared, at the upper end of its range.
+    """The profile of a batch job: its file's, or what is declared.
 
     Raises
     ------

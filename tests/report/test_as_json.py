@@ -61,6 +61,7 @@ MORE_KEYS = {
     "durations",
     "spark_version",
     "chosen",
+    "declared",
 }
 CONFIGURATION_KEYS = {
     "executors",
@@ -90,6 +91,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
         "sustainable_rate_per_s",
         "overrun_probability",
         "findings",
+        "provenance",
     }
     assert found["schema"] == "headway.prediction/v1"
     assert set(found["configuration"]) == CONFIGURATION_KEYS

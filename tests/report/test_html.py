@@ -137,7 +137,7 @@ def test_a_feasible_plan() -> None:
 
 
 def test_without_a_run_nothing_is_compared() -> None:
-    assert "measured" not in Page(plan_page(a_plan())).json_text
+    assert '"measured":' not in Page(plan_page(a_plan())).json_text
     assert "Predicted against measured" not in plan_page(a_plan())
 
 

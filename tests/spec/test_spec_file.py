@@ -8,7 +8,7 @@ import pytest
 
 from headway.domain import Target
 from headway.errors import InputError
-from headway.spec.forms.quantities import Quantity
+from headway.spec.forms.quantities import COST, Quantity
 from headway.spec.kinds import KINDS, CapacityPlan, NodeCatalog, StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import built_in_catalog, container_memory_bytes
@@ -38,7 +38,7 @@ def test_units_become_base_units() -> None:
     assert job.rate == Quantity.exactly(50_000.0)
     assert job.targets == (Target.parse("p99 <= 3s"),)
     assert job.declared is not None
-    assert job.declared.task_per_row_s == Quantity.exactly(2e-5)
+    assert job.declared.task_per_row_s == COST.about(2e-5)
     assert job.declared.driver_s.mid == 0.15
 
 

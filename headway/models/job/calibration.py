@@ -13,6 +13,9 @@ from headway.models.arrays import Array, Numeric
 
 BoolArray = NDArray[np.bool_]
 
+#: Why no number from declared figures is calibrated.
+DECLARED = "from declared figures: nothing of this job was measured"
+
 # Spread (standard deviation of the logarithm of durations) per doubling beyond what was profiled,
 # of slots, shuffle partitions, rows per batch or core speed. Source: docs/scaling-accuracy.md,
 # fitted by benchmarks/accuracy/scaling.py on half of the runs on record and judged on the others.
@@ -39,9 +42,12 @@ def spread_ratio(
     Notes
     -----
     theory.md (P2). The spread between runs of one setting, of which the run asked about is one and
-    which the fit on a few of them inherits, and what is added beyond the range.
+    which the fit on a few of them inherits, and what is added beyond the range. Declared figures
+    have no range that was seen: what they are unsure of is in their own ranges (P19).
     """
-    own = of_runs_and_fit(profile.noise.run_to_run_ratio, len(profile.settings))
+    own = profile.noise.run_to_run_ratio
+    if profile.declared is None:
+        own = of_runs_and_fit(own, len(profile.settings))
     return widened(own, *doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows))
 
 
@@ -108,7 +114,7 @@ def doublings_beyond(
 
 def fewest_rows(profile: JobProfile) -> float:
     """Rows of the smallest batch that was profiled: below, less and less is known."""
-    return profile.rows_per_batch_range[0]
+    return profile.rows_per_batch_range[0] if profile.declared is None else 0.0
 
 
 def is_calibrated(
@@ -116,7 +122,8 @@ def is_calibrated(
 ) -> BoolArray:
     """Whether settings are no further from what was profiled than the evidence reaches."""
     every = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
-    return is_within_reach(np.maximum.reduce(np.broadcast_arrays(*every)))
+    within = is_within_reach(np.maximum.reduce(np.broadcast_arrays(*every)))
+    return within if profile.declared is None else np.zeros_like(within)
 
 
 def is_within_reach(doublings: Numeric) -> BoolArray:
@@ -139,6 +146,9 @@ def reasons_outside(
     -----
     theory.md (P2).
     """
+    if profile.declared is not None:
+        yield DECLARED
+        return
     asked = (num_slots, shuffle_partitions, batch_rows)
     for value, (low, high), what, one, why in zip(
         asked,
@@ -175,6 +185,8 @@ def _rounded(value: float) -> str:
 
 
 def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
+    if profile.declared is not None:
+        return ((0.0, np.inf),) * 3
     seen = [setting.configuration for setting in profile.settings]
     slots = [one.num_slots for one in seen]
     partitions = [one.shuffle_partitions for one in seen]

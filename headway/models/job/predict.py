@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from headway.domain import (
     Prediction,
 )
 from headway.models.arrays import Array
+from headway.models.batches.microbatch import SteadyState
 from headway.models.job.calibration import reasons_outside, spread_ratio
 from headway.models.job.capacity import Capacity, findings_of
+from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationModel, stacked
 from headway.models.job.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
+    duration_model,
     setting_law,
     settled_batch_rows,
 )
@@ -76,11 +79,11 @@ def predict(
     setting = (configuration.num_slots, configuration.shuffle_partitions, settled)
     low_factor = age_factor * math.exp(-Z90 * float(spread_ratio(profile, *setting)))
     high_rate_per_s, high_factor = _upper_end(profile, configuration, model, age_factor)
-    law = setting_law(
+    law = _law_with_ends(
         profile,
+        configuration,
         model,
         rate_per_s=np.array([arrivals.rate_per_s, arrivals.rate_per_s, high_rate_per_s]),
-        trigger_s=configuration.trigger_s,
         factor=np.array([age_factor, low_factor, high_factor]),
     )
     found = tuple(findings_of(capacity, law))
@@ -116,7 +119,48 @@ def predict(
         if configuration.trigger_s > 0
         else 0.0,
         findings=found,
+        provenance=profile.provenance,
     )
+
+
+def _law_with_ends(
+    profile: JobProfile,
+    configuration: Configuration,
+    model: DurationModel,
+    *,
+    rate_per_s: Array,
+    factor: Array,
+) -> SettingLaw:
+    """The law as expected, and at the low and the high end of 90 %, in that order.
+
+    Declared figures are at the same end of their ranges: theory.md (P19).
+    """
+    scores = (0.0, -Z90, Z90)
+    ends = [slice(None)] if profile.declared is None else [slice(at, at + 1) for at in range(3)]
+    laws = []
+    for end, score in zip(ends, scores, strict=False):
+        there = figures_at(profile, score)
+        if there is not profile:
+            model = duration_model(there, configuration.num_slots, configuration.shuffle_partitions)
+        laws.append(
+            setting_law(
+                there,
+                model,
+                rate_per_s=rate_per_s[end],
+                trigger_s=configuration.trigger_s,
+                factor=factor[end],
+            )
+        )
+    return _joined(laws)
+
+
+def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
+    """The settings of several laws as those of one."""
+    if len(laws) == 1:
+        return laws[0]
+    names = [field.name for field in fields(SteadyState)]
+    values = (np.concatenate([getattr(law.state, name) for law in laws]) for name in names)
+    return SettingLaw(SteadyState(*values), laws[0].weights)
 
 
 def _upper_end(

@@ -61,7 +61,11 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
                 lines.append(f"max rate within target: {most} with these settings")
             lines.append(f"stable: up to {highest} with these settings, whatever the latency")
     if not calibrated:
-        lines.append("caution: these settings lie outside the range that the profile speaks for")
+        lines.append(
+            "caution: these settings lie outside the range that the profile speaks for"
+            if plan.declared is None
+            else "caution: from declared figures, nothing of this job was measured"
+        )
     lines += [f"bound by: {text}" for text in plan.binding]
     lines += [f"warning: {text}" for text in dict.fromkeys(warnings)]
     # A message must not be able to end the comment that it stands in.

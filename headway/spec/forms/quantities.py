@@ -13,9 +13,6 @@ from headway.spec.forms.reader import FAULTY, Reader
 from headway.spec.yaml_document import Plain, Route, shown
 from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
 
-# Half the width of a 90 % interval in standard deviations.
-_SDS_TO_90 = 1.6448536269514722
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
@@ -25,8 +22,6 @@ class Quantity:
     --------
     >>> Quantity(low=40.0, mid=50.0, high=70.0).is_certain
     False
-    >>> Quantity.exactly(2.0).spread_ratio
-    0.0
     """
 
     low: float
@@ -49,13 +44,6 @@ class Quantity:
     def is_certain(self) -> bool:
         """Whether it is one number."""
         return self.low == self.high
-
-    @property
-    def spread_ratio(self) -> float:
-        """Standard deviation of its logarithm; 0 where it is certain, or may be zero."""
-        if self.is_certain or self.low <= 0:
-            return 0.0
-        return math.log(self.high / self.low) / (2 * _SDS_TO_90)
 
     def scaled(self, ratio: float) -> Quantity:
         """Each end times a ratio, 0 or more."""
@@ -200,9 +188,18 @@ NAME = Text(
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A quantity: a plain value, or ``{low, mid, high}`` of it."""
+    """A quantity: a plain value, or ``{low, mid, high}`` of it.
+
+    A plain value stands for a range from it over ``plain_ratio`` to it times that.
+
+    Examples
+    --------
+    >>> Uncertain(DURATION, plain_ratio=1.5).about(3.0)
+    Quantity(low=2.0, mid=3.0, high=4.5)
+    """
 
     kind: Kind
+    plain_ratio: float = 1.0
 
     @property
     def words(self) -> str:
@@ -216,7 +213,7 @@ class Uncertain:
                 reader.fault(route, f"got {shown(value)}; expected {self.words}")
                 return FAULTY
             found = self.kind.read(reader, route, value)
-            return FAULTY if found is FAULTY else Quantity.exactly(float(found))
+            return FAULTY if found is FAULTY else self.about(float(found))
         ends = []
         for key in value:
             if key not in ("low", "mid", "high"):
@@ -237,6 +234,10 @@ class Uncertain:
             return FAULTY
         return Quantity(low=low, mid=mid, high=high)
 
+    def about(self, value: float) -> Quantity:
+        """What a plain value stands for."""
+        return Quantity(low=value / self.plain_ratio, mid=value, high=value * self.plain_ratio)
+
     def json_schema(self) -> JsonSchema:
         """The plain value, or three of them."""
         plain = self.kind.json_schema()
@@ -248,3 +249,9 @@ class Uncertain:
             "additionalProperties": False,
         }
         return {"anyOf": [plain, three]}
+
+
+#: What people state without a range is right within half as much again, nine times in ten.
+PLAIN_COST_RATIO = 1.5
+COST = Uncertain(DURATION, PLAIN_COST_RATIO)
+COST_OR_ZERO = Uncertain(DURATION_OR_ZERO, PLAIN_COST_RATIO)

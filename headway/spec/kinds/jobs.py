@@ -17,13 +17,14 @@ from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
 from headway.spec.forms.quantities import (
+    COST,
+    COST_OR_ZERO,
     DURATION,
     DURATION_OR_ZERO,
     SHARE,
     SIZE,
     TARGET,
     Quantity,
-    Uncertain,
 )
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.rates import Rate, RateForm
@@ -75,15 +76,15 @@ class DeclaredStream:
     """What a micro-batch costs, stated by people before there is a log."""
 
     task_per_row_s: Quantity = entry(
-        Uncertain(DURATION), "Core time that the first stage needs per record.", key="task_per_row"
+        COST, "Core time that the first stage needs per record.", key="task_per_row"
     )
     task_fixed_s: Quantity = entry(
-        Uncertain(DURATION_OR_ZERO), "Core time of a task without records. Default 10ms.",
-        key="task_fixed", default=Quantity.exactly(0.01),
+        COST_OR_ZERO, "Core time of a task without records. Default 10ms.",
+        key="task_fixed", default=COST.about(0.01),
     )  # fmt: skip
     driver_s: Quantity = entry(
-        Uncertain(DURATION), "Time of the driver per batch: planning and logs. Default 150ms.",
-        key="driver", default=Quantity.exactly(0.15),
+        COST, "Time of the driver per batch: planning and logs. Default 150ms.",
+        key="driver", default=COST.about(0.15),
     )  # fmt: skip
     source_partitions: int = entry(
         Whole(low=1, high=100_000), "Partitions of the source: tasks of the first stage."
@@ -94,11 +95,13 @@ class DeclaredStream:
         key="shuffled_share", default=1.0,
     )  # fmt: skip
     shuffle_task_per_row_s: Quantity | None = entry(
-        Uncertain(DURATION), "Core time per record behind the exchange; without it there is none.",
+        COST, "Core time per record behind the exchange; without it there is none.",
         key="shuffle_task_per_row", default=None,
     )  # fmt: skip
-    shuffle_partitions: int = entry(
-        Whole(low=1, high=100_000), "Shuffle partitions today. Default 200.", default=200
+    shuffle_partitions: int | None = entry(
+        Whole(low=1, high=100_000),
+        "Shuffle partitions today. Without it there are none yet that a plan would keep.",
+        default=None,
     )
     cores_per_executor: int = _executor_cores()
     executor_memory_bytes: int | None = _executor_memory()
@@ -109,12 +112,10 @@ class DeclaredStream:
 class DeclaredBatch:
     """What a batch job costs, stated by people before there is a log."""
 
-    work_s: Quantity = entry(
-        Uncertain(DURATION), "Core time of all tasks together, e.g. 40h.", key="work"
-    )
+    work_s: Quantity = entry(COST, "Core time of all tasks together, e.g. 40h.", key="work")
     driver_s: Quantity = entry(
-        Uncertain(DURATION_OR_ZERO), "Time in which no task runs. Default 30s.",
-        key="driver", default=Quantity.exactly(30.0),
+        COST_OR_ZERO, "Time in which no task runs. Default 30s.",
+        key="driver", default=COST.about(30.0),
     )  # fmt: skip
     num_tasks: int = entry(
         Whole(low=1, high=10_000_000), "Tasks of its widest stage: no more cores are of use.",

@@ -1,0 +1,91 @@
+"""What people state of a job before there is a log: figures with the ranges that they lie in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.configuration import Configuration
+
+#: Half the width of a 90 % range, in standard deviations.
+SCORE_OF_RANGE = 1.6448536269514722
+
+
+class Provenance(StrEnum):
+    """Where the figures of a profile come from."""
+
+    MEASURED = "measured"
+    DECLARED = "declared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRange:
+    """A stated duration [s]: as likely above ``mid_s`` as below, ``low_s`` to ``high_s`` holds it
+    nine times in ten.
+
+    Examples
+    --------
+    >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(SCORE_OF_RANGE)
+    8.0
+    """
+
+    low_s: float
+    mid_s: float
+    high_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low_s <= self.mid_s <= self.high_s < math.inf:
+            raise ValueError(
+                f"stated range {self.low_s:g}, {self.mid_s:g}, {self.high_s:g}; "
+                "expected 0 <= low_s <= mid_s <= high_s"
+            )
+
+    def at(self, score: float) -> float:
+        """The value at a normal score: 0 is the middle, 1.645 the upper end.
+
+        Notes
+        -----
+        theory.md (P19). Two halves of a lognormal around the middle; a half that reaches or starts
+        from zero is a straight line.
+
+        Examples
+        --------
+        >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
+        >>> about.at(0.0), about.at(-SCORE_OF_RANGE), round(about.at(2 * SCORE_OF_RANGE), 3)
+        (0.01, 0.0, 0.04)
+        """
+        end_s = self.high_s if score >= 0 else self.low_s
+        steps = abs(score) / SCORE_OF_RANGE
+        if self.mid_s > 0 and end_s > 0:
+            return float(self.mid_s * (end_s / self.mid_s) ** steps)
+        return max(self.mid_s + (end_s - self.mid_s) * steps, 0.0)
+
+    def scaled(self, ratio: float) -> StatedRange:
+        """Each of the three times a ratio, 0 or more."""
+        return StatedRange(
+            low_s=self.low_s * ratio, mid_s=self.mid_s * ratio, high_s=self.high_s * ratio
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredCosts:
+    """The stated costs of a micro-batch, and the setting that stands for what is not asked.
+
+    ``task_per_row`` has one range for each stage of the profile. ``partitions_are_stated`` says
+    whether the shuffle partitions of the configuration are what runs today, or nobody said.
+    """
+
+    driver: StatedRange
+    task_fixed: StatedRange
+    task_per_row: tuple[StatedRange, ...]
+    configuration: Configuration
+    partitions_are_stated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredWork:
+    """The stated costs of a batch job: core time of all its tasks, and time without tasks."""
+
+    work: StatedRange
+    driver: StatedRange

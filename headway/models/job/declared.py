@@ -1,0 +1,68 @@
+"""Declared figures at the end of their ranges that a confidence asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headway.domain import ApplicationProfile, JobProfile
+
+
+def figures_at(profile: JobProfile, score: float) -> JobProfile:
+    """The profile with every declared figure at a normal score; a measured profile as it is.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    score : float
+        0 takes the middle of every range, 1.645 its upper end. [-]
+
+    Notes
+    -----
+    theory.md (P19). All figures move together: whoever states one too low states the others too
+    low. That is the bound that no other dependence exceeds by much, and it is what "planned at the
+    upper end of each range" says.
+    """
+    costs = profile.declared
+    if costs is None:
+        return profile
+    return replace(
+        profile,
+        driver_phases=tuple(
+            replace(phase, mean_s=costs.driver.at(score)) for phase in profile.driver_phases
+        ),
+        stages=tuple(
+            replace(
+                stage, task_fixed_s=costs.task_fixed.at(score), task_per_row_s=per_row.at(score)
+            )
+            for stage, per_row in zip(profile.stages, costs.task_per_row, strict=True)
+        ),
+    )
+
+
+def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:
+    """The profile of a batch job with its declared work at a normal score; parameters as above.
+
+    Notes
+    -----
+    theory.md (P19).
+    """
+    declared = profile.declared
+    if declared is None:
+        return profile
+    ratio = declared.work.at(score) / declared.work.mid_s
+    stages = tuple(
+        replace(
+            stage,
+            task_time=replace(
+                stage.task_time,
+                mean_s=ratio * stage.task_time.mean_s,
+                sd_s=None if stage.task_time.sd_s is None else ratio * stage.task_time.sd_s,
+                max_s=ratio * stage.task_time.max_s,
+            ),
+        )
+        for stage in profile.stages
+    )
+    driver_s = declared.driver.at(score)
+    duration_s = max(profile.duration_s, driver_s)
+    return replace(profile, stages=stages, driver_only_s=driver_s, duration_s=duration_s)
