@@ -69,8 +69,8 @@ class Plan:
     ``physical_floor_s`` what no number of nodes comes below.
 
     ``chosen`` is the plan's own setting with its own maximum rate within target; a point of the
-    ``frontier`` with as many nodes may be of another setting that carries more. ``declared`` are the
-    figures of a plan that was not made from a profiled run.
+    ``frontier`` with as many nodes may be of another setting that carries more. ``declared`` are
+    the figures of a plan that was not made from a profiled run.
 
     ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
     type that cannot do it, why.
