@@ -17,7 +17,7 @@ from headway.profiler.events import read_line
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.redaction import ALLOWED_PROPERTIES
 from headway.profiler.rows import Record, batch_row, job_row
-from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, most
+from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 
 MOST_BATCHES_PER_RUN = 5_000
 """Batches of one run that are kept, the latest: enough for every estimate, and the same memory
@@ -370,13 +370,6 @@ def batch_of(execution: schema.SqlExecutionStart) -> BatchOf | None:
 def has_its_plan_read(batch: BatchOf) -> bool:
     """Whether the plan of a batch is one of those that are read."""
     return batch.batch_id % _BATCHES_PER_PLAN == 0
-
-
-def least(one: int | None, other: int | None) -> int | None:
-    """The smaller one of those that are known."""
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
 
 
 def _order_of(job: Record) -> tuple[int, str]:

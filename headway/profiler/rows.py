@@ -11,26 +11,20 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler.schema import (
-    ExecutorMetrics,
-    InputMetrics,
     JobEnd,
     JobStart,
-    OutputMetrics,
     Progress,
-    ShuffleReadMetrics,
-    ShuffleWriteMetrics,
     SourceProgress,
     SqlExecutionStart,
     StageInfo,
     StateOperator,
     TaskEnd,
     TaskInfo,
-    TaskMetrics,
 )
 from headway.profiler.stage_totals import (
     measured_ms,
+    measures,
     python_ms,
-    scheduler_delay_ms,
     seconds,
     succeeded,
 )
@@ -43,7 +37,6 @@ _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
 _OPERATOR = re.compile(r"(?m)^\(\d+\) ([A-Za-z]+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_NS_PER_S = 1e9
 _LARGEST_LONG = 2**63 - 1
 _LARGEST_INT = 2**31 - 1
 
@@ -170,14 +163,10 @@ def task_row(task: TaskEnd) -> Record:
     """A task that was seen to end, a failed one too.
 
     Columns: stage_id, attempt_id, task_id, partition_id, executor_id, launched_s, finished_s,
-    succeeded, measured (it reported metrics), and of the metrics: wall_s, run_s, cpu_s, gc_s,
-    deserialize_s, scheduler_delay_s, fetch_wait_s, rows_read, rows_written, input_bytes,
-    shuffle_read_bytes, shuffle_write_bytes, spilled_bytes, peak_memory_bytes, peak_heap_bytes.
+    succeeded, measured (it reported metrics), and those of
+    :meth:`headway.profiler.stage_totals.Measures.in_units`.
     """
-    info, metrics = task.info or TaskInfo(), task.metrics or TaskMetrics()
-    read = metrics.shuffle_read or ShuffleReadMetrics()
-    written = metrics.shuffle_write or ShuffleWriteMetrics()
-    got, put = metrics.input or InputMetrics(), metrics.output or OutputMetrics()
+    info = task.info or TaskInfo()
     launched_ms, finished_ms = info.launched_ms, info.finished_ms
     wall_ms = None if launched_ms is None or finished_ms is None else finished_ms - launched_ms
     return {
@@ -190,23 +179,8 @@ def task_row(task: TaskEnd) -> Record:
         "finished_s": seconds(finished_ms),
         "succeeded": succeeded(task),
         "measured": measured_ms(task.info, task.metrics) is not None,
+        **measures(task, wall_ms or 0).in_units(),
         "wall_s": seconds(wall_ms),
-        "run_s": seconds(metrics.run_ms or 0),
-        "cpu_s": (metrics.cpu_ns or 0) / _NS_PER_S,
-        "gc_s": seconds(metrics.gc_ms or 0),
-        "deserialize_s": seconds(metrics.deserialize_ms or 0),
-        "scheduler_delay_s": seconds(
-            0 if wall_ms is None else scheduler_delay_ms(info, metrics, wall_ms)
-        ),
-        "fetch_wait_s": seconds(read.fetch_wait_ms or 0),
-        "rows_read": _count(got.num_rows, read.num_rows),
-        "rows_written": _count(put.num_rows, written.num_rows),
-        "input_bytes": _count(got.num_bytes),
-        "shuffle_read_bytes": _count(read.remote_bytes, read.local_bytes),
-        "shuffle_write_bytes": _count(written.num_bytes),
-        "spilled_bytes": _count(metrics.spilled_bytes),
-        "peak_memory_bytes": _count(metrics.peak_memory_bytes),
-        "peak_heap_bytes": _count((task.executor_metrics or ExecutorMetrics()).heap_bytes),
     }
 
 
@@ -262,7 +236,3 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if number is not None and math.isfinite(number) else None
-
-
-def _count(*numbers: int | None) -> float:
-    return float(sum(number or 0 for number in numbers))

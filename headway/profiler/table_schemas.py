@@ -7,109 +7,77 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-_TEXT, _LONG, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.bool_()
+_KINDS = {
+    "text": pa.string(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "float": pa.float64(),
+    "flag": pa.bool_(),
+    "texts": pa.list_(pa.string()),
+    "ints": pa.list_(pa.int32()),
+    "properties": pa.map_(pa.string(), pa.string()),
+    "times": pa.map_(pa.string(), pa.float64()),
+}
 
 
-def _columns(**kinds: pa.DataType) -> pa.Schema:
-    return pa.schema([("app", _INT), *kinds.items()])
+def _fields(words: str) -> list[tuple[str, pa.DataType]]:
+    """Columns in words: the names, and behind a colon of what kind those before it are."""
+    found, names = [], []
+    for word in words.split():
+        name, _, kind = word.partition(":")
+        names.append(name)
+        if kind:
+            found += [(name, _KINDS[kind]) for name in names]
+            names = []
+    return found
 
 
-def _group(**kinds: pa.DataType) -> pa.DataType:
-    return pa.list_(pa.struct(list(kinds.items())))
+def _group(words: str) -> pa.DataType:
+    return pa.list_(pa.struct(_fields(words)))
 
 
-_TASK_QUANTITIES = (
-    *("wall_s", "run_s", "cpu_s", "gc_s", "deserialize_s", "scheduler_delay_s", "fetch_wait_s"),
-    *("rows_read", "rows_written", "input_bytes", "shuffle_read_bytes", "shuffle_write_bytes"),
-    *("spilled_bytes", "peak_memory_bytes", "peak_heap_bytes"),
-)
+_WORDS = {
+    "queries": """run_id query_id query_name:text started_s:float num_batches first_batch_id
+        last_batch_id:long terminated failed:flag""",
+    "jobs": """job_id:int submitted_s:float stage_ids:ints query_id:text batch_id:long run_id:text
+        execution_id:long dstream_batch_s:float shuffle_partitions:int ended_s:float
+        succeeded:flag""",
+    "stages": """stage_id attempt_id num_tasks:int parent_ids:ints submitted_s completed_s:float
+        failed:flag python_s:float""",
+    "tasks": """stage_id attempt_id:int task_id:long partition_id:int executor_id:text launched_s
+        finished_s:float succeeded measured:flag wall_s run_s cpu_s gc_s deserialize_s
+        scheduler_delay_s fetch_wait_s rows_read rows_written input_bytes shuffle_read_bytes
+        shuffle_write_bytes spilled_bytes peak_memory_bytes peak_heap_bytes:float""",
+    "plans": """execution_id root_execution_id:long started_s:float run_id:text batch_id:long
+        operators:texts""",
+}
 
 SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
     {
-        "applications": _columns(
-            application_id=_TEXT,
-            application_name=_TEXT,
-            spark_version=_TEXT,
-            java_version=_TEXT,
-            properties=pa.map_(_TEXT, _TEXT),
-            executors=_group(executor_id=_TEXT, num_cores=_INT, at_s=_FLOAT),
-            started_s=_FLOAT,
-            ended_s=_FLOAT,
+        "applications": pa.schema(
+            [
+                *_fields("app:int application_id application_name spark_version java_version:text"),
+                *_fields("properties:properties"),
+                ("executors", _group("executor_id:text num_cores:int at_s:float")),
+                *_fields("started_s ended_s:float"),
+            ]
         ),
-        "queries": _columns(
-            run_id=_TEXT,
-            query_id=_TEXT,
-            query_name=_TEXT,
-            started_s=_FLOAT,
-            num_batches=_LONG,
-            first_batch_id=_LONG,
-            last_batch_id=_LONG,
-            terminated=_FLAG,
-            failed=_FLAG,
+        "batches": pa.schema(
+            [
+                *_fields("app:int query_id run_id query_name:text batch_id:long started_s:float"),
+                *_fields("phases_s:times num_rows:float"),
+                ("sources", _group("description:text num_rows:long")),
+                *_fields("sink:text"),
+                (
+                    "stateful_operators",
+                    _group(
+                        "name:text num_rows memory_bytes:long commit_s:float "
+                        "num_partitions num_stores:int"
+                    ),
+                ),
+                *_fields("watermarked:flag newest_event_s:float"),
+            ]
         ),
-        "batches": _columns(
-            query_id=_TEXT,
-            run_id=_TEXT,
-            query_name=_TEXT,
-            batch_id=_LONG,
-            started_s=_FLOAT,
-            phases_s=pa.map_(_TEXT, _FLOAT),
-            num_rows=_FLOAT,
-            sources=_group(description=_TEXT, num_rows=_LONG),
-            sink=_TEXT,
-            stateful_operators=_group(
-                name=_TEXT,
-                num_rows=_LONG,
-                memory_bytes=_LONG,
-                commit_s=_FLOAT,
-                num_partitions=_INT,
-                num_stores=_INT,
-            ),
-            watermarked=_FLAG,
-            newest_event_s=_FLOAT,
-        ),
-        "jobs": _columns(
-            job_id=_INT,
-            submitted_s=_FLOAT,
-            stage_ids=pa.list_(_INT),
-            query_id=_TEXT,
-            batch_id=_LONG,
-            run_id=_TEXT,
-            execution_id=_LONG,
-            dstream_batch_s=_FLOAT,
-            shuffle_partitions=_INT,
-            ended_s=_FLOAT,
-            succeeded=_FLAG,
-        ),
-        "stages": _columns(
-            stage_id=_INT,
-            attempt_id=_INT,
-            num_tasks=_INT,
-            parent_ids=pa.list_(_INT),
-            submitted_s=_FLOAT,
-            completed_s=_FLOAT,
-            failed=_FLAG,
-            python_s=_FLOAT,
-        ),
-        "tasks": _columns(
-            stage_id=_INT,
-            attempt_id=_INT,
-            task_id=_LONG,
-            partition_id=_INT,
-            executor_id=_TEXT,
-            launched_s=_FLOAT,
-            finished_s=_FLOAT,
-            succeeded=_FLAG,
-            measured=_FLAG,
-            **dict.fromkeys(_TASK_QUANTITIES, _FLOAT),
-        ),
-        "plans": _columns(
-            execution_id=_LONG,
-            root_execution_id=_LONG,
-            started_s=_FLOAT,
-            run_id=_TEXT,
-            batch_id=_LONG,
-            operators=pa.list_(_TEXT),
-        ),
+        **{name: pa.schema(_fields(f"app:int {words}")) for name, words in _WORDS.items()},
     }
 )

@@ -6,11 +6,9 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING
 from headway.errors import SparkUnavailableError
 from headway.profiler.signals import signals_end_the_block
 from headway.profiler.spark.java import Java, require_java
-from headway.profiler.spark.jvm import complaint, end_at_once, running_jvm
+from headway.profiler.spark.jvm import complaint, running_jvm
 from headway.profiler.work_folder import work_folder
 
 if TYPE_CHECKING:
@@ -135,10 +133,8 @@ def embedded_session(
             ]
         )
         cleanup.enter_context(_environment(java, spark_home, scratch, local=local))
-        jvm = cleanup.enter_context(running_jvm(spark_home, conf, scratch))
-        keeps_nothing = local and conf.get("spark.eventLog.enabled") != "true"
-        end = partial(_abandon, jvm) if keeps_nothing else _stop
-        yield cleanup.enter_context(_session(scratch, end))
+        cleanup.enter_context(running_jvm(spark_home, conf, scratch))
+        yield cleanup.enter_context(_session(scratch))
 
 
 def _require_no_other_session() -> None:
@@ -253,7 +249,7 @@ def _set_variables(values: Mapping[str, str | None]) -> None:
 
 
 @contextlib.contextmanager
-def _session(scratch: Path, end: Callable[[SparkSession], None]) -> Iterator[SparkSession]:
+def _session(scratch: Path) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     on_interrupt = signal.getsignal(signal.SIGINT)
@@ -269,7 +265,7 @@ def _session(scratch: Path, end: Callable[[SparkSession], None]) -> Iterator[Spa
     try:
         yield session
     finally:
-        end(session)
+        _stop(session)
         SparkSession._instantiatedSession = None
 
 
@@ -288,20 +284,3 @@ def _stop(session: SparkSession) -> None:
     stopper = threading.Thread(target=stop, name="headway-stop-spark", daemon=True)
     stopper.start()
     stopper.join(_STOP_WITHIN_S)
-
-
-def _abandon(jvm: subprocess.Popen[bytes], session: SparkSession) -> None:
-    """End the JVM as it is: all that it would put in order is in scratch, and takes half a second.
-
-    Only PySpark's own part is stopped.
-    """
-    context = session.sparkContext
-    # Objects that Python drops from now on are not to be reported to a JVM that is gone.
-    context._gateway._gateway_client.is_connected = False  # type: ignore[union-attr]
-    end_at_once(jvm)
-    # Its loop looks every half second whether it should end.
-    if (server := getattr(context, "_accumulatorServer", None)) is not None:
-        threading.Thread(target=server.shutdown, name="headway-stop-pyspark", daemon=True).start()
-        context._accumulatorServer = None  # type: ignore[assignment]
-    context._jsc = None
-    context.stop()
