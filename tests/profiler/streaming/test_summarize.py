@@ -715,6 +715,6 @@ def test_progress_alone_tells_how_duration_grows_with_rows(profiled: Profiled) -
             setting.batch_duration_mean_s, rel=0.05
         )
     (first, second) = (setting.configuration for setting in profile.settings)
-    assert not predict(profile, replace(second, executors=8), profile.arrivals).calibrated
-    assert not predict(profile, replace(second, shuffle_partitions=32), profile.arrivals).calibrated
+    assert not predict(profile, replace(second, executors=16), profile.arrivals).calibrated
+    assert not predict(profile, replace(second, shuffle_partitions=64), profile.arrivals).calibrated
     assert first.num_slots == second.num_slots == 4
