@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,6 +26,9 @@ from headway.units import spark_memory_bytes
 from tests.factories import a_profile
 from tests.planner.jobs import GIB, with_memory
 from tests.planner.test_deadline import a_long_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MIB = 2**20
 SMALL: dict[str, Any] = {"peak_task_bytes": 8 * MIB, "peak_heap_bytes": 200 * MIB}
@@ -212,3 +215,28 @@ def test_a_bare_size_off_the_heap_counts_bytes() -> None:
     )
     had = profiled_memory(application)
     assert (had.off_heap_bytes, had.overhead_bytes) == (GIB, GIB)
+
+
+@pytest.mark.spark
+def test_spark_reads_the_sizes_that_were_planned(spark: SparkSession) -> None:
+    """Spark's own reader of sizes, on every size that a plan emits."""
+    job = small_job(
+        "3g",
+        spark_memory_offHeap_enabled="true",
+        spark_memory_offHeap_size=str(GIB),
+        state_bytes=4 * GIB,
+    )
+    job = replace(job, pins=replace(job.pins, state_store="RocksDBStateStoreProvider"))
+    answer = plan_of(job)
+    assert answer.memory is not None
+    jvm = spark._jvm
+    assert jvm is not None
+    read = jvm.org.apache.spark.network.util.JavaUtils.byteStringAsMb
+    conf, memory = answer.spark_conf, answer.memory
+    assert read(conf["spark.executor.memory"]) * MIB == memory.heap_bytes == 3 * GIB
+    assert 0 <= read(conf[OVERHEAD]) * MIB - memory.overhead_bytes < MIB
+    assert memory.overhead_bytes > memory.native_bytes > 0
+    assert read(conf["spark.memory.offHeap.size"]) * MIB == memory.off_heap_bytes == GIB
+    assert jvm.org.apache.spark.SparkConf(False).set(
+        "spark.memory.offHeap.size", conf["spark.memory.offHeap.size"]
+    ).getSizeAsBytes("spark.memory.offHeap.size") == GIB  # fmt: skip
