@@ -19,6 +19,7 @@ from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.pieces import Order, Piece
 from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.rows import Record
+from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
 from headway.profiler.table_rows import JOB_ENDS, QUERY_EVENTS
 
@@ -51,6 +52,9 @@ def table_rows_of(
     """
     yield "applications", [_application_row(facts) for facts in applications.values()]
     seen: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
+    # Of many tasks no list is kept of those that were seen.
+    counts = {app: facts.count(TASK_END) for app, facts in applications.items()}
+    stands_once = {app for app, count in counts.items() if count.num_lines == count.num_distinct}
     jobs: list[Record] = []
     job_ends: dict[tuple[int, int], Record] = {}
     queries = _Queries()
@@ -67,7 +71,7 @@ def table_rows_of(
                     job_ends.setdefault((row["app"], row["job_id"]), row)
             elif name == "jobs":
                 jobs += _not_seen(rows, _KEYS[name], seen[name])
-            elif name in _KEYS:
+            elif name in _KEYS and not (name == "tasks" and result.app in stands_once):
                 yield name, _not_seen(rows, _KEYS[name], seen[name])
             else:
                 yield name, rows

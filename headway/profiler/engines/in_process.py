@@ -16,7 +16,7 @@ from headway.profiler.pieces import Order, Result, Told, carried_out
 from headway.units import parse_size_bytes
 
 # To start a process takes as long as to read so much.
-_WORTH_A_PROCESS_BYTES = parse_size_bytes("12m")
+_WORTH_A_PROCESS_BYTES = parse_size_bytes("24m")
 _PACKED_RATIO = 10
 _RESULTS_AHEAD = 8
 
@@ -38,7 +38,7 @@ class InProcess:
 
     def __init__(self, told: Told = _tell_nobody, num_processes: int | None = None) -> None:
         self._told = told
-        self._num_processes = num_processes or len(os.sched_getaffinity(0))
+        self._num_processes = num_processes or _num_cores()
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
         """What was made of the pieces, in their order."""
@@ -155,6 +155,16 @@ def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], told: Told) -> Non
                 f"a process that read logs has ended ({type(error).__name__}); is memory short?"
             )
         )
+
+
+def _num_cores() -> int:
+    """Cores that this process may use; 1 where no other process could be started."""
+    if not sys.executable:
+        return 1
+    # Not every system can tell which ones.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _num_worthwhile(orders: Sequence[Order]) -> int:
