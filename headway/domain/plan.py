@@ -16,6 +16,7 @@ from headway.domain.plan_parts import (
     Optimality,
     PlannedDurations,
     PlannedSetting,
+    PromiseNeed,
     RuleOfThumb,
     Sensitivity,
 )
@@ -72,6 +73,9 @@ class Plan:
     ``frontier`` with as many nodes may be of another setting that carries more. ``declared`` are
     the figures of a plan that was not made from a profiled run.
 
+    ``needs``, of plans that are not feasible, is what each promise takes by itself;
+    ``budget_per_hour`` is there where it sets the most nodes.
+
     ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
     type that cannot do it, why.
     """
@@ -102,6 +106,8 @@ class Plan:
     optimality: Optimality | None = None
     physical_floor_s: float | None = None
     nearest: tuple[NearestTarget, ...] = ()
+    needs: tuple[PromiseNeed, ...] = ()
+    budget_per_hour: float | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()

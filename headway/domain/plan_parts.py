@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
@@ -69,10 +69,35 @@ class RuleOfThumb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearestTarget:
-    """The nearest promise that can be kept if one side of it gives way."""
+    """The nearest promise that can be kept if one side of it gives way.
+
+    ``numbers`` has what it comes to: ``nodes``, and of the side that gives way ``limit_s``,
+    ``rate_per_s``, ``source_partitions``, ``confidence`` or ``quantile``.
+    """
 
     gives_way: str
     text: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseNeed:
+    """What one promise of several takes by itself.
+
+    ``within`` says whether that may be bought; ``most_nodes`` is the largest number of nodes that
+    was looked at. ``nodes`` is None where none of those keeps it; ``reached_s`` is what the promise
+    comes to there, a latency or the time to catch up [s]. ``proved`` is false where ``nodes`` is
+    None and not every number of nodes was tried.
+    """
+
+    promise: str
+    within: bool
+    most_nodes: int
+    nodes: int | None = None
+    node_type: str | None = None
+    cost_per_hour: float | None = None
+    reached_s: float | None = None
+    proved: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from headway.domain import (
     Optimality,
     Plan,
     PlannedDurations,
+    PromiseNeed,
     Rejection,
     RuleOfThumb,
     Sensitivity,
@@ -59,6 +60,7 @@ class Answer:
     floor_s: float | None = None
     physical_floor_s: float | None = None
     nearest: tuple[NearestTarget, ...] = ()
+    needs: tuple[PromiseNeed, ...] = ()
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()
@@ -122,6 +124,8 @@ def as_plan(
         optimality=answer.optimality,
         physical_floor_s=answer.physical_floor_s,
         nearest=answer.nearest,
+        needs=answer.needs,
+        budget_per_hour=offer.budget_per_hour,
         sensitivities=answer.sensitivities,
         advice=answer.advice,
         rules=answer.rules,

@@ -57,7 +57,7 @@ def fewest_nodes(question: Question) -> Fewest:
             tried[place] = _will_do(question, nodes, promising[nodes])
         return tried[place]
 
-    place = _first(len(counts), will_do)
+    place = first_place(len(counts), will_do)
     before = range(len(counts) if place is None else place)
     return Fewest(
         None if place is None else counts[place],
@@ -65,20 +65,32 @@ def fewest_nodes(question: Question) -> Fewest:
     )
 
 
-def _first(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
-    """The place of the first count that will do, or of one that nothing close below it does."""
+def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
+    """The place of the first count that will do, or of one that nothing close below it does.
+
+    Up to 64 are tried one by one. Of more, steps that double, or where none of them will do as
+    many places as that spread over all, find one, halving the edge before it, and those close
+    below are tried.
+    """
     if num_counts <= _TRIED_ONE_BY_ONE:
         return next((place for place in range(num_counts) if will_do(place)), None)
-    low, high, step = -1, 0, 1
-    while not will_do(high):
-        if high == num_counts - 1:
-            return None
-        low, high, step = high, min(high + step, num_counts - 1), 2 * step
+    doubled = [2**power - 1 for power in range(num_counts.bit_length())]
+    spread = np.unique(np.round(np.geomspace(1, num_counts, _TRIED_ONE_BY_ONE)).astype(int) - 1)
+    looked_at = (*dict.fromkeys((*doubled, num_counts - 1)), *spread.tolist())
+    found = next((place for place in looked_at if will_do(place)), None)
+    if found is None:
+        return None
+    low = max((place for place in looked_at if place < found and not will_do(place)), default=-1)
+    high = found
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if will_do(middle) else (middle, high)
-    below = range(max(high - _TRIED_BELOW, 0), high)
-    return next((place for place in below if will_do(place)), high)
+    while True:
+        below = range(max(high - _TRIED_BELOW, 0), high)
+        lower = next((place for place in below if will_do(place)), None)
+        if lower is None:
+            return high
+        high = lower
 
 
 def _will_do(question: Question, nodes: int, partitions: Sequence[int]) -> bool:

@@ -45,11 +45,14 @@ def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[i
 def frontier_of(
     candidates: Candidates, node_counts: Sequence[int], price_per_hour: float | None
 ) -> Iterator[FrontierPoint]:
-    """The best setting of up to so many nodes: those that do not help can be left idle."""
+    """The best setting of up to so many nodes: those that do not help can be left idle.
+
+    The candidates may be of more numbers of nodes than are told.
+    """
     best_at = best_of_each_node_count(candidates)
     for nodes in node_counts:
         place, rate_per_s = max(
-            (best_at[count] for count in node_counts if count <= nodes), key=lambda best: best[1]
+            (best for count, best in best_at.items() if count <= nodes), key=lambda best: best[1]
         )
         configuration = candidates.configuration(place) if rate_per_s > 0 else None
         yield _point(candidates, nodes, configuration, rate_per_s, price_per_hour)

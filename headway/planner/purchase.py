@@ -15,10 +15,14 @@ from headway.units import counted, spark_memory_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A node type, or whatever carries the executors of the space, with its own question."""
+    """A node type, or whatever carries the executors of the space, with its own question.
+
+    ``budget_per_hour`` is there where a budget, not the space, sets the most nodes.
+    """
 
     node_type: NodeType | None
     question: Question
+    budget_per_hour: float | None = None
 
     @property
     def price_per_hour(self) -> float | None:
@@ -101,7 +105,9 @@ def _offer(
             )
             profile = at_core_speed(question.profile, node_type.relative_core_speed)
             return Offer(
-                node_type=node_type, question=replace(question, profile=profile, space=space)
+                node_type=node_type,
+                question=replace(question, profile=profile, space=space),
+                budget_per_hour=budget_per_hour if max_nodes < question.space.max_nodes else None,
             )
     per_node, cores = shapes[-1]
     most = max_nodes * per_node

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Promise, Target
+from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Metric, Promise, Target
 from headway.models.job.declared import figures_at
 from headway.models.laws.normal import ndtri
 from headway.planner.space import SearchSpace
+
+NO_LIMIT_S = 1e9
+"""A limit that binds nothing [s]."""
+_ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,24 @@ class Question:
     def rate_per_s(self) -> float:
         """Arrivals that are planned for [records/s]."""
         return self.profile.arrivals.rate_per_s
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """The target and what is promised beside it."""
+        return (self.target, *self.also)
+
+    def with_limit(self, place: int, limit_s: float) -> Question:
+        """The same question with another limit of the promise at a place of `promises`."""
+        if place == 0:
+            return replace(self, target=replace(self.target, limit_s=limit_s))
+        relaxed = with_limit(self.also[place - 1], limit_s)
+        return replace(self, also=(*self.also[: place - 1], relaxed, *self.also[place:]))
+
+    def of_alone(self, promise: Promise) -> Question:
+        """The same job and space with nothing but one promise."""
+        if isinstance(promise, Target):
+            return replace(self, target=promise, also=())
+        return replace(self, target=_ANY_LATENCY, also=(promise,))
 
     @property
     def latency_targets(self) -> tuple[Target, ...]:
@@ -66,6 +88,18 @@ class Question:
         """The same question for another stream of the same kind."""
         arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)
         return replace(self, profile=replace(self.profile, arrivals=arrivals))
+
+
+def limit_s_of(promise: Promise) -> float:
+    """What a promise limits, at most [s]."""
+    return promise.target.limit_s if isinstance(promise, DuringBurst) else promise.limit_s
+
+
+def with_limit(promise: Promise, limit_s: float) -> Promise:
+    """The same promise with another limit."""
+    if isinstance(promise, DuringBurst):
+        return replace(promise, target=replace(promise.target, limit_s=limit_s))
+    return replace(promise, limit_s=limit_s)
 
 
 def burst_of(promise: Promise) -> Burst | None:

@@ -27,11 +27,14 @@ from headway.planner.choice import as_fast_as_possible, chosen_setting
 from headway.planner.fewest import Fewest, fewest_nodes
 from headway.planner.frontier import frontier_node_counts, frontier_of, own_point
 from headway.planner.infeasible import (
+    counts_to_look_at,
     lowest_latency_in_reach,
-    nearest_targets,
+    nearest_setting,
     physical_floor_s,
     why_infeasible,
 )
+from headway.planner.nearest import Nearest
+from headway.planner.needs import needs_of
 from headway.planner.pins import Checkpoint, held_by, new_checkpoint_advice
 from headway.planner.promised import require_promise_can_be_told
 from headway.planner.purchase import Offer, offers_of
@@ -125,7 +128,7 @@ def plan(
         raise InputError(f"no node type can run the job: {'; '.join(refused)}")
     found = _best(offers, objective)
     answer = (
-        _infeasible(found.offer, found.fewest)
+        _infeasible(found, Nearest(offers=offers, objective=objective))
         if found.nodes is None
         else _feasible(found.offer, found.nodes, found.fewest, found.fastest)
     )
@@ -153,7 +156,7 @@ def _best(offers: Sequence[Offer], objective: Objective) -> _Found:
     every = [_found(offer, objective) for offer in offers]
     feasible = [found for found in every if found.nodes is not None]
     if not feasible:
-        return max(every, key=lambda found: _most_slots(found.offer))
+        return min(every, key=_how_far)
 
     def order(found: _Found) -> tuple[float, ...]:
         assert found.nodes is not None
@@ -180,8 +183,11 @@ def _found(offer: Offer, objective: Objective) -> _Found:
     return _Found(offer, int(fastest.nodes[0]), fewest, fastest)
 
 
-def _most_slots(offer: Offer) -> int:
-    return offer.question.space.num_slots(offer.question.space.max_nodes)
+def _how_far(found: _Found) -> tuple[float, float]:
+    """How far an offer is from the target; of those at capacity, the one with most room first."""
+    question = found.offer.question
+    floor_s, _ = lowest_latency_in_reach(question)
+    return floor_s, -question.space.num_slots(question.space.max_nodes)
 
 
 def chosen_at(question: Question, nodes: int) -> Candidates:
@@ -220,44 +226,49 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
     )
 
 
-def _infeasible(offer: Offer, fewest: Fewest) -> Answer:
+def _infeasible(found: _Found, nearest: Nearest) -> Answer:
+    offer = found.offer
     question = offer.question
-    frontier = _frontier(offer, question.space.max_nodes)
+    frontier = _frontier(offer, question.space.max_nodes, counts_to_look_at(question))
     floor_s, fastest = lowest_latency_in_reach(question)
-    best = frontier[-1]
-    configuration, nodes, setting = fastest.configuration(0), int(fastest.nodes[0]), fastest
+    best, setting = frontier[-1], nearest_setting(question, floor_s, fastest)
     if math.isinf(floor_s) and best.configuration is not None:
-        configuration = best.configuration
-        nodes = configuration.executors // question.space.executors_per_node
-        asked = (nodes, configuration.shuffle_partitions, configuration.trigger_s)
-        setting = candidates_at(question, [asked])
+        nodes = best.configuration.executors // question.space.executors_per_node
+        partitions, trigger_s = best.configuration.shuffle_partitions, best.configuration.trigger_s
+        setting = candidates_at(question, [(nodes, partitions, trigger_s)])
+    configuration, nodes = setting.configuration(0), int(setting.nodes[0])
+    latency_s = float(setting.latency_s(question.rate_per_s)[0])
     return Answer(
         offer=offer,
         feasible=False,
         nodes=nodes,
         configuration=configuration,
-        planned_latency_s=floor_s,
-        planned_ratio=float(fastest.planned_ratio(question.rate_per_s)[0]),
+        planned_latency_s=latency_s,
+        planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=frontier,
         chosen=own_point(setting, configuration, offer.price_per_hour),
-        binding=why_infeasible(question, floor_s, fastest, best),
+        binding=why_infeasible(question, floor_s, setting, best),
         rejected=(),
-        optimality=fewest.optimality,
+        optimality=found.fewest.optimality,
         floor_s=floor_s,
         physical_floor_s=physical_floor_s(question),
-        nearest=tuple(nearest_targets(question, floor_s, fastest, best)),
+        nearest=tuple(nearest.targets()),
+        needs=tuple(needs_of(nearest)),
         sensitivities=sensitivities(
             question, configuration, nodes, neighbours(question, configuration, nodes)
         ),
-        advice=advice_of(question, configuration, nodes, floor_s),
+        advice=advice_of(question, configuration, nodes, latency_s),
         warnings=_idle_slots(question.profile, configuration),
     )
 
 
-def _frontier(offer: Offer, around: int) -> tuple[FrontierPoint, ...]:
+def _frontier(
+    offer: Offer, around: int, looked_at: Sequence[int] = ()
+) -> tuple[FrontierPoint, ...]:
+    """The frontier around a number of nodes; more may be looked at than are told."""
     space = offer.question.space
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
-    candidates = all_candidates(offer.question, counts)
+    candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))
     return tuple(frontier_of(candidates, counts, offer.price_per_hour))
 
 

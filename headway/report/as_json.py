@@ -37,6 +37,8 @@ PLAIN_PARTS = (
     "memory",
     "optimality",
     "nearest",
+    "needs",
+    "budget_per_hour",
     "sensitivities",
     "advice",
     "rules",
@@ -123,7 +125,7 @@ def fields_json(value: object) -> object:
     --------
     >>> from headway.domain import NearestTarget
     >>> fields_json((NearestTarget(gives_way="rate", text="20k/s"),))
-    [{'gives_way': 'rate', 'text': '20k/s'}]
+    [{'gives_way': 'rate', 'text': '20k/s', 'numbers': {}}]
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {

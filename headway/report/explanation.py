@@ -8,6 +8,7 @@ from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
 from headway.models.job.calibration import SPREAD_PER_DOUBLING
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text
+from headway.report.needs import needs_rows
 from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
@@ -53,6 +54,7 @@ def explanation_text(plan: Plan) -> str:
         ("The answer", _answer(plan)),
         ("What was declared", _declared(plan)),
         ("What binds", [line for text in plan.binding for line in _item(text)]),
+        ("What each promise takes", aligned(needs_rows(plan))),
         ("How far from the best this can be", _optimality(plan)),
         ("The nearest promises that can be kept", _nearest(plan)),
         ("Where the latency comes from", _latency(plan)),

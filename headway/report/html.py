@@ -11,6 +11,7 @@ from headway.report.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.frontier import frontier_rows
+from headway.report.needs import needs_rows
 from headway.report.wording import (
     APPLIES,
     METRIC_NAMES,
@@ -68,6 +69,7 @@ def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
             notes=notes(plan),
             frontier=frontier_chart(plan),
             frontier_rows=frontier_rows(plan),
+            needs_rows=needs_rows(plan),
             segments=phase_segments(plan.prediction.phases_s)
             if plan.prediction.is_quotable
             else (),

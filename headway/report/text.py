@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from headway.domain import Metric, Plan, Prediction
 from headway.report.columns import aligned, bar, paragraph, printable
 from headway.report.frontier import another_carries_more, frontier_rows, rate_text
+from headway.report.needs import needs_rows
 from headway.report.wording import (
     APPLIES,
     METRIC_NAMES,
@@ -55,6 +56,7 @@ def plan_text(plan: Plan) -> str:
         _titled(
             "what binds", [line for text in plan.binding for line in paragraph(text, lead="  ")]
         ),
+        _titled("what each promise takes", aligned(needs_rows(plan))),
         _titled(
             "nearest promises that can be kept",
             aligned([(f"other {one.gives_way}", one.text) for one in plan.nearest]),

@@ -20,6 +20,7 @@ from headway.domain import (
     Rejection,
 )
 from headway.report.frontier import max_rate_text
+from headway.report.needs import failing_promises
 from headway.units import (
     counted,
     format_duration,
@@ -253,7 +254,7 @@ def headline(plan: Plan) -> str:
     """The answer in one sentence."""
     rate = format_rate(plan.arrivals.rate_per_s)
     if not plan.feasible:
-        return f"not feasible: no searched setting keeps {plan.target} at {rate}"
+        return f"not feasible: no searched setting keeps {failing_promises(plan)} at {rate}"
     verb = "keeps" if plan.nodes == 1 else "keep"
     return f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
 

@@ -55,6 +55,8 @@ MORE_KEYS = {
     "memory",
     "optimality",
     "nearest",
+    "needs",
+    "budget_per_hour",
     "sensitivities",
     "advice",
     "rules",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headway.domain import (
+    CatchUp,
     Change,
     Configuration,
     Finding,
@@ -15,6 +16,7 @@ from headway.domain import (
     Interval,
     Plan,
     Prediction,
+    PromiseNeed,
     Target,
 )
 from headway.report.columns import aligned
@@ -235,6 +237,38 @@ def test_an_infeasible_plan_says_so_and_how_near_one_comes() -> None:
     assert "2 nodes, p99 up to 3.40 s" in text
     assert "80k/s with 2 nodes" in text
     assert not any(line.startswith(">") for line in text.split("\n"))
+
+
+def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
+    needs = (
+        PromiseNeed(promise="p99 <= 3.00 s", within=True, most_nodes=3, nodes=1, reached_s=1.53),
+        PromiseNeed(
+            promise="catch_up <= 60.0 s after 30 min",
+            within=False,
+            most_nodes=24,
+            nodes=4,
+            cost_per_hour=0.8,
+            reached_s=55.0,
+        ),
+    )
+    also = (CatchUp(limit_s=60.0, after=1800.0),)
+    text = plan_text(an_infeasible_plan(needs=needs, also=also, budget_per_hour=0.5))
+    assert text.startswith(
+        "not feasible: no searched setting keeps catch_up <= 60.0 s after 30 min at 50k/s"
+    )
+    start = text.index("what each promise takes")
+    said = " ".join(text[start:].split())
+    assert said.startswith(
+        "what each promise takes p99 <= 3.00 s alone 1 node, up to 1.53 s catch_up <= 60.0 s after "
+        "30 min alone 4 nodes, 0.8 per hour, up to 55.0 s, more than may be bought all of them "
+        "together not with up to 2 nodes budget of 0.5 per hour buys 2 nodes"
+    )
+    each = tuple(replace(need, within=True) for need in needs)
+    together = plan_text(an_infeasible_plan(needs=each, also=also))
+    assert " ".join(together.split()).startswith(
+        "not feasible: no searched setting keeps p99 <= 3.00 s and catch_up <= 60.0 s after 30 min "
+        "together at 50k/s"
+    )
 
 
 def test_over_capacity_there_is_no_floor() -> None:

@@ -1,0 +1,298 @@
+"""The nearest promises that can be kept where those that were asked cannot: one side gives way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from headway.domain import CatchUp, NearestTarget, Objective, Promise, Target
+from headway.planner.candidates import all_candidates
+from headway.planner.fewest import fewest_nodes, first_place
+from headway.planner.frontier import best_of_each_node_count
+from headway.planner.infeasible import counts_to_look_at, physical_floor_s
+from headway.planner.noise_free import lowest_latency
+from headway.planner.purchase import Offer
+from headway.planner.question import NO_LIMIT_S, Question, burst_of, limit_s_of, with_limit
+from headway.planner.sources import short_of_tasks, with_source_partitions
+from headway.units import counted, format_rate
+
+_TIMES_THE_NODES = 8
+_MOST_NODES_BEYOND = 1024
+_LEAST_CONFIDENCE_PERCENT = 50
+_QUANTILES = (0.99, 0.95, 0.9, 0.75, 0.5)
+
+Change = Callable[[Question], Question]
+
+
+class Bought(NamedTuple):
+    """An offer and the nodes to take of it."""
+
+    offer: Offer
+    nodes: int
+
+    def text(self) -> str:
+        """The purchase for people."""
+        if self.offer.node_type is None:
+            return counted(self.nodes, "node")
+        return f"{counted(self.nodes, 'node')} of {self.offer.node_type.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The search among some offers, the cheapest or the fewest nodes first.
+
+    Each side of the question gives way by itself, and as little as it can: theory.md (P13).
+    """
+
+    offers: Sequence[Offer]
+    objective: Objective
+
+    @property
+    def question(self) -> Question:
+        """What was asked, of any of the offers."""
+        return self.offers[0].question
+
+    def targets(self) -> Iterator[NearestTarget]:
+        """One for each side that may give way; nothing for a side of which no giving way helps."""
+        yield from self._by_limit()
+        yield from self._by_rate()
+        yield from self._by_nodes()
+        yield from self._without()
+        yield from self._by_source()
+        yield from self._by_confidence()
+        yield from self._by_statistic()
+
+    def fewest(self, change: Change) -> Bought | None:
+        """What to buy for another question: the best offer, None if none will do."""
+        found = []
+        for offer in self.offers:
+            nodes = fewest_nodes(change(offer.question)).nodes
+            if nodes is not None:
+                found.append(Bought(offer, nodes))
+        return min(found, key=self._order, default=None)
+
+    def _order(self, bought: Bought) -> tuple[float, float]:
+        cost = bought.offer.cost_per_hour(bought.nodes)
+        cost = math.inf if cost is None else cost
+        return (cost, bought.nodes) if self.objective is Objective.COST else (bought.nodes, cost)
+
+    def _by_limit(self) -> Iterator[NearestTarget]:
+        """Each promise with the lowest limit that leaves the others kept."""
+        for place, promise in enumerate(self.question.promises):
+            lowest_s = min(_lowest_s(offer.question, place) for offer in self.offers)
+            limit_s = rounded_up(lowest_s)
+            if not limit_s_of(promise) < limit_s < math.inf:
+                continue
+            bought = self.fewest(partial(Question.with_limit, place=place, limit_s=limit_s))
+            if bought is not None:
+                relaxed = with_limit(promise, limit_s)
+                text = f"{relaxed} at {self._rate} with {bought.text()}{self._others(place)}"
+                yield _nearest("limit", text, bought, limit_s=limit_s)
+
+    def _by_rate(self) -> Iterator[NearestTarget]:
+        """The highest rate of all settings, at which every promise is kept."""
+        found = [
+            (rate_per_s, Bought(offer, nodes))
+            for offer in self.offers
+            for nodes, (_, rate_per_s) in best_of_each_node_count(
+                all_candidates(offer.question, counts_to_look_at(offer.question))
+            ).items()
+        ]
+        highest_per_s = max(rate_per_s for rate_per_s, _ in found)
+        rate_per_s = rounded_down(highest_per_s)
+        if rate_per_s > 0:
+            enough = [bought for reached_per_s, bought in found if reached_per_s >= rate_per_s]
+            bought = min(enough, key=self._order)
+            text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.text()}"
+            yield _nearest("rate", text, bought, rate_per_s=rate_per_s)
+
+    def _by_nodes(self) -> Iterator[NearestTarget]:
+        beyond = replace(self, offers=tuple(map(with_more_nodes, self.offers)))
+        if physical_floor_s(self.question) >= self.question.target.limit_s:
+            return
+        bought = beyond.fewest(lambda question: question)
+        if bought is None:
+            return
+        cost = bought.offer.cost_per_hour(bought.nodes)
+        price = "" if cost is None else f", {cost:.4g} per hour"
+        way = "nodes" if bought.offer.budget_per_hour is None else "budget"
+        text = f"{self._asked} at {self._rate} with {bought.text()}{price}"
+        yield _nearest(way, text, bought)
+
+    def _without(self) -> Iterator[NearestTarget]:
+        """All but one of what else is promised, or the target and nothing else."""
+        also = self.question.also
+        fewer: list[tuple[Promise, ...]] = [(one,) for one in also]
+        if len(also) > 1:
+            fewer.append(also)
+        for left_out in fewer:
+            bought = self.fewest(partial(_leaving_out, left_out=left_out))
+            if bought is None:
+                continue
+            kept = [one for one in (self.question.target, *also) if one not in left_out]
+            text = (
+                f"{_joined(kept)} at {self._rate} with {bought.text()}, without {_joined(left_out)}"
+            )
+            yield _nearest(_kind_of(left_out), text, bought)
+            if left_out is also:
+                return
+
+    def _by_source(self) -> Iterator[NearestTarget]:
+        """The fewest source partitions that would do, and the least to buy for them."""
+        today = _source_tasks(self.question)
+        if today is None:
+            return
+        spaces = [offer.question.space for offer in self.offers]
+        most = max(space.num_slots(space.max_nodes) for space in spaces)
+        tried: dict[int, Bought | None] = {}
+
+        def bought_with(partitions: int) -> Bought | None:
+            if partitions not in tried:
+                tried[partitions] = self.fewest(lambda question: _wider(question, partitions))
+            return tried[partitions]
+
+        doubled = [today * 2**power for power in range(1, most.bit_length())]
+        if not any(map(bought_with, {most, *(count for count in doubled if count < most)})):
+            return
+        first = today + 1
+        place = first_place(most - today, lambda place: bought_with(first + place) is not None)
+        bought = None if place is None else bought_with(first + place)
+        if place is not None and bought is not None:
+            partitions = counted(first + place, "source partition")
+            text = f"{self._asked} at {self._rate} with {partitions} and {bought.text()}"
+            yield _nearest("source", text, bought, source_partitions=float(first + place))
+
+    def _by_confidence(self) -> Iterator[NearestTarget]:
+        """The highest whole per cent of confidence at which the promises are kept."""
+
+        def at(percent: int) -> Bought | None:
+            return self.fewest(partial(Question.at_confidence, confidence=percent / 100.0))
+
+        low = _LEAST_CONFIDENCE_PERCENT
+        high = math.ceil(round(100.0 * self.question.confidence, 6))
+        bought = at(low) if low < high else None
+        if bought is None:
+            return
+        while high - low > 1:
+            middle = (low + high) // 2
+            there = at(middle)
+            low, high, bought = (
+                (middle, high, there) if there is not None else (low, middle, bought)
+            )
+        text = f"{self._asked} at {self._rate} with {low}% confidence, {bought.text()}"
+        yield _nearest("confidence", text, bought, confidence=low / 100.0)
+
+    def _by_statistic(self) -> Iterator[NearestTarget]:
+        target = self.question.target
+        for quantile in _QUANTILES:
+            if target.quantile is None or quantile >= target.quantile:
+                continue
+            laxer = replace(target, quantile=quantile)
+            bought = self.fewest(partial(_with_target, target=laxer))
+            if bought is not None:
+                text = f"{laxer} at {self._rate} with {bought.text()}{self._others(0)}"
+                yield _nearest("statistic", text, bought, quantile=quantile)
+                return
+
+    @property
+    def _rate(self) -> str:
+        return format_rate(self.question.rate_per_s)
+
+    @property
+    def _asked(self) -> str:
+        return _joined((self.question.target, *self.question.also))
+
+    def _others(self, place: int) -> str:
+        """What is kept beside the promise at a place."""
+        every = (self.question.target, *self.question.also)
+        others = (*every[:place], *every[place + 1 :])
+        return f", and {_joined(others)}" if others else ""
+
+
+def _nearest(gives_way: str, text: str, bought: Bought, **numbers: float) -> NearestTarget:
+    return NearestTarget(
+        gives_way=gives_way, text=text, numbers={"nodes": float(bought.nodes), **numbers}
+    )
+
+
+def rounded_up(value: float) -> float:
+    """The next number of three digits that is not below.
+
+    Examples
+    --------
+    >>> rounded_up(0.44202), rounded_up(2.0), rounded_up(float("inf"))
+    (0.443, 2.0, inf)
+    """
+    return _rounded(value, math.ceil)
+
+
+def rounded_down(value: float) -> float:
+    """The last number of three digits that is not above.
+
+    Examples
+    --------
+    >>> rounded_down(57_483.0), rounded_down(0.0)
+    (57400.0, 0.0)
+    """
+    return _rounded(value, math.floor)
+
+
+def _rounded(value: float, to_whole: Callable[[float], int]) -> float:
+    if not 0.0 < value < math.inf:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    # A number that has three digits already keeps them.
+    return float(f"{to_whole(round(value / unit, 9)) * unit:.3g}")
+
+
+def with_more_nodes(offer: Offer) -> Offer:
+    """The same offer from the most nodes of its space on, to many more."""
+    space = offer.question.space
+    most = max(min(_TIMES_THE_NODES * space.max_nodes, _MOST_NODES_BEYOND), space.max_nodes)
+    wider = replace(space, min_nodes=space.max_nodes, max_nodes=most)
+    return replace(offer, question=replace(offer.question, space=wider))
+
+
+def _leaving_out(question: Question, left_out: Sequence[Promise]) -> Question:
+    return replace(question, also=tuple(one for one in question.also if one not in left_out))
+
+
+def _with_target(question: Question, target: Target) -> Question:
+    return replace(question, target=target)
+
+
+def _kind_of(promises: Sequence[Promise]) -> str:
+    if any(burst_of(one) is not None for one in promises):
+        return "burst"
+    return "outage" if any(isinstance(one, CatchUp) for one in promises) else "promise"
+
+
+def _joined(promises: Sequence[Promise]) -> str:
+    return " and ".join(map(str, promises))
+
+
+def _source_tasks(question: Question) -> int | None:
+    """Tasks of the source where they are fewer than the slots."""
+    slots = question.space.num_slots(question.space.max_nodes)
+    short = list(short_of_tasks(question.profile, slots))
+    return min((stage.num_source_tasks or 0 for stage in short), default=None)
+
+
+def _wider(question: Question, partitions: int) -> Question:
+    return replace(question, profile=with_source_partitions(question.profile, partitions))
+
+
+def _lowest_s(question: Question, place: int) -> float:
+    """The least that one promise could be with all others kept [s]."""
+    lax, rate_per_s = question.with_limit(place, NO_LIMIT_S), question.rate_per_s
+    candidates = all_candidates(lax, counts_to_look_at(question))
+    if question.also:
+        candidates = candidates.take(candidates.meets(rate_per_s))
+    if not len(candidates):
+        return math.inf
+    if place == 0:
+        return lowest_latency(candidates, rate_per_s)[1]
+    return float(candidates.told_s(lax.promises[place], rate_per_s).min())
