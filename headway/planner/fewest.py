@@ -76,12 +76,15 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
         return next((place for place in range(num_counts) if will_do(place)), None)
     doubled = [2**power - 1 for power in range(num_counts.bit_length())]
     spread = np.unique(np.round(np.geomspace(1, num_counts, _TRIED_ONE_BY_ONE)).astype(int) - 1)
-    looked_at = (*dict.fromkeys((*doubled, num_counts - 1)), *map(int, spread))
-    found = next((place for place in looked_at if will_do(place)), None)
-    if found is None:
+    missed: set[int] = set()
+    for place in (*doubled, num_counts - 1, *spread.tolist()):
+        if will_do(int(place)):
+            high = int(place)
+            break
+        missed.add(int(place))
+    else:
         return None
-    low = max((place for place in looked_at if place < found and not will_do(place)), default=-1)
-    high = found
+    low = max((place for place in missed if place < high), default=-1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if will_do(middle) else (middle, high)
