@@ -41,9 +41,11 @@ class Asked:
         self.plan_file, self.spec_file = folder / "plan.json", folder / "job.yaml"
 
     def printed(self, *arguments: str) -> tuple[int, str]:
-        """Exit code and stdout; a plan never writes to stderr off a terminal."""
+        """Exit code and stdout; nothing is written to stderr off a terminal."""
         code = run(list(arguments))
-        return code, self.capsys.readouterr().out
+        out, err = self.capsys.readouterr()
+        assert err == ""
+        return code, out
 
     @property
     def rate(self) -> str:
@@ -56,18 +58,25 @@ class Asked:
         statistic = "mean" if quantile is None else f"p{100 * quantile:.10g}"
         return f"{metric}{statistic} <= {self.case.target.limit_s * 1000:.10g}ms"
 
-    def plan(self) -> tuple[int, dict[str, Any]]:
+    def options(self) -> list[str]:
+        """The question on the command line, but for the node."""
         space = self.case.space
         options = [
             *("--rate", self.rate, "--target", self.target),
             *("--max-nodes", str(space.max_nodes), "--cores", str(space.cores_per_executor)),
-            *("--node-cores", str(space.executors_per_node * space.cores_per_executor)),
             *("--confidence", str(self.case.confidence)),
         ]
         if space.shuffle_partitions is not None:
             options += ["--partitions", str(space.shuffle_partitions)]
         if space.trigger_s is not None:
             options += ["--trigger", f"{space.trigger_s * 1000:.10g}ms"]
+        return options
+
+    def plan(self) -> tuple[int, dict[str, Any]]:
+        """The plan on plain nodes, and how the command exits."""
+        space = self.case.space
+        node_cores = str(space.executors_per_node * space.cores_per_executor)
+        options = [*self.options(), "--node-cores", node_cores]
         code, out = self.printed("plan", str(self.profile), *options, "--json")
         self.plan_file.write_text(out, encoding="utf-8")
         return code, json.loads(out)
@@ -150,3 +159,42 @@ def assert_emitted_is_planned(asked: Asked, plan: dict[str, Any]) -> None:
     spec = yaml.safe_load(manifest)["spec"]
     assert spec["executor"]["instances"] == plan["configuration"]["executors"]
     assert spec["executor"]["cores"] == plan["configuration"]["cores_per_executor"]
+
+
+def test_a_spec_and_a_command_line_get_the_same_plan(asked: Asked) -> None:
+    case = asked.case
+    cores = case.space.executors_per_node * case.space.cores_per_executor
+    pinned = {
+        "shuffle_partitions": case.space.shuffle_partitions,
+        "trigger": None if case.space.trigger_s is None else f"{case.space.trigger_s:g}s",
+    }
+    spec = {
+        "apiVersion": "headway/v1",
+        "kind": "StreamingJob",
+        "metadata": {"name": "job"},
+        "spec": {
+            "profile": asked.profile.name,
+            "rate": asked.rate,
+            "target": asked.target,
+            "confidence": case.confidence,
+            "pinned": {key: value for key, value in pinned.items() if value is not None},
+            "cluster": {
+                "platform": "standalone",
+                # Figures on the command line are what executors get.
+                "reserved_cores": 0,
+                "reserved_memory": "0m",
+                "node": {"name": "box", "cores": cores, "memory": "256Gi", "price_per_hour": 0.5},
+                "max_nodes": case.space.max_nodes,
+                "cores_per_executor": case.space.cores_per_executor,
+            },
+        },
+    }
+    asked.spec_file.write_text(yaml.safe_dump(spec), encoding="utf-8")
+    by_spec = asked.printed("plan", str(asked.spec_file), "--json")
+    options = [*asked.options(), "--node-type", f"box:cores={cores},memory=256Gi,price=0.5"]
+    by_options = asked.printed("plan", str(asked.profile), *options, "--json")
+    assert by_spec[0] == by_options[0]
+    first, second = (json.loads(out) for _, out in (by_spec, by_options))
+    # Who said what the node keeps is the one thing that may differ.
+    assert first["node_type"].pop("reserved_by") != second["node_type"].pop("reserved_by")
+    assert first == second

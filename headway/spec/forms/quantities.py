@@ -70,9 +70,16 @@ def _positive_rate_per_s(number: float) -> float:
     return number
 
 
-def _size_bytes(text: str) -> int:
+def _size_or_zero_bytes(text: str) -> int:
     size = parse_size_bytes(text)
-    if not 0 < size < 2**63:
+    if not 0 <= size < 2**63:
+        raise InputError(f"{text!r} is out of range")
+    return size
+
+
+def _size_bytes(text: str) -> int:
+    size = _size_or_zero_bytes(text)
+    if size == 0:
         raise InputError(f"{text!r} is out of range")
     return size
 
@@ -150,6 +157,7 @@ SIZE = Parsed(
         (r"([0-9.]+)\s*[Gg]bit.*", "bits are not read"),
     ),
 )
+SIZE_OR_ZERO = replace(SIZE, parse=_size_or_zero_bytes, words=f"{SIZE.words}, or 0m")
 SHARE = Parsed(
     words="a share, e.g. 20% or 0.2",
     parse=_share,

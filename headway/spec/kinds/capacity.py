@@ -8,7 +8,7 @@ from pathlib import Path
 from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, Whole
-from headway.spec.forms.quantities import MONEY, NAME, RATIO, SHARE, SIZE
+from headway.spec.forms.quantities import MONEY, NAME, RATIO, SHARE, SIZE_OR_ZERO
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 
@@ -85,7 +85,7 @@ class PoolEntry:
         Whole(low=0, high=4096), "Cores of each node for the system. Default 0.", default=0
     )
     reserved_memory_bytes: int = entry(
-        SIZE, "Memory of each node for the system.", key="reserved_memory", default=0
+        SIZE_OR_ZERO, "Memory of each node for the system.", key="reserved_memory", default=0
     )
     cores_per_executor: int | None = entry(
         Whole(low=1, high=4096),

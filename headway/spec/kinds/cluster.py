@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
-from headway.spec.forms.quantities import NAME, SIZE
+from headway.spec.forms.quantities import NAME, SIZE, SIZE_OR_ZERO
 from headway.spec.kinds.catalog import NodeEntry
 from headway.spec.kinds.reserves import PLATFORMS
 
@@ -49,7 +49,7 @@ class Cluster:
         default=None,
     )
     reserved_memory_bytes: int | None = entry(
-        SIZE,
+        SIZE_OR_ZERO,
         "Memory of each node that the system keeps. Default: by platform.",
         key="reserved_memory",
         default=None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text
-from headway.spec.forms.quantities import SHARE, SIZE
+from headway.spec.forms.quantities import SHARE, SIZE, SIZE_OR_ZERO
 from headway.units import parse_size_bytes
 
 #: What runs Spark.
@@ -72,7 +72,7 @@ class ReserveEntry:
         ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
     )
     other_memory_bytes: int = entry(
-        SIZE, "Memory kept beside. Default none.", key="other_memory", default=0
+        SIZE_OR_ZERO, "Memory kept beside. Default none.", key="other_memory", default=0
     )
     date: str = entry(
         Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-22"),
