@@ -1,4 +1,4 @@
-"""What is emitted, read back by a real Spark: its own submission, session, reader and trigger."""
+"""What is emitted, run by a real Spark: the submission, the session that it starts, the trigger."""
 
 from __future__ import annotations
 
@@ -43,20 +43,13 @@ def test_submission_session_and_trigger_are_those_of_the_plan(
     plan = json.loads(printed("json"))
     (tmp_path / "planned.py").write_text(printed("pyspark"), encoding="utf-8")
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")
-    (tmp_path / "spark-defaults.conf").write_text(printed("spark-defaults"), encoding="utf-8")
     submission = printed("spark-submit").replace(
-        "spark-submit \\\n", "spark-submit --verbose --master 'local[2]' \\\n"
+        "spark-submit \\\n", "spark-submit --master 'local[2]' \\\n"
     )
     seen = executed(["sh", "-c", submission], tmp_path)
     started = json.loads(next(line for line in seen.stdout.splitlines() if line[:1] == "{"))
-    by_file = executed(
-        ["spark-submit", "--verbose", "--properties-file", "spark-defaults.conf", "--version"],
-        tmp_path,
-    )
     for key, value in plan["spark_conf"].items():
         assert started["conf"][key] == value
-        assert f"({key},{value})" in seen.stdout + seen.stderr
-        assert f"({key},{value})" in by_file.stdout + by_file.stderr
     milliseconds = round(1000 * plan["configuration"]["trigger_s"])
     assert started["trigger"] == f"ProcessingTimeTrigger({milliseconds})"
 
