@@ -71,6 +71,7 @@ class StreamingNeeds:
             trigger=self.job.pinned.trigger_s,
             confidence=self.job.confidence,
             checkpoint=self.job.checkpoint,
+            from_start=self.job.from_start,
         )
         return Refusal(
             why=_of_executors("; ".join(found.binding)),
@@ -89,7 +90,7 @@ class StreamingNeeds:
         from headway.planner.staircase import Staircase
 
         job = self.job
-        alike = (self.kind, job.targets, job.pinned, job.confidence, job.checkpoint)
+        alike = (self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start)
         key = (*alike, self.cores, speed)
         if key not in self.known.staircases:
             self.known.staircases[key] = Staircase(self._question(speed))
@@ -105,6 +106,7 @@ class StreamingNeeds:
     def _question(self, speed: float) -> Question:
         from headway.api.settings import require_room_for_tasks
         from headway.domain import Target
+        from headway.planner.after_start import for_fresh_jvm
         from headway.planner.pins import Checkpoint, held_by
         from headway.planner.purchase import at_core_speed
         from headway.planner.question import Question
@@ -116,7 +118,7 @@ class StreamingNeeds:
         target = job.targets[first]
         assert isinstance(target, Target)
         question = Question(
-            profile=self.profile,
+            profile=for_fresh_jvm(self.profile) if job.from_start else self.profile,
             target=target,
             also=(*job.targets[:first], *job.targets[first + 1 :]),
             # A node that is one executor: how many of them fit on what is bought comes later.
@@ -128,7 +130,7 @@ class StreamingNeeds:
                 trigger_s=job.pinned.trigger_s,
             ),
             confidence=job.confidence,
-        )
+        ).at_confidence(job.confidence)
         checkpoint = None if job.checkpoint is None else Checkpoint(job.checkpoint)
         held = held_by(question, checkpoint)
         return replace(held, profile=at_core_speed(held.profile, speed))

@@ -108,6 +108,7 @@ def plan(
     lower_memory: bool = False,
     executor_memory_bytes: int | None = None,
     platform: str = DEFAULT_PLATFORM,
+    from_start: bool = False,
 ) -> Plan:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
 
@@ -159,6 +160,8 @@ def plan(
     platform : str
         What runs Spark on nodes of the catalogue: it keeps some of each for itself. By default
         Kubernetes, which keeps most.
+    from_start : bool
+        Plan for batches that stay as long as those of a fresh JVM, as they are after a restart.
 
     Raises
     ------
@@ -218,6 +221,7 @@ def plan(
         budget_per_hour=budget,
         checkpoint=None if checkpoint is None else one_of(Checkpoint, checkpoint, "checkpoint"),
         relaxation=relaxation,
+        from_start=from_start,
     )
 
 

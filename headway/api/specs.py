@@ -227,6 +227,7 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
         checkpoint=job.checkpoint,
         executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
         lower_memory=cluster is not None and cluster.lower_memory,
+        from_start=job.from_start,
     )
 
 

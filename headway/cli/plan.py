@@ -96,6 +96,11 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     help="Let executors have less heap than the profiled ones, down to what was measured.",
 )
 @click.option(
+    "--from-start",
+    is_flag=True,
+    help="Plan for batches that stay as long as those of a fresh JVM, as after a restart.",
+)
+@click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
     default=0.95,
@@ -132,6 +137,7 @@ def command(
     bursts: Sequence[Burst],
     relaxation: bool,
     lower_memory: bool,
+    from_start: bool,
     confidence: float,
     output_format: str,
     strict: bool,
@@ -165,6 +171,8 @@ def command(
             )
         if bursts:
             raise click.UsageError("--burst: not for batch jobs", click.get_current_context())
+        if from_start:
+            raise click.UsageError("--from-start: not for batch jobs", click.get_current_context())
         return _shown_deadline(
             api.plan_deadline(
                 profile,
@@ -206,6 +214,7 @@ def command(
         bursts=bursts,
         relaxation=relaxation,
         lower_memory=lower_memory,
+        from_start=from_start,
     )
     return _shown(plan, _JSON if as_json else output_format, strict=strict)
 

@@ -19,7 +19,9 @@ from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
 from headway.domain.plan_parts import (
     Advice,
+    AfterStart,
     Applies,
+    Evidence,
     LevelTime,
     MemoryPlan,
     NearestTarget,
@@ -56,6 +58,7 @@ from headway.domain.target import (
     Target,
     parse_promise,
 )
+from headway.domain.warm_up import WarmUp, WarmUpPoint
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
@@ -87,6 +90,7 @@ __all__ = [
     "SCORE_OF_RANGE",
     "Advice",
     "AdvisedRun",
+    "AfterStart",
     "Application",
     "ApplicationKind",
     "ApplicationProfile",
@@ -110,6 +114,7 @@ __all__ = [
     "DurationNoise",
     "DuringBurst",
     "EventTimeWindow",
+    "Evidence",
     "Finding",
     "FindingCode",
     "FrontierPoint",
@@ -164,6 +169,8 @@ __all__ = [
     "TaskTimes",
     "TasksRule",
     "WallClock",
+    "WarmUp",
+    "WarmUpPoint",
     "WindowKind",
     "parse_promise",
 ]

@@ -10,6 +10,7 @@ from headway.domain.declared import DeclaredCosts
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan_parts import (
     Advice,
+    AfterStart,
     Applies,
     MemoryPlan,
     NearestTarget,
@@ -71,7 +72,8 @@ class Plan:
 
     ``chosen`` is the plan's own setting with its own maximum rate within target; a point of the
     ``frontier`` with as many nodes may be of another setting that carries more. ``declared`` are
-    the figures of a plan that was not made from a profiled run.
+    the figures of a plan that was not made from a profiled run; ``after_start`` is what becomes of
+    the promise of a feasible plan while the JVM is young.
 
     ``needs``, of plans that are not feasible, is what each promise takes by itself;
     ``budget_per_hour`` is there where it sets the most nodes.
@@ -115,3 +117,4 @@ class Plan:
     spark_version: str | None = None
     chosen: FrontierPoint | None = None
     declared: DeclaredCosts | None = None
+    after_start: AfterStart | None = None

@@ -54,6 +54,30 @@ class Advice:
     latency_s: float | None = None
 
 
+class Evidence(StrEnum):
+    """What a figure rests on."""
+
+    MEASURED = "measured"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterStart:
+    """What becomes of the promise while the JVM is young, at the planned confidence.
+
+    ``by_minute_s`` is the promised statistic over the rows of each minute after a start, up to the
+    minute that is like all later ones. The promise holds from ``holds_from_minute`` on, counted
+    from 1; None where it is not told, or lies beyond the minutes looked at. ``reason`` says what
+    the figures rest on, or why there are none.
+    """
+
+    evidence: Evidence
+    reason: str
+    holds_from_minute: int | None = None
+    by_minute_s: tuple[float, ...] = ()
+    first_batch_s: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOfThumb:
     """What a usual rule would set, and what comes of it beside the plan."""

@@ -11,6 +11,7 @@ from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.query import QueryShape
 from headway.domain.stage import StageProfile
+from headway.domain.warm_up import WarmUp
 
 PROFILE_SCHEMA = "headway.profile/v1"
 
@@ -199,6 +200,7 @@ class JobProfile:
     coverage: Coverage | None = None
     notes: tuple[str, ...] = field(default=())
     declared: DeclaredCosts | None = None
+    warm_up: WarmUp | None = None
 
     def __post_init__(self) -> None:
         if bool(self.settings) == (self.declared is not None):
@@ -244,7 +246,11 @@ class JobProfile:
 
         Beyond the age of the oldest profiled run it goes on as the inverse of the age, with the
         slope it has there: what compilation wins dies out, and a power law would go on for ever.
+        Before the steady part of a run in a fresh JVM it is what the first batches showed.
         """
+        warm_up = self.warm_up
+        if warm_up is not None and warm_up.points and jvm_age_s < warm_up.steady_age_s:
+            return warm_up.ratio(jvm_age_s)
         profiled_s = (setting.jvm_age_s for setting in self.settings)
         oldest_s = max((self.drift.reference_age_s, *profiled_s))
         if jvm_age_s <= oldest_s:

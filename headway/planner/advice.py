@@ -248,15 +248,15 @@ def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[
 
 
 def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
-    """A plan speaks for JVMs as old as those of the profiled runs."""
-    drift = profile.drift
+    """What the drift of warm batches says of a young JVM, where no first batches are on record."""
     slower_ratio = profile.age_factor(_YOUNG_S) - 1.0
-    if slower_ratio > _SLOWER_RATIO:
+    if profile.warm_up is None and slower_ratio > _SLOWER_RATIO:
         yield Advice(
             text=(
                 f"{_YOUNG_S:.0f} s after a start batches take {slower_ratio:.0%} longer than after "
-                f"the {format_duration(drift.reference_age_s)} that this plan speaks for; headway "
-                f"predict --jvm-age {_YOUNG_S:.0f}s tells what becomes of the promise until then"
+                f"the {format_duration(profile.drift.reference_age_s)} that this plan speaks for, "
+                "extrapolated from older batches, and the first ones longer still; headway predict "
+                f"--jvm-age {_YOUNG_S:.0f}s tells what becomes of the promise until then"
             )
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headway.domain import (
     Advice,
+    AfterStart,
     Configuration,
     FrontierPoint,
     JobProfile,
@@ -65,6 +66,7 @@ class Answer:
     advice: tuple[Advice, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()
     limit: RateLimit = field(default_factory=RateLimit)
+    after_start: AfterStart | None = None
 
 
 def as_plan(
@@ -132,6 +134,7 @@ def as_plan(
         durations=_durations(profile, configuration, answer.planned_ratio),
         spark_version=profile.applications[-1].spark_version,
         declared=profile.declared,
+        after_start=answer.after_start,
     )
 
 

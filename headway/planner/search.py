@@ -21,6 +21,7 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.planner.advice import advice_of
+from headway.planner.after_start import after_start, for_fresh_jvm
 from headway.planner.answer import Answer, as_plan
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.choice import as_fast_as_possible, chosen_setting
@@ -61,6 +62,7 @@ def plan(
     budget_per_hour: float | None = None,
     checkpoint: Checkpoint | None = None,
     relaxation: bool = False,
+    from_start: bool = False,
 ) -> Plan:
     """The fewest nodes, or the lowest cost or latency, that keep the promises, and the setting.
 
@@ -90,6 +92,8 @@ def plan(
         Whether an existing checkpoint pins what it does; None prefers today's setting.
     relaxation : bool
         State the bound by the convex relaxation too, which loads cvxpy.
+    from_start : bool
+        Plan for batches that stay as long as those of a fresh JVM.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def plan(
     target, or ruled out by a bound that noise can only worsen.
     """
     question = Question(
-        profile=replace(profile, arrivals=arrivals),
+        profile=replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals),
         target=target,
         also=tuple(also),
         space=space,
@@ -223,6 +227,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         rules=rules_of_thumb(offer, configuration, nodes),
         warnings=_idle_slots(question.profile, configuration),
         limit=limit,
+        after_start=after_start(setting, configuration, latency_s),
     )
 
 

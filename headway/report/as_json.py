@@ -45,6 +45,7 @@ PLAIN_PARTS = (
     "durations",
     "spark_version",
     "declared",
+    "after_start",
 )
 
 

@@ -6,6 +6,7 @@ import math
 
 from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
 from headway.models.job.calibration import SPREAD_PER_DOUBLING
+from headway.report.after_start import after_start_lines
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text
 from headway.report.needs import needs_rows
@@ -59,6 +60,7 @@ def explanation_text(plan: Plan) -> str:
         ("The nearest promises that can be kept", _nearest(plan)),
         ("Where the latency comes from", _latency(plan)),
         ("How sure it is", _confidence(plan)),
+        ("After a restart", after_start_lines(plan)),
         ("Why not less", _rejected(plan)),
         (f"What {plan.target.statistic} would be with one thing changed", _sensitivities(plan)),
         ("Every setting, and when it applies", _settings(plan)),

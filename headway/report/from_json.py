@@ -37,6 +37,8 @@ from headway.report.as_json import PLAIN_PARTS, PLAN_SCHEMA
 from headway.report.deadline import DEADLINE_SCHEMA
 from headway.words import all_words
 
+# What plans of earlier versions do not hold.
+_SINCE_LATER = ("declared", "after_start")
 _EXPECTED = "expected a plan as 'headway plan --json' prints it"
 _MOST_BYTES = 64 * 2**20
 Noun = TypeVar("Noun")
@@ -155,7 +157,7 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         **{
             name: found.of(name, hints[name])
             for name in PLAIN_PARTS
-            if name != "declared" or name in data
+            if name not in _SINCE_LATER or name in data
         },
     )
 

@@ -19,6 +19,7 @@ from headway.domain import (
     Provenance,
     Rejection,
 )
+from headway.report.after_start import after_start_fact
 from headway.report.frontier import max_rate_text
 from headway.report.needs import failing_promises
 from headway.units import (
@@ -282,7 +283,7 @@ def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
     if plan.also:
         found.append(("also kept" if plan.feasible else "also asked", _also_text(plan)))
     if plan.feasible:
-        return tuple(found)
+        return (*found, *after_start_fact(plan))
     return (
         (f"lowest {plan.target.statistic} in reach", _floor_text(plan)),
         ("nearest plan", _nearest_text(plan)),

@@ -64,6 +64,7 @@ MORE_KEYS = {
     "spark_version",
     "chosen",
     "declared",
+    "after_start",
 }
 CONFIGURATION_KEYS = {
     "executors",

@@ -87,6 +87,11 @@ def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:
     }
 
 
+def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
+    """Age of the JVM at the start of a batch, a second at least."""
+    return max(started_s - jvm_started_s, 1.0)
+
+
 def batch_sample(
     report: Record, stages: Sequence[Record], jvm_started_s: float, interval_s: float | None
 ) -> BatchSample:
@@ -101,7 +106,7 @@ def batch_sample(
         batch_id=report["batch_id"],
         started_s=report["started_s"],
         interval_s=interval_s,
-        jvm_age_s=max(report["started_s"] - jvm_started_s, 1.0),
+        jvm_age_s=jvm_age_s(report["started_s"], jvm_started_s),
         duration_s=report["phases_s"]["triggerExecution"],
         phases_s=phases_s,
         num_rows=int(report["num_rows"]),

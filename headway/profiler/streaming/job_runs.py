@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import defaultdict
@@ -61,6 +62,10 @@ def runs_of_job(
         _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
     )
     stage_runs = _stages_by_run(logs.stage_runs, chosen)
+    # Of an application only its first query meets a fresh JVM, whether it is chosen or not.
+    first_s: dict[int, float] = {}
+    for key, reports in _by_run(logs.batches).items():
+        first_s[key.app] = min(first_s.get(key.app, math.inf), _started_s(reports))
     runs = []
     for key, reports in chosen.items():
         facts = logs.applications[key.app]
@@ -70,7 +75,8 @@ def runs_of_job(
         )
         notes += part.notes
         if part.run is not None:
-            runs.append(part.run)
+            is_first = _started_s(reports) <= first_s[key.app]
+            runs.append(part.run if is_first else replace(part.run, early=()))
     _require_runs(runs, list(names.values()), notes)
     runs.sort(key=lambda run: run.batches[0].started_s)
     _require_one_job(runs, notes, chosen_by_name=bool(queries))
@@ -106,6 +112,10 @@ def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterato
     yield from (f"left out: {why}" for why in without)
 
 
+def _started_s(reports: Sequence[Record]) -> float:
+    return min(row["started_s"] or 0.0 for row in reports)
+
+
 def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
     by_run: dict[RunKey, list[Record]] = defaultdict(list)
     for row in batches:
@@ -117,7 +127,7 @@ def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
             by_run,
             key=lambda key: (
                 key.app,
-                min(row["started_s"] or 0.0 for row in by_run[key]),
+                _started_s(by_run[key]),
                 key.query_id,
                 key.run_id,
             ),

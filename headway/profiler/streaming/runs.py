@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -23,12 +23,13 @@ from headway.profiler.streaming.batch_samples import (
     batch_sample,
     is_timed,
     is_usable,
+    jvm_age_s,
     known_rows,
     source_samples,
     stages_by_batch,
     whole_batch,
 )
-from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.samples import EarlyBatch, QueryRun
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import task_cpus_of
 from headway.units import format_duration
@@ -169,8 +170,23 @@ def steady_part(
         or None,
         state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
         batches=tuple(steady),
+        early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
     )
     return SteadyPart(run, tuple(notes))
+
+
+def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:
+    """The batches before the steady part; none where the first of the log is not among them."""
+    before = [report for report in reports if report["batch_id"] < steady_id]
+    if not before or not (is_timed(before[0]) and known_rows(before[0]) > 0):
+        return
+    for report in before:
+        if is_timed(report) and known_rows(report) > 0:
+            yield EarlyBatch(
+                jvm_age_s=jvm_age_s(report["started_s"], jvm_started_s),
+                duration_s=report["phases_s"]["triggerExecution"],
+                num_rows=int(report["num_rows"]),
+            )
 
 
 class _Trigger(NamedTuple):

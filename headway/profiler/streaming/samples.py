@@ -133,8 +133,21 @@ class ArrivalSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyBatch:
+    """A batch before the steady part of a run: how old the JVM was, and how long it took."""
+
+    jvm_age_s: float
+    duration_s: float
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRun:
-    """One run of the query at one setting, steady batches only."""
+    """One run of the query at one setting, steady batches only.
+
+    ``early`` are the batches before, the first of them the first of the run; empty where another
+    query of the application ran earlier.
+    """
 
     query_id: str
     query_name: str | None
@@ -147,6 +160,7 @@ class QueryRun:
     source_partitions: int | None
     state_store: str | None = None
     batches: tuple[BatchSample, ...]
+    early: tuple[EarlyBatch, ...] = ()
 
     @property
     def tasks(self) -> Share:

@@ -32,6 +32,7 @@ from headway.profiler.streaming.observations import (
 )
 from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.warm_up import warm_up_of
 
 if TYPE_CHECKING:
     pass
@@ -97,6 +98,7 @@ def profile_of(
         ),
         noise=_less_sure(fit, runs, notes),
         drift=fit.drift,
+        warm_up=warm_up_of(runs, fit),
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)

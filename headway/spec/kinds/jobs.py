@@ -190,6 +190,12 @@ class StreamingJob:
         default=None,
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
+    from_start: bool = entry(
+        Flag(),
+        "Plan for batches that stay as long as those of a fresh JVM, as after a restart. "
+        "Default false.",
+        default=False,
+    )
     cluster: Cluster | Path | None = _cluster()
     application: ApplicationEntry = _application()
     labels: dict[str, str] = _labels()

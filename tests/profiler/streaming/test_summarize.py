@@ -474,6 +474,23 @@ def test_the_warm_up_is_cut_and_said(profiled: Profiled) -> None:
     assert any("as warm-up" in note for note in profile.notes)
 
 
+def test_the_first_batches_of_a_fresh_jvm_are_kept(profiled: Profiled) -> None:
+    """Batch ``n`` took 3 x 0.85^n times as long as those of the steady part."""
+    warm_up = profiled("warm-up").warm_up
+    assert warm_up is not None
+    assert warm_up.first_batch_extra_s > 0.0
+    ratios = [point.duration_ratio for point in warm_up.points]
+    assert ratios == sorted(ratios, reverse=True)
+    assert ratios[0] == pytest.approx(3.0 * 0.85, rel=0.15)
+    assert warm_up.steady_age_s > warm_up.points[-1].jvm_age_s
+
+
+def test_only_the_first_query_of_an_application_meets_a_fresh_jvm(profiled: Profiled) -> None:
+    both, second = profiled("two settings"), profiled("two settings", queries=["large"])
+    assert both.warm_up is not None
+    assert second.warm_up is None
+
+
 def test_a_run_that_strays_is_named(profiled: Profiled) -> None:
     notes = [note for note in profiled("one run slow").notes if "drift" in note]
     assert notes

@@ -1,0 +1,61 @@
+"""How much longer batches take while a JVM is young: what the first ones of a run showed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+_BINS_PER_DOUBLING = 2
+
+
+class AgedRatio(NamedTuple):
+    """Duration of the batches of about one age, over what they take once the JVM is warm."""
+
+    jvm_age_s: float
+    ratio: float
+    num_batches: int
+
+
+def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
+    r"""Mean ratios by age that never rise with it.
+
+    Parameters
+    ----------
+    jvm_age_s : (n,) array, > 0
+        Ages of the batches. [s]
+    ratio : (n,) array, > 0
+        Duration of each over what it takes in a warm JVM. [-]
+
+    Returns
+    -------
+    tuple of AgedRatio
+        One for each half doubling of the age that holds a batch, youngest first; neighbours that
+        would rise are one.
+
+    Notes
+    -----
+    theory.md (E30). Isotonic regression (Brunk 1955) of the logarithms, weighted by the batches:
+    compilation only ever makes batches shorter, so a rise is noise.
+
+    Examples
+    --------
+    >>> found = falling_ratios(np.array([4.0, 8.0, 16.0, 32.0]), np.array([3.0, 1.2, 1.3, 1.0]))
+    >>> [(round(one.jvm_age_s), round(one.ratio, 2), one.num_batches) for one in found]
+    [(4, 3.0, 1), (11, 1.25, 2), (32, 1.0, 1)]
+    """
+    log_age, log_ratio = np.log(jvm_age_s), np.log(ratio)
+    bins = np.floor(np.log2(jvm_age_s) * _BINS_PER_DOUBLING)
+    pools: list[tuple[float, float, int]] = []
+    for number in np.unique(bins):
+        inside = bins == number
+        pools.append((float(log_age[inside].sum()), float(log_ratio[inside].sum()), sum(inside)))
+        while len(pools) > 1 and pools[-2][1] / pools[-2][2] <= pools[-1][1] / pools[-1][2]:
+            last, before = pools.pop(), pools.pop()
+            pools.append((before[0] + last[0], before[1] + last[1], before[2] + last[2]))
+    return tuple(
+        AgedRatio(float(np.exp(ages / count)), float(np.exp(ratios / count)), int(count))
+        for ages, ratios, count in pools
+    )

@@ -1,0 +1,182 @@
+"""What becomes of a promise in the first minutes after a start, while the JVM is young."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target, WarmUp
+from headway.errors import InputError
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.planner.candidates import Candidates
+
+_MINUTE_S = 60.0
+_MOST_MINUTES = 10
+_MOST_BATCHES = 3000
+# Closer to what the plan counts on no minute is told apart from the steady state.
+_SAME_RATIO = 1.01
+
+
+def for_fresh_jvm(profile: JobProfile) -> JobProfile:
+    """The job with batches that stay as long as those of a fresh JVM, its first batch aside.
+
+    Raises
+    ------
+    InputError
+        If the profile does not tell what a fresh JVM takes.
+
+    Notes
+    -----
+    theory.md (P20).
+    """
+    warm_up = profile.warm_up
+    if warm_up is None:
+        raise InputError(f"from_start: {_why_unavailable(profile)}")
+    ratio = _slower_ratio(profile, warm_up.start_age_s)
+    return replace(
+        profile,
+        driver_phases=tuple(
+            replace(phase, mean_s=ratio * phase.mean_s, sd_s=ratio * phase.sd_s)
+            for phase in profile.driver_phases
+        ),
+        stages=tuple(
+            replace(
+                stage,
+                task_fixed_s=ratio * stage.task_fixed_s,
+                task_per_row_s=ratio * stage.task_per_row_s,
+                task_per_partition_s=ratio * stage.task_per_partition_s,
+                task_per_state_row_s=ratio * stage.task_per_state_row_s,
+            )
+            for stage in profile.stages
+        ),
+        # Slower than that no batch after the first is.
+        drift=replace(profile.drift, exponent=0.0),
+        warm_up=replace(warm_up, points=()),
+    )
+
+
+class _Batch(NamedTuple):
+    """A played batch: its start and duration, and what its last and first row waited for it [s]."""
+
+    start_s: float
+    duration_s: float
+    least_wait_s: float
+    most_wait_s: float
+
+
+def after_start(setting: Candidates, configuration: Configuration, planned_s: float) -> AfterStart:
+    """From which minute on a planned setting keeps its promise, and what it keeps before.
+
+    Parameters
+    ----------
+    setting : Candidates
+        The one setting that was chosen.
+    configuration : Configuration
+        The same, with its rate limit.
+    planned_s : float
+        The promised statistic as planned, once the JVM is warm. [s]
+
+    Notes
+    -----
+    theory.md (P20).
+    """
+    question = setting.question
+    profile, target = question.profile, question.target
+    if profile.warm_up is None:
+        return AfterStart(evidence=Evidence.UNAVAILABLE, reason=_why_unavailable(profile))
+    factor = float(setting.planned_ratio(question.rate_per_s)[0])
+    batches = _played(profile, configuration, factor, profile.warm_up)
+    unseen_s = factor * setting.after_commit_s(setting.promised())
+    steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
+    by_minute_s = [
+        planned_s + max(_statistic_s(target, inside, unseen_s) - steady_s, 0.0)
+        for inside in _by_minute(batches)
+    ]
+    missed = [place for place, found_s in enumerate(by_minute_s) if found_s > target.limit_s]
+    holds_from = missed[-1] + 2 if missed else 1
+    return AfterStart(
+        evidence=Evidence.MEASURED,
+        reason="by the first batches on record in a fresh JVM",
+        holds_from_minute=holds_from if holds_from <= len(by_minute_s) else None,
+        by_minute_s=tuple(_told(by_minute_s, planned_s, holds_from)),
+        first_batch_s=batches[0].duration_s,
+    )
+
+
+def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
+    """The batches that start in each minute; where none does, the one that runs."""
+    first, last = batches[0], batches[-1]
+    ends_s = min(last.start_s + last.duration_s, first.start_s + _MOST_MINUTES * _MINUTE_S)
+    for minute in range(math.ceil((ends_s - first.start_s) / _MINUTE_S)):
+        begins_s = first.start_s + minute * _MINUTE_S
+        inside = [one for one in batches if begins_s <= one.start_s < begins_s + _MINUTE_S]
+        yield inside or [max(one for one in batches if one.start_s < begins_s)]
+
+
+def _told(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
+    """The minutes up to the one from which the promise holds, and those that are still slower."""
+    slower = [at for at, found_s in enumerate(by_minute_s) if found_s > _SAME_RATIO * planned_s]
+    return by_minute_s[: max(holds_from, slower[-1] + 1 if slower else 1)]
+
+
+def _slower_ratio(profile: JobProfile, jvm_age_s: float) -> float:
+    """How much longer a batch takes at an age than the plan counts on, which is nothing faster."""
+    return max(profile.age_factor(jvm_age_s), 1.0)
+
+
+def _why_unavailable(profile: JobProfile) -> str:
+    if profile.declared is not None:
+        return "declared figures do not tell what a fresh JVM takes"
+    return (
+        "the profile holds no batch of a fresh JVM; profile a log that begins with the application"
+    )
+
+
+def _played(
+    profile: JobProfile, configuration: Configuration, factor: float, start: WarmUp
+) -> list[_Batch]:
+    """Batches from the first on, at an even rate, which has the rows of a usual interval.
+
+    What piled up while the query was down comes on top: that is what `catch_up` promises.
+    """
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
+    longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
+    begun_s, extra_s = start.start_age_s, start.first_batch_extra_s
+    read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
+    batches: list[_Batch] = []
+    ends_s = begun_s + _MOST_MINUTES * _MINUTE_S
+    while begun_s < ends_s and len(batches) < _MOST_BATCHES:
+        until_s = min(begun_s, read_until_s + longest_s)
+        mean_s = float(model.mean_s(rate_per_s * (until_s - read_until_s)))
+        duration_s = factor * (_slower_ratio(profile, begun_s) * mean_s + extra_s)
+        batches.append(_Batch(begun_s, duration_s, begun_s - until_s, begun_s - read_until_s))
+        grid_s = trigger_s * (math.floor(begun_s / trigger_s) + 1.0) if trigger_s else 0.0
+        begun_s, read_until_s, extra_s = max(begun_s + duration_s, grid_s), until_s, 0.0
+    return batches
+
+
+def _steady(profile: JobProfile, configuration: Configuration, factor: float) -> _Batch:
+    """A batch once the JVM is warm."""
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rate_per_s = profile.arrivals.rate_per_s
+    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
+    return _Batch(0.0, factor * float(model.mean_s(rows)), 0.0, rows / rate_per_s)
+
+
+def _statistic_s(target: Target, batches: Sequence[_Batch], unseen_s: float) -> float:
+    """The promised statistic over the rows of some batches, or over the batches [s]."""
+    duration_s, least_s, most_s = np.array([one[1:] for one in batches]).T
+    if target.metric is Metric.BATCH:
+        if target.quantile is None:
+            return float(duration_s.mean())
+        return float(np.quantile(duration_s, target.quantile, method="inverted_cdf"))
+    low_s, high_s = least_s + duration_s - unseen_s, most_s + duration_s - unseen_s
+    if target.quantile is None:
+        return float(np.average(0.5 * (low_s + high_s), weights=most_s - least_s))
+    return float(uniform_mixture_quantile(target.quantile, low_s, high_s, most_s - least_s))
