@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -40,6 +40,13 @@ class Bought(NamedTuple):
         return f"{counted(self.nodes, 'node')} of {self.offer.node_type.name}"
 
 
+class Searched(NamedTuple):
+    """What to buy, None if nothing will do, and whether every number of nodes was tried."""
+
+    bought: Bought | None
+    proved: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
     """The search among some offers, the cheapest or the fewest nodes first.
@@ -55,33 +62,44 @@ class Nearest:
         """What was asked, of any of the offers."""
         return self.offers[0].question
 
-    def targets(self) -> Iterator[NearestTarget]:
-        """One for each side that may give way; nothing for a side of which no giving way helps."""
-        yield from self._by_limit()
+    def targets(self, failing: Collection[int] = ()) -> Iterator[NearestTarget]:
+        """One for each side that may give way; nothing for a side of which no giving way helps.
+
+        ``failing`` are places of promises that cannot be kept alone: where another gives way, they
+        still cannot.
+        """
+        yield from self._by_limit(frozenset(failing))
         yield from self._by_rate()
         yield from self._by_nodes()
-        yield from self._without()
+        yield from self._without(frozenset(failing))
         yield from self._by_source()
         yield from self._by_confidence()
-        yield from self._by_statistic()
+        if not set(failing) - {0}:
+            yield from self._by_statistic()
 
     def fewest(self, change: Change) -> Bought | None:
         """What to buy for another question: the best offer, None if none will do."""
-        found = []
-        for offer in self.offers:
-            nodes = fewest_nodes(change(offer.question)).nodes
-            if nodes is not None:
-                found.append(Bought(offer, nodes))
-        return min(found, key=self._order, default=None)
+        return self.searched(change).bought
+
+    def searched(self, change: Change) -> Searched:
+        """The same, and whether every number of nodes was tried."""
+        found = [(offer, fewest_nodes(change(offer.question))) for offer in self.offers]
+        able = [Bought(offer, one.nodes) for offer, one in found if one.nodes is not None]
+        return Searched(
+            min(able, key=self._order, default=None),
+            all(one.optimality.proved for _, one in found),
+        )
 
     def _order(self, bought: Bought) -> tuple[float, float]:
         cost = bought.offer.cost_per_hour(bought.nodes)
         cost = math.inf if cost is None else cost
         return (cost, bought.nodes) if self.objective is Objective.COST else (bought.nodes, cost)
 
-    def _by_limit(self) -> Iterator[NearestTarget]:
+    def _by_limit(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
         """Each promise with the lowest limit that leaves the others kept."""
         for place, promise in enumerate(self.question.promises):
+            if failing - {place}:
+                continue
             lowest_s = min(_lowest_s(offer.question, place) for offer in self.offers)
             limit_s = rounded_up(lowest_s)
             if not limit_s_of(promise) < limit_s < math.inf:
@@ -122,13 +140,15 @@ class Nearest:
         text = f"{self._asked} at {self._rate} with {bought.text()}{price}"
         yield _nearest(way, text, bought)
 
-    def _without(self) -> Iterator[NearestTarget]:
+    def _without(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
         """All but one of what else is promised, or the target and nothing else."""
         also = self.question.also
         fewer: list[tuple[Promise, ...]] = [(one,) for one in also]
         if len(also) > 1:
             fewer.append(also)
         for left_out in fewer:
+            if any(self.question.promises[place] not in left_out for place in failing):
+                continue
             bought = self.fewest(partial(_leaving_out, left_out=left_out))
             if bought is None:
                 continue

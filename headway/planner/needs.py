@@ -8,7 +8,6 @@ from dataclasses import replace
 from headway.domain import Promise, PromiseNeed
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import chosen_setting
-from headway.planner.fewest import fewest_nodes
 from headway.planner.nearest import Bought, Nearest, with_more_nodes
 from headway.planner.question import Question
 
@@ -28,12 +27,12 @@ def _need(nearest: Nearest, promise: Promise) -> PromiseNeed:
 
     offers = nearest.offers
     bought, within = nearest.fewest(alone), True
+    proved = True
     if bought is None:
         offers, within = tuple(map(with_more_nodes, offers)), False
-        bought = replace(nearest, offers=offers).fewest(alone)
+        bought, proved = replace(nearest, offers=offers).searched(alone)
     most = max(offer.question.space.max_nodes for offer in offers)
     if bought is None:
-        proved = all(fewest_nodes(alone(one.question)).optimality.proved for one in offers)
         return PromiseNeed(promise=str(promise), within=False, most_nodes=most, proved=proved)
     node_type = bought.offer.node_type
     return PromiseNeed(

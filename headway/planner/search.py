@@ -236,6 +236,8 @@ def _infeasible(found: _Found, nearest: Nearest) -> Answer:
     question = offer.question
     frontier = _frontier(offer, question.space.max_nodes, counts_to_look_at(question))
     floor_s, fastest = lowest_latency_in_reach(question)
+    needs = tuple(needs_of(nearest))
+    failing = [place for place, need in enumerate(needs) if not need.within]
     best, setting = frontier[-1], nearest_setting(question, floor_s, fastest)
     if math.isinf(floor_s) and best.configuration is not None:
         nodes = best.configuration.executors // question.space.executors_per_node
@@ -257,8 +259,8 @@ def _infeasible(found: _Found, nearest: Nearest) -> Answer:
         optimality=found.fewest.optimality,
         floor_s=floor_s,
         physical_floor_s=physical_floor_s(question),
-        nearest=tuple(nearest.targets()),
-        needs=tuple(needs_of(nearest)),
+        nearest=tuple(nearest.targets(failing)),
+        needs=needs,
         sensitivities=sensitivities(
             question, configuration, nodes, neighbours(question, configuration, nodes)
         ),
