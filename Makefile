@@ -7,7 +7,7 @@ GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 
-.PHONY: demo test lint types imports tests test-statistical test-robustness test-versions \
+.PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity docs java clean
@@ -38,6 +38,9 @@ test-robustness: $(READY) java  ## thousands of damaged logs, minutes
 
 test-versions: java  ## the profiler's tests on each supported PySpark, in environments of their own
 	sh scripts/test-versions.sh $(PYTHON)
+
+test-lowest:  ## the tests without Spark on the lowest version of each requirement
+	sh scripts/test-lowest.sh python3.11
 
 accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accuracy.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
@@ -103,4 +106,4 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

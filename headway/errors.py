@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from importlib.util import find_spec
 from types import MappingProxyType
 
 
@@ -81,6 +82,44 @@ class ProfileError(InputError):
 
 class SparkUnavailableError(HeadwayError):
     """No usable Java or Spark on this machine."""
+
+
+class MissingPackagesError(HeadwayError):
+    """Packages that a plain installation does not bring; the message names the extra that does."""
+
+
+def require_packages(extra: str, what: str, *packages: str) -> None:
+    """Refuse what packages are needed for that a plain installation does not bring.
+
+    Parameters
+    ----------
+    extra : str
+        The extra of ``pyproject.toml`` that brings them.
+    what : str
+        What needs them, as the beginning of a sentence.
+    packages : str
+        Names to import, looked for but not loaded.
+
+    Raises
+    ------
+    MissingPackagesError
+        If any of them is not installed.
+
+    Examples
+    --------
+    >>> require_packages("capacity", "planning a fleet", "sys", "no_such_solver")
+    Traceback (most recent call last):
+    ...
+    headway.errors.MissingPackagesError: planning a fleet needs no_such_solver, which is not
+    installed: pip install 'headway[capacity]'
+    """
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise MissingPackagesError(
+            f"{what} needs {' and '.join(missing)}, which {are} not installed: "
+            f"pip install 'headway[{extra}]'"
+        )
 
 
 class SpecError(InputError):

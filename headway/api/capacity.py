@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.errors import InputError
+from headway.errors import InputError, require_packages
 
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import FleetJob
@@ -50,6 +50,8 @@ def capacity(
         is no error: the plan then is an ``Infeasible``, with reasons.
     SolverError
         If the solver ends without an answer.
+    MissingPackagesError
+        If the solver is not installed.
     """
     from headway.fleet.answer import Capacity
     from headway.spec.fleet_parts import catalog_of, fleet_members
@@ -58,6 +60,7 @@ def capacity(
 
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
+    require_packages("capacity", "planning a fleet", "cvxpy", "highspy")
     catalog = catalog_of(spec)
     maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
     tell("solving")

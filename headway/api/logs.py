@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, Backtest, JobProfile
-from headway.errors import EventLogError, InputError
+from headway.errors import EventLogError, InputError, require_packages
 from headway.units import parse_duration_s
 from headway.version import __version__
 
@@ -139,6 +139,7 @@ def profile_and_tables(
     are those of :func:`profile_any`.
     """
     trigger_s = _trigger_s(trigger)
+    _require_tables()
     with _read(sources, engine, master, conf, session, progress) as read:
         found = _profile_together(read, queries, trigger_s)
         return found, _written_tables(read, tables)
@@ -183,6 +184,8 @@ def survey(
     """
     from headway.profiler.survey import surveys
 
+    if tables is not None:
+        _require_tables()
     with _read(sources, engine, master, conf, session, progress) as read:
         found = tuple(surveys(read.collected, read.logs, __version__))
         return Survey(logs=found, failures=read.failures, tables=_written_tables(read, tables))
@@ -230,6 +233,11 @@ def _trigger_s(trigger: str | float | None) -> float | None:
     if trigger is not None and not 0.0 <= trigger < float("inf"):
         raise InputError(f"trigger {trigger}: expected a duration in seconds, 0 or more")
     return trigger
+
+
+def _require_tables() -> None:
+    # Before logs are read, which may take long.
+    require_packages("logs", "writing tables", "pyarrow")
 
 
 def _written_tables(read: LogsRead, tables: Path | None) -> tuple[Path, ...]:

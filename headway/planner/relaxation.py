@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from headway.domain import StageProfile, Target
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, require_packages
 from headway.models.job.setting import after_commit_s
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
@@ -50,6 +50,7 @@ def relaxed_nodes(question: Question) -> float:
     levels of a batch take the larger of one task and of the work shared out evenly, both sums of
     powers. Every plan is one of its points, so its optimum is a bound.
     """
+    require_packages("capacity", "the convex relaxation", "cvxpy")
     import cvxpy
 
     slots, rows, partitions, interval_s, duration_s = (cvxpy.Variable(pos=True) for _ in range(5))

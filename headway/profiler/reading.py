@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from headway.errors import InputError, SparkUnavailableError
+from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import Engine
 from headway.profiler.engines.in_process import InProcess
@@ -94,6 +94,8 @@ def read_logs(
         If there is no such engine, or it is not to be Spark's but Spark is described.
     SparkUnavailableError
         If only Spark can read them, and there is no Java to run it with.
+    MissingPackagesError
+        If only Spark can read them, and a package of ``headway[logs]`` is missing.
     """
     asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
     if engine not in ENGINES:
@@ -185,12 +187,13 @@ def _started(
     *,
     is_needed: bool,
 ) -> SparkSession | None:
-    """A session; None where there is no Java for one and this machine's processes will do."""
-    from headway.profiler.engines.on_spark import local_session_conf
+    """A session; None where Java or packages for one are missing and processes here will do."""
+    from headway.profiler.engines.on_spark import local_session_conf, require_arrow
     from headway.profiler.spark.session import embedded_session
 
-    tell("starting Spark")
     try:
+        require_arrow()
+        tell("starting Spark")
         return stack.enter_context(
             embedded_session(
                 master=master,
@@ -198,7 +201,7 @@ def _started(
                 extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
             )
         )
-    except SparkUnavailableError:
+    except (MissingPackagesError, SparkUnavailableError):
         if is_needed:
             raise
         return None

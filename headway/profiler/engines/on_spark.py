@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from headway.errors import require_packages
 from headway.profiler.pieces import Order, Result, carried_out
 
 if TYPE_CHECKING:
@@ -33,6 +34,17 @@ def local_session_conf() -> dict[str, str]:
     }
 
 
+def require_arrow() -> None:
+    """Refuse to begin without the packages that PySpark's ``mapInArrow`` asks for.
+
+    Raises
+    ------
+    MissingPackagesError
+        If one of them is not installed.
+    """
+    require_packages("logs", "reading logs through Spark", "pandas", "pyarrow")
+
+
 class OnSpark:
     """Reads pieces in a Spark session, whose nodes see the files and have Headway installed.
 
@@ -40,9 +52,15 @@ class OnSpark:
     ----------
     spark : SparkSession
         The session.
+
+    Raises
+    ------
+    MissingPackagesError
+        If a package is missing that PySpark hands Python's rows over with.
     """
 
     def __init__(self, spark: SparkSession) -> None:
+        require_arrow()
         self._spark = spark
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import IO
 
+from headway.errors import require_packages
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.units import parse_size_bytes
 
@@ -35,7 +36,10 @@ def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
     ------
     DamagedBlockError
         At the first block that cannot be unpacked.
+    MissingPackagesError
+        If pyarrow, which unpacks blocks, is not installed.
     """
+    require_packages("logs", "unpacking lz4", "pyarrow")
     from pyarrow import Codec
 
     codec = Codec("lz4_raw")
@@ -59,6 +63,7 @@ def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
 
 def snappy_blocks(packed: IO[bytes]) -> Iterator[bytes]:
     """The blocks of a file of Spark's snappy; errors as of :func:`lz4_blocks`."""
+    require_packages("logs", "unpacking snappy", "pyarrow")
     from pyarrow import Codec
 
     codec = Codec("snappy")

@@ -1,0 +1,169 @@
+"""What is installed: the wheel's content, what is required, and what works without the extras."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from headway.cli.main import run
+from tests.profiler.event_log import AppLog, Query, write_plain
+from tests.sources import ROOT, imported, modules
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = ("capacity", "logs")
+# Imported under another name than they are installed by.
+NAMES = {"pydantic-core": "pydantic_core", "pyyaml": "yaml"}
+# What comes with a requirement, and what a requirement asks for.
+BROUGHT_BY = {"py4j": "pyspark", "markupsafe": "jinja2"}
+ASKED_FOR_BY = {"pandas": "pyspark", "highspy": "cvxpy"}
+PROFILE = "examples/word-count.profile.yaml"
+PLAN = ("plan", PROFILE, "--rate", "24k/s", "--target", "p99 <= 2s")
+
+
+def required(*extras: str) -> set[str]:
+    """Packages by the names they are imported by: of a plain installation, or of extras."""
+    lists = [PROJECT["optional-dependencies"][extra] for extra in extras]
+    requirements = [each for one in lists or [PROJECT["dependencies"]] for each in one]
+    names = [re.split(r"[<>=\[]", each)[0] for each in requirements]
+    return {NAMES.get(name, name) for name in names}
+
+
+def test_what_is_required_is_imported_and_nothing_else_is() -> None:
+    found = {name.partition(".")[0] for tree in modules().values() for name in imported(tree)}
+    others = found - set(sys.stdlib_module_names) - {"headway", "pytest"}
+    assert {BROUGHT_BY.get(name, name) for name in others} == (
+        required() | required(*EXTRAS) - set(ASKED_FOR_BY)
+    )
+
+
+def test_extras_hold_what_a_plain_installation_does_not() -> None:
+    assert not required() & required(*EXTRAS)
+    assert PROJECT["optional-dependencies"]["all"] == [f"headway[{','.join(EXTRAS)}]"]
+
+
+def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hatchling.build import build_wheel
+
+    monkeypatch.chdir(ROOT)
+    with ZipFile(tmp_path / build_wheel(str(tmp_path))) as wheel:
+        names = set(wheel.namelist())
+    inside = {name for name in names if name.startswith("headway/")}
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "headway").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert inside == sources
+    assert {Path(name).suffix for name in inside} == {
+        *(".py", ".typed", ".yaml", ".jinja", ".css", ".java"),
+    }
+    about = {Path(name).name for name in names - inside}
+    assert about == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if nothing of the extras were installed."""
+    for name in required(*EXTRAS):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "extra"),
+    [
+        (["capacity", "configs/fleet.yaml"], "a fleet needs cvxpy and highspy", "capacity"),
+        ([*PLAN, "--relaxation"], "the convex relaxation needs cvxpy", "capacity"),
+        (["profile", "LOG", "--tables", "TABLES"], "writing tables needs pyarrow", "logs"),
+        (
+            ["profile", "LOG", "--engine", "spark", "-o", "PROFILE"],
+            "reading logs through Spark needs pandas and pyarrow",
+            "logs",
+        ),
+        (["profile", "LZ4", "-o", "PROFILE"], "unpacking lz4 needs pyarrow", "logs"),
+        (["profile", "SNAPPY", "-o", "PROFILE"], "unpacking snappy needs pyarrow", "logs"),
+    ],
+    ids=["capacity", "relaxation", "tables", "spark", "lz4", "snappy"],
+)
+@pytest.mark.usefixtures("plain")
+def test_what_needs_an_extra_names_it(
+    arguments: Sequence[str],
+    what: str,
+    extra: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(ROOT)
+    write_plain(AppLog().add(Query()).lines, tmp_path / "LOG")
+    (tmp_path / "LZ4").write_bytes(b"LZ4Block" + bytes(13))
+    (tmp_path / "SNAPPY").write_bytes(b"\x82SNAPPY\x00" + bytes(12))
+    words = [str(tmp_path / word) if word.isupper() else word for word in arguments]
+    assert run(words) == 1
+    told = capsys.readouterr().err
+    assert what in told
+    assert f"not installed: pip install 'headway[{extra}]'" in told
+    assert not (tmp_path / "PROFILE").exists()
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_plain_installation_profiles_however_much_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_plain(AppLog().add(Query()).lines, tmp_path / "log")
+    monkeypatch.setattr("headway.profiler.reading.IN_PROCESS_BYTES", 1000)
+    assert run(["profile", str(log), "-o", str(tmp_path / "job.profile.yaml")]) == 0
+
+
+_WITHOUT = """
+import json
+import sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(name)
+
+MISSING = sys.argv.pop(1).split(",")
+sys.meta_path.insert(0, Missing())
+from headway.cli.main import run
+
+for words in json.loads(sys.argv[1]):
+    assert run(words) == 0, words
+"""
+
+
+def test_the_gate_runs_on_the_few_packages_that_its_page_lists() -> None:
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    listed = re.search(
+        r"^pip install ([\w -]+)\npip install --no-deps headway$", page, re.MULTILINE
+    )
+    assert listed is not None
+    few = {NAMES.get(name, name) for name in listed[1].split()}
+    assert few < required()
+    commands = (
+        ("validate", "configs/orders.yaml", "configs/sensors-daily.yaml"),
+        ("check", "configs/orders.yaml", "--baseline", "configs/headway.lock"),
+        ("check", "configs/orders.yaml", "--baseline", "configs/headway.lock", "--format", "junit"),
+        PLAN,
+        ("emit", "configs/orders.yaml", "--format", "kubeflow"),
+    )
+    missing = (required() | required(*EXTRAS)) - few
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, ",".join(sorted(missing)), json.dumps(commands)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
