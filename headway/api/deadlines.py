@@ -68,6 +68,8 @@ def plan_deadline(
     types = node_types_from(node_types, catalog, platform)
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
         raise InputError("--objective cost needs the price of every node type (--node-type)")
+    if types and node_cores is not None:
+        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
     today = job.cluster.cores_per_executor or 1
     per_task = task_cpus or job.cluster.task_cpus
     asked: list[tuple[NodeType | None, int, int]] = [

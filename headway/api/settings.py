@@ -191,7 +191,7 @@ def plan(
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     types = node_types_from(node_types, catalog, platform)
     if types and node_cores is not None:
-        raise InputError("node_cores contradicts node_types, which have cores of their own")
+        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
     if budget is not None and not (_is_number(budget) and 0 < budget < math.inf):
         raise InputError(f"budget is {budget!r}; expected a positive price per hour")
     first, others = _promises(target)
@@ -353,6 +353,10 @@ def node_types_from(
 
     if platform not in PLATFORMS:
         raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
+    if catalog is not None and not any(isinstance(one, str) and ":" not in one for one in given):
+        raise InputError(
+            f"--catalog {catalog}: no node type is looked up in it; name one, e.g. --node-type NAME"
+        )
     types = [
         one
         if isinstance(one, NodeType)

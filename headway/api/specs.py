@@ -148,6 +148,8 @@ def is_spec(path: str | Path) -> bool:
     from headway.spec.yaml_document import read_text
 
     text = read_text(Path(path), expected="a job profile, or a spec file")
+    if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
+        return False  # a profile, which may be of a kind of application
     return re.search(r"(?m)^(?:kind|apiVersion):", text) is not None
 
 

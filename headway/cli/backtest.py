@@ -5,13 +5,17 @@ from __future__ import annotations
 import click
 
 from headway import api
-from headway.cli.options import PERCENT, json_option
+from headway.cli.options import (
+    PERCENT,
+    Command,
+    json_option,
+)
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
 from headway.errors import ExitCode
 
 
-@click.command("backtest")
+@click.command("backtest", cls=Command)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "--max-error",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import json_option
+from headway.cli.options import (
+    Command,
+    json_option,
+)
 from headway.errors import ExitCode, InputError
 
 
-@click.command("capacity")
+@click.command("capacity", cls=Command)
 @click.argument("fleet", metavar="FLEET")
 @click.option("--growth", help="Rates times this, e.g. 1.5x.")
 @click.option("--by", help="Month by which they will have grown, e.g. 2027-06.")

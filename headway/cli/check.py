@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import PERCENT, strict_option
+from headway.cli.options import PERCENT, Command, given, one_format, refuse, strict_option
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
 _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
 @click.option("--baseline", metavar="LOCK", help="What 'headway lock' wrote; targets only if not.")
 @click.option(
@@ -57,9 +57,11 @@ def command(
     from headway.gate import Limits, check
     from headway.gate.formats import FORMATS
 
+    if baseline is None:
+        refuse(given("max_cost", "max_latency", "max_drift"), "against what? give --baseline LOCK")
     limits = Limits(
         cost_ratio=max_cost, latency_ratio=max_latency, drift_ratio=max_drift, strict=strict
     )
     report = check(specs, baseline=baseline, limits=limits)
-    click.echo(FORMATS["json" if as_json else output_format](report))
+    click.echo(FORMATS[one_format(as_json, output_format)](report))
     return report.exit_code

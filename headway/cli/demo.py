@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from headway.cli.options import Command
 from headway.cli.outputs import OutputFolder
 from headway.cli.progress import Progress
 from headway.errors import ExitCode, InputError
 
 
-@click.command("demo")
+@click.command("demo", cls=Command)
 @click.option(
     "-o",
     "--output",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OutputFolder, file_complaint
 from headway.errors import ExitCode, HeadwayError, InputError
 from headway.version import __version__
@@ -24,7 +26,7 @@ _FORMATS = (
 )  # fmt: skip
 
 
-@click.command("emit")
+@click.command("emit", cls=Command)
 @click.argument("plan", metavar="PLAN")
 @click.option(
     "--format",
@@ -76,6 +78,7 @@ def command(
         raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
     if files is not None and diff_from is None:
         raise InputError("--files: against what? give --diff-from CURRENT")
+    _require_use(output_format, patch, files, [name for name in names if names[name] is not None])
     if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
         raise InputError(f"--patch {patch}: {complaint}")
     found, submission = _plan_and_names(plan, names)
@@ -90,6 +93,29 @@ def command(
         click.echo(f"headway: the plan misses its target: {'; '.join(found.binding)}", err=True)
         return ExitCode.INFEASIBLE
     return 0
+
+
+def _require_use(
+    output_format: str | None, patch: str | None, files: Path | None, names: Sequence[str]
+) -> None:
+    """Refuse what would do nothing in what is written."""
+    from headway.planner.emit import ALL_FORMATS
+
+    if patch is None:
+        refuse(given("write", "job"), "belongs to --patch FILE")
+    elif files is None:
+        refuse(given("diff_from"), "a patch changes what differs; leave it out")
+    if output_format is not None:
+        unused = [name for name in names if name not in ALL_FORMATS[output_format].uses]
+        for name in unused:
+            others = [each for each, found in ALL_FORMATS.items() if name in found.uses]
+            refuse(given(name), f"{output_format} has no place for it; {', '.join(others)} have")
+    elif patch is None:
+        refuse(given(*names), "these files hold Spark configuration alone")
+    else:
+        refuse(
+            given(*(name for name in names if name != "node_type")), "a patch leaves it as it is"
+        )
 
 
 def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan, Submission]:
@@ -157,11 +183,13 @@ def _print(
 def _patch(
     plan: AnyPlan, submission: Submission, file: str, *, write: bool, job: str | None
 ) -> None:
-    from headway.planner.emit.patch import patch
+    from headway.planner.emit.patch import names_node_types, patch
     from headway.spec.text_file import write_text
     from headway.spec.yaml_document import read_whole_text
 
     before = read_whole_text(Path(file), expected="a manifest or a bundle")
+    if given("node_type") and not names_node_types(before, file):
+        refuse(["--node-type"], f"{file} has no place for it; Databricks bundles have")
     after = patch(before, plan, name=file, submission=submission, job=job)
     if not write:
         click.echo(after, nl=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from headway.cli.options import Command
 from headway.report.explanation import explanation_text
 from headway.report.from_json import load_plan
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @click.argument("plan", metavar="PLAN")
 def command(plan: str) -> int:
     """A plan in words: what binds, what each thing would change, every number with its source.

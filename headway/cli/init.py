@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import file_complaint
 from headway.errors import InputError
 
@@ -15,7 +16,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _KINDS = ("StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan")
 
 
-@click.command("init")
+@click.command("init", cls=Command)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--kind",
@@ -40,6 +41,8 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     from headway.spec.spec_file import parse_spec
     from headway.spec.text_file import write_text
 
+    if file == "-":
+        refuse(given("force"), "nothing is replaced on standard output")
     if file != "-" and (complaint := file_complaint(Path(file))) is not None:
         raise InputError(f"{file}: {complaint}")
     stem = "job" if file == "-" else _NOT_IN_NAMES.sub("-", Path(file).name.split(".")[0])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from headway.cli.options import Command
 from headway.cli.outputs import OutputFile
 
 
-@click.command("lock")
+@click.command("lock", cls=Command)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
 @click.option(
     "-o",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -44,6 +44,62 @@ def _ratio(text: str) -> float:
     if not 0.0 < ratio < float("inf"):
         raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
     return ratio
+
+
+class Command(click.Command):
+    """A command whose options are given once: of two values one would be ignored."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """The parser of click, which takes the last of several values without a word."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> Any:
+            found = parse(args=args)
+            seen = [each for each in found[2] if isinstance(each, click.Option)]
+            for option in seen:
+                if seen.count(option) > 1 and not (option.multiple or option.is_flag):
+                    raise click.UsageError(f"{_spelling(option)} is given twice", ctx)
+            return found
+
+        parser.parse_args = parse_once  # type: ignore[method-assign]  # of this one parser
+        return parser
+
+
+def given(*names: str) -> list[str]:
+    """Those of some parameters that stand on the command line, as options are spelt there."""
+    context = click.get_current_context()
+    spelt = {each.name: _spelling(each) for each in context.command.params}
+    return [
+        spelt[name]
+        for name in names
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    ]
+
+
+def refuse(options: Iterable[str], why: str) -> None:
+    """Refuse the first of some options that were given, as one that would do nothing here.
+
+    Raises
+    ------
+    click.UsageError
+        If there is one.
+    """
+    for option in options:
+        raise click.UsageError(f"{option}: {why}", click.get_current_context())
+
+
+def one_format(as_json: bool, output_format: str) -> str:
+    """The format to print in: as ``--format`` has it, or JSON by ``--json`` alone."""
+    if not as_json:
+        return output_format
+    if given("output_format") and output_format != "json":
+        refuse(["--json"], f"contradicts --format {output_format}; give one of them")
+    return "json"
+
+
+def _spelling(parameter: click.Parameter) -> str:
+    return max(parameter.opts, key=len)
 
 
 PERCENT = Parsed("share", _ratio)

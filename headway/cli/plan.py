@@ -12,7 +12,11 @@ from headway.cli.options import (
     COUNT,
     RATE,
     TARGET,
+    Command,
+    given,
     json_option,
+    one_format,
+    refuse,
     setting_options,
     strict_option,
 )
@@ -28,11 +32,16 @@ _PLATFORMS = (
     "standalone",
 )  # fmt: skip
 _TEXT, _JSON = "text", "json"
+# What only plans of streams answer to.
+_OF_STREAMS = (
+    "rate", "partitions", "trigger", "budget", "checkpoint", "source_partitions", "bursts",
+    "relaxation", "from_start",
+)  # fmt: skip
 # What may be given beside a spec file: how the plan is shown, not what it is.
 _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.argument("profile", metavar="PROFILE")
 @click.option("--rate", type=RATE, help="Arrivals to plan for, e.g. 50k/s; not for batch jobs.")
 @click.option(
@@ -161,18 +170,20 @@ def command(
     fix what a consumer pins. Exits with 3, and prints the nearest feasible plan, when the target
     cannot be met.
     """
-    if not targets:
-        return _plan_spec(profile, _JSON if as_json else output_format, strict=strict)
+    from headway.api.specs import is_spec
+
+    output_format = one_format(as_json, output_format)
+    if not targets or is_spec(profile):
+        return _plan_spec(profile, output_format, strict=strict)
+    if all(":" in each for each in node_types):
+        refuse(given("platform", "catalog"), "for node types of the catalogue: --node-type NAME")
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
             raise click.UsageError(
                 f"'{deadlines[0]}' is for batch jobs and stands alone", click.get_current_context()
             )
-        if bursts:
-            raise click.UsageError("--burst: not for batch jobs", click.get_current_context())
-        if from_start:
-            raise click.UsageError("--from-start: not for batch jobs", click.get_current_context())
+        refuse(given(*_OF_STREAMS), "not for batch jobs")
         return _shown_deadline(
             api.plan_deadline(
                 profile,
@@ -188,7 +199,7 @@ def command(
                 lower_memory=lower_memory,
                 task_cpus=task_cpus,
             ),
-            _JSON if as_json else output_format,
+            output_format,
             strict=strict,
         )
     if rate is None:
@@ -216,7 +227,7 @@ def command(
         lower_memory=lower_memory,
         from_start=from_start,
     )
-    return _shown(plan, _JSON if as_json else output_format, strict=strict)
+    return _shown(plan, output_format, strict=strict)
 
 
 def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
@@ -226,11 +237,7 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
     context = click.get_current_context()
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if name not in _OF_OUTPUT and source is not click.core.ParameterSource.DEFAULT:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option}: {file} is a spec; say it there", context)
+    refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec; say it there")
     plan = plan_spec(file).plan
     if isinstance(plan, DeadlinePlan):
         return _shown_deadline(plan, output_format, strict=strict)

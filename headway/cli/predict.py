@@ -10,6 +10,7 @@ from headway.cli.options import (
     DURATION,
     RATE,
     ROWS,
+    Command,
     json_option,
     setting_options,
     strict_option,
@@ -19,7 +20,7 @@ from headway.report.as_json import json_text, prediction_json
 from headway.report.text import prediction_text
 
 
-@click.command("predict")
+@click.command("predict", cls=Command)
 @click.argument("profile", metavar="PROFILE")
 @click.option("--rate", type=RATE, help="Arrivals, e.g. 50k/s.")
 @setting_options

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from headway import api
-from headway.cli.options import json_option
+from headway.cli.options import Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
@@ -32,7 +32,7 @@ class _Reader(NamedTuple):
     conf: dict[str, str]
 
 
-@click.command("profile")
+@click.command("profile", cls=Command)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "-o",
@@ -84,18 +84,26 @@ def command(
     reader, runs = _Reader(engine, master, conf), _Runs(queries, trigger)
     if as_json and not (check or advise):
         raise InputError("--json belongs to --check and --advise; the profile itself is YAML")
-    if advise and (check or tables is not None or output is not None):
-        raise InputError(
-            "--advise stands alone, or with --query and --trigger: it prints what to run next"
+    if advise:
+        refuse(
+            given("check", "tables", "output"),
+            "--advise stands alone, or with --query and --trigger: it prints what to run next",
         )
     into_one = output is not None and each_into is None
     if check or each_into is not None or (tables is not None and not into_one):
-        if queries or trigger is not None or (check and output):
-            raise InputError(
-                "--query, --trigger and -o FILE make one profile of all logs; --check, "
-                "-o FOLDER/, and --tables without -o FILE, look at each log on its own"
-            )
-        _survey(sources, reader, each_into=each_into, tables=tables, as_json=as_json)
+        refuse(
+            [*given("queries", "trigger"), *(given("output") if check else [])],
+            "--query, --trigger and -o FILE make one profile of all logs; --check, -o FOLDER/, "
+            "and --tables without -o FILE, look at each log on its own",
+        )
+        _survey(
+            sources,
+            reader,
+            each_into=each_into,
+            tables=tables,
+            as_text=not as_json and (check or (each_into is None and tables is None)),
+            as_json=as_json,
+        )
         return
     if advise:
         _advise(sources, runs, reader, as_json=as_json)
@@ -134,6 +142,7 @@ def _survey(
     *,
     each_into: Path | None,
     tables: Path | None,
+    as_text: bool,
     as_json: bool,
 ) -> None:
     from headway.report.profiles import survey_as_json, survey_as_text
@@ -142,10 +151,10 @@ def _survey(
         survey = api.survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
     if as_json:
         click.echo(survey_as_json(survey.logs, survey.failures))
-    elif each_into is None and tables is None:
+    if as_text:
         click.echo(survey_as_text(survey.logs))
     for path in survey.tables:
-        click.echo(str(path))
+        click.echo(str(path), err=as_json)
     if each_into is not None:
         _save_each(survey, each_into)
     if not as_json:

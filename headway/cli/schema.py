@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from headway.cli.options import Command
 
-@click.command("schema")
+
+@click.command("schema", cls=Command)
 def command() -> int:
     """Print the JSON Schema of spec files, for editors and other checkers.
 

@@ -8,7 +8,12 @@ from pathlib import Path
 import click
 
 from headway.api.simulation import parse_outage, simulate
-from headway.cli.options import DURATION, Parsed, json_option
+from headway.cli.options import (
+    DURATION,
+    Command,
+    Parsed,
+    json_option,
+)
 from headway.cli.outputs import OutputFile
 from headway.domain import Outage
 from headway.report.as_json import json_text
@@ -19,7 +24,7 @@ from headway.spec.text_file import write_text
 OUTAGE = Parsed("outage", parse_outage)
 
 
-@click.command("simulate")
+@click.command("simulate", cls=Command)
 @click.argument("plan", metavar="PLAN")
 @click.option(
     "--rate-trace",

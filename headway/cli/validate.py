@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import json_option
+from headway.cli.options import (
+    Command,
+    json_option,
+)
 from headway.errors import ExitCode, InputError
 
 
-@click.command("validate")
+@click.command("validate", cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @json_option
 def command(files: tuple[str, ...], as_json: bool) -> int:

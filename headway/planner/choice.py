@@ -30,8 +30,8 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     Of the settings that keep every promise: those that the profile can speak for; of these those
     with a shuffle partition for every slot, since a checkpoint fixes them for good; of these those
     with a calm trigger; of these those that would carry a quarter more than asked. Then today's
-    partitions, which spare a new checkpoint, the longest trigger, and the fewest partitions; where
-    none has that much room, the one that sustains most.
+    partitions, which spare a new checkpoint (where one is kept), the longest trigger, and the
+    fewest partitions; where none has that much room, the one that sustains most.
     """
     rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
@@ -44,8 +44,11 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
         return best.take(np.array([place]))
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
-    today = at_nodes.question.profile.todays_partitions
-    order = np.lexsort((roomy.partitions, -roomy.trigger_s, roomy.partitions != today))
+    question = at_nodes.question
+    costs_checkpoint = roomy.partitions != question.profile.todays_partitions
+    if question.starts_anew:
+        costs_checkpoint = np.zeros_like(costs_checkpoint)
+    order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint))
     return roomy.take(order[:1])
 
 

@@ -59,7 +59,9 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
         If other partitions are asked for than an existing checkpoint holds, or nobody stated
         what it holds.
     """
-    if checkpoint is not Checkpoint.EXISTING:
+    if checkpoint is Checkpoint.NEW:
+        return replace(question, starts_anew=True)
+    if checkpoint is None:
         return question
     profile, asked = question.profile, question.space.shuffle_partitions
     if asked is None and profile.todays_partitions is None and profile.shape.stateful_operators:

@@ -20,6 +20,7 @@ class Question:
 
     Declared figures in it are at the end of their ranges that the confidence asks for.
     ``also`` are promises beside the target; a setting meets the question if it keeps them all.
+    Where the query ``starts_anew``, without its checkpoint, today's partitions have no claim.
     """
 
     profile: JobProfile
@@ -27,6 +28,7 @@ class Question:
     space: SearchSpace
     confidence: float
     also: tuple[Promise, ...] = ()
+    starts_anew: bool = False
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:

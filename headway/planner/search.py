@@ -301,7 +301,7 @@ def _require_prices(
     needs = (
         "--objective cost"
         if objective is Objective.COST
-        else "a budget"
+        else "--budget"
         if budget_per_hour is not None
         else None
     )

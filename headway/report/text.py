@@ -89,7 +89,11 @@ def _promised(plan: Plan) -> str:
 
 
 def _promise(plan: Plan) -> list[tuple[str, str]]:
-    return [(f"planned {plan.target.statistic}", promise_text(plan))] if plan.feasible else []
+    relaxed = plan.optimality and plan.optimality.relaxed_nodes
+    return [
+        *([(f"planned {plan.target.statistic}", promise_text(plan))] if plan.feasible else []),
+        *([("convex relaxation", f"{relaxed:.3g} nodes")] if relaxed is not None else []),
+    ]
 
 
 def _stability_lines(prediction: Prediction) -> list[str]:

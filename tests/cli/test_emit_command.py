@@ -140,7 +140,11 @@ def test_a_plan_that_misses_its_target_is_written_and_called_so(
         (["emit", ORDERS, "--files", "x"], "give --diff-from"),
         (["emit", "none.json", "--format", "emr"], "none.json: no such file"),
         (["emit", "none.yaml", "--format", "emr"], "none.yaml: no such file"),
-        (["emit", ORDERS, "--format", "emr", "--spark-version", "2.4"], "expected a version"),
+        (["emit", ORDERS, "--format", "kubeflow", "--spark-version", "2.4"], "expected a version"),
+        (
+            ["emit", ORDERS, "--format", "emr", "--spark-version", "4.0.1"],
+            "emr has no place for it",
+        ),
         (["emit", ORDERS, "--format", "emr", "--diff-from", "none.conf"], "none.conf: no such"),
         (["emit", ORDERS, "--format", "xml"], "'xml' is not one of"),
         (

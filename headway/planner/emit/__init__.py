@@ -40,13 +40,14 @@ class Format:
     """One output format: how it is made, whether it holds comments, and what it is for.
 
     A platform that ``fills_in_sizes`` gives executors sizes of its own where the file says none,
-    whatever Spark's own files say.
+    whatever Spark's own files say. ``uses`` are the fields of a submission that show in it.
     """
 
     render: RenderFor
     has_comments: bool
     about: str
     fills_in_sizes: bool = False
+    uses: frozenset[str] = frozenset()
 
 
 def _of_plan_alone(render: Render) -> RenderFor:
@@ -67,11 +68,23 @@ FORMATS: Mapping[str, Render] = MappingProxyType(
 
 
 def _format(
-    render: RenderFor, about: str, *, has_comments: bool = True, fills_in_sizes: bool = False
+    render: RenderFor,
+    about: str,
+    *,
+    uses: str = "",
+    has_comments: bool = True,
+    fills_in_sizes: bool = False,
 ) -> Format:
     return Format(
-        render=render, has_comments=has_comments, about=about, fills_in_sizes=fills_in_sizes
+        render=render,
+        has_comments=has_comments,
+        about=about,
+        fills_in_sizes=fills_in_sizes,
+        uses=frozenset(uses.split()),
     )
+
+
+_KUBERNETES = "name namespace main image spark_version service_account arguments"
 
 
 #: Every output format, by the name that ``headway emit --format`` takes.
@@ -80,41 +93,59 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
         "spark-defaults": _format(
             _of_plan_alone(spark_defaults.render), "spark-defaults.conf, a properties file"
         ),
-        "spark-submit": _format(spark_submit.render_for, "a spark-submit command"),
+        "spark-submit": _format(
+            spark_submit.render_for, "a spark-submit command", uses="main arguments"
+        ),
         "pyspark": _format(_of_plan_alone(pyspark_snippet.render), "Python to paste into the job"),
         "kubeflow": _format(
             kubernetes.render_kubeflow,
             "SparkApplication v1beta2 of kubeflow's operator",
+            uses=_KUBERNETES,
             fills_in_sizes=True,
         ),
         "spark-operator": _format(
             kubernetes.render_apache,
             "SparkApplication v1 of the Apache Spark operator",
+            uses=_KUBERNETES,
             fills_in_sizes=True,
         ),
-        "databricks": _format(databricks.render, "a Databricks bundle"),
+        "databricks": _format(
+            databricks.render,
+            "a Databricks bundle",
+            uses="name main node_type runtime spark_version arguments",
+        ),
         "emr": _format(emr.render_ec2, "EMR on EC2: configurations", has_comments=False),
         "emr-eks": _format(
-            emr.render_eks, "EMR on EKS: a job run", has_comments=False, fills_in_sizes=True
+            emr.render_eks,
+            "EMR on EKS: a job run",
+            uses="name main runtime arguments",
+            has_comments=False,
+            fills_in_sizes=True,
         ),
         "emr-serverless": _format(
             emr.render_serverless,
             "EMR Serverless: a job run",
+            uses="name main arguments",
             has_comments=False,
             fills_in_sizes=True,
         ),
-        "dataproc": _format(dataproc.render_job, "a gcloud command for a Dataproc cluster"),
+        "dataproc": _format(
+            dataproc.render_job, "a gcloud command for a Dataproc cluster", uses="main arguments"
+        ),
         "dataproc-serverless": _format(
             dataproc.render_serverless,
             "the body of a Dataproc batch",
+            uses="main runtime arguments",
             has_comments=False,
             fills_in_sizes=True,
         ),
-        "airflow": _format(airflow.render, "keyword arguments of SparkSubmitOperator"),
-        "declarative-pipelines": _format(
-            pipelines.render, "spark-pipeline.yml, Spark 4.1 or later"
+        "airflow": _format(
+            airflow.render, "keyword arguments of SparkSubmitOperator", uses="name main arguments"
         ),
-        "tfvars": _format(tfvars.render, "Terraform variables", has_comments=False),
+        "declarative-pipelines": _format(
+            pipelines.render, "spark-pipeline.yml, Spark 4.1 or later", uses="name spark_version"
+        ),
+        "tfvars": _format(tfvars.render, "Terraform variables", uses="name", has_comments=False),
     }
 )
 

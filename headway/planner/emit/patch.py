@@ -47,7 +47,7 @@ def patch(text: str, plan: AnyPlan, *, name: str, submission: Submission, job: s
         named = [place for place in places if place[0] == job]
         if not named:
             known = ", ".join(dict.fromkeys(label for label, _, _ in places)) or "none"
-            raise InputError(f"{name}: no job {job!r}; expected one of: {known}")
+            raise InputError(f"{name}: no job {job!r} (--job); expected one of: {known}")
         places = named
     if not places:
         raise InputError(f"{name}: nothing to put a plan into; {_EXPECTED}")
@@ -57,6 +57,12 @@ def patch(text: str, plan: AnyPlan, *, name: str, submission: Submission, job: s
     _, node, changes = places[0]
     _require_fixed_size(node, changes, name)
     return mark + patched(text, documents, node, changes, name)
+
+
+def names_node_types(text: str, name: str) -> bool:
+    """Whether a file has a place for a node type: bundles have, manifests have none."""
+    documents = documents_of(text.removeprefix(_BYTE_ORDER_MARK), name)
+    return any(_bundle_clusters(node) for node in documents)
 
 
 def _require_fixed_size(cluster: Any, changes: Mapping[str, Tree], name: str) -> None:
