@@ -48,7 +48,10 @@ apiVersion: headway/v1
 kind: NodeCatalog
 metadata: {name: ours}
 spec:
-  nodes: [{name: m6i.large, cores: 2, memory: 32Gi, price_per_hour: 0.9}]
+  date: 2026-11-21
+  currency: USD
+  source: ours
+  nodes: [{name: m6i.4xlarge, cores: 8, memory: 32Gi, price_per_hour: 0.9}]
 """
 MANIFEST = """\
 apiVersion: sparkoperator.k8s.io/v1beta2
@@ -114,7 +117,7 @@ WAYS: tuple[Way, ...] = (
     Way(
         name="plan a stream on a catalogued node",
         arguments=("orders.profile.yaml",),
-        options={**PLAN, "--node-type": "m6i.large"},
+        options={**PLAN, "--node-type": "m6i.4xlarge"},
         neutral={
             "--strict": IN_RANGE,
             "--max-nodes": "fewer do",
@@ -237,7 +240,7 @@ NOT_TRIED = {("demo", "--quick"), ("demo", "--output")}
 VALUES: dict[str, Value] = {
     "--advise": None, "--baseline": "dear.lock", "--budget": "9", "--burst": "9k/s:1m",
     "--by": "2027-06", "--catalog": "catalog.yaml", "--check": None, "--checkpoint": "new",
-    "--confidence": "0.7", "--conf": "spark.app.name=x", "--cores": "2", "--diff-from": "now.conf",
+    "--confidence": "0.7", "--conf": "spark.app.name=x", "--cores": "8", "--diff-from": "now.conf",
     "--engine": "in-process", "--executors": "3", "--files": "out", "--for": "30s",
     "--force": None, "--format": "json", "--growth": "4000x", "--image": "an/image",
     "--job": "other",
@@ -247,7 +250,8 @@ VALUES: dict[str, Value] = {
     "--max-offsets": "6000", "--name": "other", "--namespace": "other", "--node-cores": "8",
     "--node-type": "other:cores=2,memory=16g,price=0.1", "--objective": "latency",
     "--outage": "10s at 20s", "--output": "other.out", "--partitions": "16",
-    "--patch": "manifest.yaml", "--platform": "yarn", "--query": "another", "--rate": "6k/s", "--rate-trace": "more.csv",
+    "--patch": "manifest.yaml", "--platform": "yarn", "--query": "another", "--rate": "6k/s",
+    "--rate-trace": "more.csv",
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
