@@ -36,7 +36,7 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
     """
     warm_up = profile.warm_up
     if warm_up is None:
-        raise InputError(f"from_start: {_why_unavailable(profile)}")
+        raise InputError(f"--from-start: {_why_unavailable(profile)}")
     ratio = _slower_ratio(profile, warm_up.start_age_s)
     return replace(
         profile,
