@@ -17,7 +17,7 @@ def changes(
     planned: PlannedBatch, now: AnyLocked, then: LockedBatch, limits: Limits
 ) -> Iterator[Finding]:
     """What is not as it was locked, cost and run time aside."""
-    from headway.planner.deadline import expected_run_time_s
+    from headway.planner.batch_run_time import expected_run_time_s
     from headway.sparkconf import KNOBS, task_cpus_of
 
     if planned.plan.feasible:

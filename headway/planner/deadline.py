@@ -17,23 +17,11 @@ from headway.domain import (
     Objective,
     PlannedSetting,
     Provenance,
-    RecordedStage,
 )
 from headway.domain.configuration import task_slots
 from headway.errors import InputError
-from headway.models.estimation.regression import USUAL_RUN_TO_RUN_RATIO
-from headway.models.job.calibration import (
-    DECLARED,
-    doublings_outside,
-    far_off_text,
-    is_within_reach,
-    of_runs_and_fit,
-    widened,
-)
-from headway.models.job.declared import work_at
-from headway.models.laws.normal import ndtri
-from headway.models.stages.dag import StageDag, run_time
-from headway.models.stages.pooling import JobStage
+from headway.models.job.calibration import DECLARED, far_off_text, is_within_reach
+from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.profiled_memory import (
     before_words,
     beside_heap_conf,
@@ -45,10 +33,7 @@ from headway.units import counted, format_duration, spark_memory_text
 
 _MOST_COUNTS = 64
 _SECONDS_PER_HOUR = 3600.0
-_SAME_MOMENT_S = 0.001
 _FAR_OFF_RATIO = 1.5
-# The run on record and the run to come are off by the usual spread each: theory.md (P16).
-_OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO, num_settings=1, num_learned=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +89,7 @@ def plan_for_deadline(
             f"target '{deadline}': a {profile.kind.value} application has no end to meet; "
             "a deadline is for batch jobs"
         )
-    job = _Job.of(profile, _seen_slots(profile))
+    job = BatchRunTime.of(profile, seen_slots_of(profile))
     every = [_plan(job, deadline, space, confidence, objective) for space in spaces]
     feasible = [one for one in every if one.feasible]
     if not feasible:
@@ -133,100 +118,13 @@ def fewest_in_time(
     deadline, space, confidence
         As of :func:`plan_for_deadline`, which finds the same.
     """
-    job = _Job.of(profile, _seen_slots(profile))
+    job = BatchRunTime.of(profile, seen_slots_of(profile))
     found = _fewest_in_time(job, space, deadline, confidence)
     return None if found is None else found.nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """The stage graph with what it does not hold, and how the run on record compares to it."""
-
-    profile: ApplicationProfile
-    dag: StageDag
-    seen_slots: int
-    modelled_ratio: float
-
-    @classmethod
-    def of(cls, profile: ApplicationProfile, seen_slots: int) -> _Job:
-        dag = StageDag(stages=tuple(_job_stages(profile.stages)))
-        alone = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
-        if profile.provenance is Provenance.DECLARED:
-            return alone
-        ratio = profile.duration_s / alone.mean_s(seen_slots, 1.0)
-        return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
-
-    def mean_s(self, slots: int, core_speed: float) -> float:
-        """Mean run time: the driver alone, the graph, and light stages as mere work."""
-        stages_s = run_time(self.dag, slots).mean_s / core_speed
-        others_s = self.profile.other_stages.task_time_s / slots / core_speed
-        return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
-
-    def doublings_beyond(self, slots: int) -> float:
-        """How far so many slots are from those of the run on record."""
-        return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
-
-    def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
-        """The run time that is exceeded with at most the remaining probability, over its mean."""
-        if self.profile.declared is not None:
-            at_end = work_at(self.profile, float(ndtri(confidence)))
-            if at_end == self.profile:
-                return 1.0
-            longer_s = _Job.of(at_end, self.seen_slots).mean_s(slots, core_speed)
-            return longer_s / self.mean_s(slots, core_speed)
-        spread = float(widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed)))
-        return math.exp(float(ndtri(confidence)) * spread)
-
-    def least_s(self, slots: int, core_speed: float, confidence: float) -> float:
-        """What the planned run time cannot come below: all work shared out evenly (J1)."""
-        work_s = (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed
-        least_s = self.modelled_ratio * (self.profile.driver_only_s + work_s)
-        return least_s * self.planned_ratio(slots, core_speed, confidence) * (1.0 - 1e-9)
-
-
-def expected_run_time_s(
-    profile: ApplicationProfile, slots: int, core_speed_ratio: float = 1.0
-) -> float:
-    """The mean run time of a batch job on so many slots, by its profile [s].
-
-    Raises
-    ------
-    InputError
-        If its cores are not on record.
-    """
-    return _Job.of(profile, _seen_slots(profile)).mean_s(slots, core_speed_ratio)
-
-
-def _seen_slots(profile: ApplicationProfile) -> int:
-    if profile.cluster.num_slots is None:
-        raise InputError(
-            "the cores of the executors are not on record; "
-            "profile a log that holds its SparkListenerExecutorAdded events"
-        )
-    return profile.cluster.num_slots
-
-
-def _job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
-    """The stages with their parents; one that none is on record of waits for what ended last."""
-    completed_s = [stage.wall_clock.completed_s for stage in stages]
-    for place, stage in enumerate(stages):
-        parents = stage.parents
-        if not parents:
-            begun_s = stage.wall_clock.submitted_s + _SAME_MOMENT_S
-            before = [number for number in range(place) if completed_s[number] <= begun_s]
-            last = max(before, key=completed_s.__getitem__, default=None)
-            parents = () if last is None else (last,)
-        mean_s = max(stage.task_time.mean_s, 1e-9)
-        yield JobStage(
-            num_tasks=stage.tasks.num_tasks,
-            mean_s=mean_s,
-            cv=min((stage.task_time.sd_s or 0.0) / mean_s, 10.0),
-            parents=parents,
-        )
-
-
 def _plan(
-    job: _Job,
+    job: BatchRunTime,
     deadline: Deadline,
     space: DeadlineSpace,
     confidence: float,
@@ -343,7 +241,7 @@ def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
             )
 
 
-def _point(job: _Job, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
+def _point(job: BatchRunTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots = space.num_slots(nodes)
     speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
     mean_s = job.mean_s(slots, speed)
@@ -365,7 +263,7 @@ def _node_counts(max_nodes: int) -> list[int]:
 
 
 def _fewest_in_time(
-    job: _Job, space: DeadlineSpace, deadline: Deadline, confidence: float
+    job: BatchRunTime, space: DeadlineSpace, deadline: Deadline, confidence: float
 ) -> DeadlinePoint | None:
     """The first node count that is in time: every count is looked at, from the first whose slots
     have time for the work. More nodes may take longer, since the plan is less sure of them."""
@@ -403,7 +301,7 @@ def _binding(
         )
 
 
-def _warnings(job: _Job, slots_far_off: int | None) -> Iterator[str]:
+def _warnings(job: BatchRunTime, slots_far_off: int | None) -> Iterator[str]:
     """What speaks against the plan; ``slots_far_off`` are its slots where few like it were seen."""
     if job.profile.provenance is Provenance.DECLARED:
         yield DECLARED

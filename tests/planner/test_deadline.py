@@ -28,10 +28,9 @@ from headway.domain import (
 from headway.domain.configuration import task_slots
 from headway.errors import InputError
 from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
+from headway.planner.batch_run_time import BatchRunTime, _job_stages
 from headway.planner.deadline import (
     DeadlineSpace,
-    _Job,
-    _job_stages,
     _point,
     fewest_in_time,
     plan_for_deadline,
@@ -303,7 +302,8 @@ def test_of_hundreds_of_nodes_the_fewest_are_still_those_of_a_scan(num_tasks: in
     """Also where only counts between two rows of the table are in time."""
     profile, space = a_long_job(num_tasks), replace(NODE, max_nodes=150)
     every = [
-        _point(_Job.of(profile, 8), space, nodes, 0.95) for nodes in range(1, space.max_nodes + 1)
+        _point(BatchRunTime.of(profile, 8), space, nodes, 0.95)
+        for nodes in range(1, space.max_nodes + 1)
     ]
     in_table = {point.nodes for point in plan_for_deadline(profile, TEN_MINUTES, [space]).frontier}
     assert len(in_table) < len(every)

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.api import plan_deadline
-from headway.domain import Deadline, Provenance
-from headway.planner.deadline import expected_run_time_s
+from headway.domain import SCORE_OF_RANGE, ApplicationProfile, Deadline, Provenance
+from headway.models.job.declared import work_at
+from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
+from headway.planner.batch_run_time import expected_run_time_s
 from headway.spec.declared_batch import declared_application
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
@@ -79,3 +81,51 @@ def test_any_figures_make_a_profile(
     profile = declared_application("any", declared, deadline_s)
     assert profile.duration_s >= profile.driver_only_s
     assert len(profile.stages) == num_stages
+
+
+def played_s(profile: ApplicationProfile, slots: int) -> float:
+    """The mean run time of the job, task by task on the slots."""
+    stages = profile.stages
+    trace = simulated_lognormal_stage_dag(
+        [
+            (stage.tasks.num_tasks, one.mean_s, (one.sd_s or 0.0) / one.mean_s)
+            for stage in stages
+            for one in (stage.task_time,)
+        ],
+        [stage.parents for stage in stages],
+        slots,
+        num_replications=20,
+        seed=1,
+    )
+    return profile.driver_only_s + float(trace.run_time_s.mean())
+
+
+def test_the_plan_is_in_time_at_the_upper_end_and_one_node_fewer_is_not() -> None:
+    """The whole range of the work counts, and nothing beside it."""
+    profile = declared_application("report", REPORT, 1500.0)
+    plan = plan_deadline(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
+    at_end = work_at(profile, SCORE_OF_RANGE)
+    assert sum(stage.task_time_s for stage in at_end.stages) == pytest.approx(60_000.0)
+    assert played_s(at_end, 4 * plan.nodes) <= 1500.0
+    assert played_s(at_end, 4 * (plan.nodes - 1)) > 1500.0
+    assert plan.run.planned_s == pytest.approx(played_s(at_end, 4 * plan.nodes), rel=0.03)
+    assert plan.run.mean_s == pytest.approx(played_s(profile, 4 * plan.nodes), rel=0.03)
+
+
+def test_certain_work_needs_no_margin_and_nothing_is_changed() -> None:
+    sure = replace(REPORT, work_s=Quantity.exactly(36_000.0))
+    profile = declared_application("report", sure, 1500.0)
+    plan = plan_deadline(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
+    assert plan.run.planned_s == plan.run.mean_s
+    assert plan.changes == ()
+    assert not plan.calibrated
+    assert plan.declared == profile.declared
+    assert plan.warnings[0] == "from declared figures: nothing of this job was measured"
+
+
+def test_one_end_of_the_range_is_certain() -> None:
+    """A fleet asks for one end after the other and adds no margin of its own."""
+    high = declared_application("report", REPORT, 1500.0, end="high")
+    assert sum(stage.task_time_s for stage in high.stages) == pytest.approx(60_000.0)
+    plan = plan_deadline(high, target=Deadline(limit_s=1500.0), max_nodes=500)
+    assert plan.run.planned_s == plan.run.mean_s

@@ -1,0 +1,107 @@
+"""How long a batch job runs on other slots: its stage graph, scaled to what was seen of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headway.domain import ApplicationProfile, Provenance, RecordedStage
+from headway.errors import InputError
+from headway.models.estimation.regression import USUAL_RUN_TO_RUN_RATIO
+from headway.models.job.calibration import doublings_outside, of_runs_and_fit, widened
+from headway.models.job.declared import work_at
+from headway.models.laws.normal import ndtri
+from headway.models.stages.dag import StageDag, run_time
+from headway.models.stages.pooling import JobStage
+
+_SAME_MOMENT_S = 0.001
+# The run on record and the run to come are off by the usual spread each: theory.md (P16).
+_OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO, num_settings=1, num_learned=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRunTime:
+    """The stage graph with what it does not hold, and how the run on record compares to it."""
+
+    profile: ApplicationProfile
+    dag: StageDag
+    seen_slots: int
+    modelled_ratio: float
+
+    @classmethod
+    def of(cls, profile: ApplicationProfile, seen_slots: int) -> BatchRunTime:
+        dag = StageDag(stages=tuple(_job_stages(profile.stages)))
+        alone = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
+        if profile.provenance is Provenance.DECLARED:
+            return alone
+        ratio = profile.duration_s / alone.mean_s(seen_slots, 1.0)
+        return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
+
+    def mean_s(self, slots: int, core_speed: float) -> float:
+        """Mean run time: the driver alone, the graph, and light stages as mere work."""
+        stages_s = run_time(self.dag, slots).mean_s / core_speed
+        others_s = self.profile.other_stages.task_time_s / slots / core_speed
+        return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
+
+    def doublings_beyond(self, slots: int) -> float:
+        """How far so many slots are from those of the run on record."""
+        return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
+
+    def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
+        """The run time that is exceeded with at most the remaining probability, over its mean."""
+        if self.profile.declared is not None:
+            at_end = work_at(self.profile, float(ndtri(confidence)))
+            if at_end == self.profile:
+                return 1.0
+            longer_s = BatchRunTime.of(at_end, self.seen_slots).mean_s(slots, core_speed)
+            return longer_s / self.mean_s(slots, core_speed)
+        spread = float(widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed)))
+        return math.exp(float(ndtri(confidence)) * spread)
+
+    def least_s(self, slots: int, core_speed: float, confidence: float) -> float:
+        """What the planned run time cannot come below: all work shared out evenly (J1)."""
+        work_s = (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed
+        least_s = self.modelled_ratio * (self.profile.driver_only_s + work_s)
+        return least_s * self.planned_ratio(slots, core_speed, confidence) * (1.0 - 1e-9)
+
+
+def expected_run_time_s(
+    profile: ApplicationProfile, slots: int, core_speed_ratio: float = 1.0
+) -> float:
+    """The mean run time of a batch job on so many slots, by its profile [s].
+
+    Raises
+    ------
+    InputError
+        If its cores are not on record.
+    """
+    return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, core_speed_ratio)
+
+
+def seen_slots_of(profile: ApplicationProfile) -> int:
+    if profile.cluster.num_slots is None:
+        raise InputError(
+            "the cores of the executors are not on record; "
+            "profile a log that holds its SparkListenerExecutorAdded events"
+        )
+    return profile.cluster.num_slots
+
+
+def _job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
+    """The stages with their parents; one that none is on record of waits for what ended last."""
+    completed_s = [stage.wall_clock.completed_s for stage in stages]
+    for place, stage in enumerate(stages):
+        parents = stage.parents
+        if not parents:
+            begun_s = stage.wall_clock.submitted_s + _SAME_MOMENT_S
+            before = [number for number in range(place) if completed_s[number] <= begun_s]
+            last = max(before, key=completed_s.__getitem__, default=None)
+            parents = () if last is None else (last,)
+        mean_s = max(stage.task_time.mean_s, 1e-9)
+        yield JobStage(
+            num_tasks=stage.tasks.num_tasks,
+            mean_s=mean_s,
+            cv=min((stage.task_time.sd_s or 0.0) / mean_s, 10.0),
+            parents=parents,
+        )
