@@ -63,18 +63,20 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterStart:
-    """What becomes of the promise while the JVM is young, at the planned confidence.
+    """What becomes of the promise while the JVM is young.
 
-    ``by_minute_s`` is the promised statistic over the rows of each minute after a start, up to the
-    minute that is like all later ones. The promise holds from ``holds_from_minute`` on, counted
-    from 1; None where it is not told, or lies beyond the minutes looked at. ``reason`` says what
-    the figures rest on, or why there are none.
+    ``by_minute_s`` is the promised statistic over the rows of each minute after a start, at the
+    planned confidence, up to the minute that is like all later ones; ``expected_first_minute_s``
+    is the same without a margin, ``first_batch_s`` how long the first batch takes with it. The
+    promise holds from ``holds_from_minute`` on, counted from 1; None where it is not told, or lies
+    beyond the minutes looked at. ``reason`` says what the figures rest on, or why there are none.
     """
 
     evidence: Evidence
     reason: str
     holds_from_minute: int | None = None
     by_minute_s: tuple[float, ...] = ()
+    expected_first_minute_s: float | None = None
     first_batch_s: float | None = None
 
 

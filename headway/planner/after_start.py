@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target, WarmUp
+from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target
 from headway.errors import InputError
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
@@ -90,13 +90,9 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     if profile.warm_up is None:
         return AfterStart(evidence=Evidence.UNAVAILABLE, reason=_why_unavailable(profile))
     factor = float(setting.planned_ratio(question.rate_per_s)[0])
-    batches = _played(profile, configuration, factor, profile.warm_up)
-    unseen_s = factor * setting.after_commit_s(setting.promised())
-    steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
-    by_minute_s = [
-        planned_s + max(_statistic_s(target, inside, unseen_s) - steady_s, 0.0)
-        for inside in _by_minute(batches)
-    ]
+    expected_s = float(setting.promised().statistic_s(setting.expected_law(question.rate_per_s))[0])
+    first_batch_s, by_minute_s = _minutes(setting, configuration, factor, planned_s)
+    _, expected_by_minute_s = _minutes(setting, configuration, 1.0, expected_s)
     missed = [place for place, found_s in enumerate(by_minute_s) if found_s > target.limit_s]
     holds_from = missed[-1] + 2 if missed else 1
     return AfterStart(
@@ -104,8 +100,23 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
         reason="by the first batches on record in a fresh JVM",
         holds_from_minute=holds_from if holds_from <= len(by_minute_s) else None,
         by_minute_s=tuple(_told(by_minute_s, planned_s, holds_from)),
-        first_batch_s=batches[0].duration_s,
+        expected_first_minute_s=expected_by_minute_s[0],
+        first_batch_s=first_batch_s,
     )
+
+
+def _minutes(
+    setting: Candidates, configuration: Configuration, factor: float, warm_s: float
+) -> tuple[float, list[float]]:
+    """The first batch, and the promised statistic in each minute, at last ``warm_s`` [s]."""
+    profile, target = setting.question.profile, setting.question.target
+    batches = _played(profile, configuration, factor)
+    unseen_s = factor * setting.after_commit_s(setting.promised())
+    steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
+    return batches[0].duration_s, [
+        warm_s + max(_statistic_s(target, inside, unseen_s) - steady_s, 0.0)
+        for inside in _by_minute(batches)
+    ]
 
 
 def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
@@ -137,9 +148,7 @@ def _why_unavailable(profile: JobProfile) -> str:
     )
 
 
-def _played(
-    profile: JobProfile, configuration: Configuration, factor: float, start: WarmUp
-) -> list[_Batch]:
+def _played(profile: JobProfile, configuration: Configuration, factor: float) -> list[_Batch]:
     """Batches from the first on, at an even rate, which has the rows of a usual interval.
 
     What piled up while the query was down comes on top: that is what `catch_up` promises.
@@ -147,6 +156,8 @@ def _played(
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
+    start = profile.warm_up
+    assert start is not None  # of others nothing is told
     begun_s, extra_s = start.start_age_s, start.first_batch_extra_s
     read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
     batches: list[_Batch] = []

@@ -16,7 +16,7 @@ def after_start_fact(plan: Plan) -> tuple[tuple[str, str], ...]:
         return ()
     if found.evidence is Evidence.UNAVAILABLE:
         return ((_LABEL, f"unavailable: {found.reason}"),)
-    text = f"{_holds_text(found)}; first minute {_statistic(plan)} up to {_first_minute(found)}"
+    text = f"{_holds_text(found)}; first minute {_statistic(plan)} {_first_minute(found)}"
     return ((_LABEL, text),)
 
 
@@ -59,7 +59,8 @@ def _holds_text(found: AfterStart) -> str:
 
 
 def _first_minute(found: AfterStart) -> str:
-    return format_duration(found.by_minute_s[0])
+    expected_s, most = found.expected_first_minute_s, format_duration(found.by_minute_s[0])
+    return f"up to {most}" if expected_s is None else f"{format_duration(expected_s)}, up to {most}"
 
 
 def _statistic(plan: Plan) -> str:

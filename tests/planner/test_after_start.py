@@ -57,8 +57,10 @@ def test_the_first_minute_is_told_in_numbers() -> None:
     assert start.by_minute_s[0] > found.target.limit_s
     assert start.first_batch_s is not None
     assert start.first_batch_s > 3.0
+    assert start.expected_first_minute_s is not None
+    assert 3.0 < start.expected_first_minute_s < start.by_minute_s[0]
     words = " ".join(plan_text(found).split())
-    assert "after a restart the target is met from minute 2 on; first minute p99 up to" in words
+    assert "after a restart the target is met from minute 2 on; first minute p99" in words
     assert "minute 1 p99 up to" in " ".join(explanation_text(found).split())
 
 
