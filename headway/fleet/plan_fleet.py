@@ -19,14 +19,14 @@ from headway.fleet.compact import compact
 from headway.fleet.fewer_open import estimated_cost, with_fewer_open
 from headway.fleet.infeasible import diagnose
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
-from headway.fleet.problem import Columns, Goal, Solved, busy_periods, solve, supply_of
+from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
+from headway.fleet.reduced_cost import reduced_cost
 
 _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
 _MOST_ROUNDS = 60
 _SMALL_FLEET = 3000
 _TOLERANCE = 1e-7
-_LEAST = 1e-12
 # So small a part of a job is left out only by rounding.
 _NOBODY = 1e-6
 # The part of the gap that the relaxation itself may leave open.
@@ -182,7 +182,7 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
                 return None
             chosen = wider
             continue
-        reduced = _reduced_cost(fleet, solved, chosen)
+        reduced = reduced_cost(fleet, solved, chosen)
         # What each job could lower the value by, at most, with its best column.
         gain = np.minimum(reduced.min(axis=1), 0.0)
         bound = solved.value + float(gain.sum())
@@ -207,7 +207,7 @@ def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
         assert solved is not None  # leaving every job out keeps all limits
         if solved.value <= _NOBODY:
             return chosen
-        reduced = _reduced_cost(fleet, solved, chosen)
+        reduced = reduced_cost(fleet, solved, chosen)
         if solved.value + float(np.minimum(reduced.min(axis=1), 0.0).sum()) > _NOBODY:
             return None
         wider = _with_new_columns(chosen, reduced)
@@ -234,76 +234,6 @@ def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
     best = np.argsort(estimate, axis=1, kind="stable")[:, :_FIRST_COLUMNS]
     np.put_along_axis(chosen, best, True, axis=1)
     return chosen & fleet.allowed
-
-
-def _reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
-    """What using a column costs beyond the relaxation, for every column: (J, S).
-
-    The price of a unit on a supply that no column uses is anywhere up to what its nodes would
-    cost; it is taken as high as it can be, or every job would be told to try such a supply.
-    """
-    assert solved.load_duals is not None
-    assert solved.node_duals is not None
-    assert solved.serve_duals is not None
-    unit_price = np.maximum(solved.load_duals, 0.0)
-    per_node = np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
-    room = np.maximum(solved.node_duals, 0.0) / per_node[:, None]
-    usual = unit_price.sum(axis=0) + 1e-12
-    total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
-    share = usual / total[fleet.period_of]
-    unit_price = unit_price + room[:, fleet.period_of] * share
-    priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
-    reduced = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
-    # Columns that were there cost nothing less than nothing, with their part of the reserve.
-    reduced = np.where(chosen, np.maximum(reduced, 0.0), reduced)
-    return _with_reserve(fleet, solved, chosen, reduced, per_node[:, None] * unit_price)
-
-
-def _with_reserve(
-    fleet: Fleet, solved: Solved, chosen: Mask, reduced: Array, node_price: Array
-) -> Array:
-    """Reduced costs with what columns that are new would pay towards the reserve of a supply.
-
-    The nodes held in reserve are paid by the columns with something to do in a period. What those
-    there do not pay may be asked of the others in any shares; those that look cheap are asked
-    first. ``node_price`` is that of a node in each load case: (S, L).
-    """
-    found = reduced.copy()
-    for place, supply in enumerate(fleet.supplies):
-        if not (supply.shared and supply.failures):
-            continue
-        weights = supply.failures * node_price[place]
-        price = np.zeros(fleet.num_periods)
-        np.add.at(price, fleet.period_of, weights)
-        left = np.maximum(price - _paid_by_period(fleet, solved, place, price), 0.0)
-        new = np.flatnonzero(
-            (reduced[:, place] < 0.0) & ~chosen[:, place] & fleet.allowed[:, place]
-        )
-        if not len(new) or not left.any():
-            continue
-        cheap = -reduced[new, place]
-        parts = busy_periods(fleet, new, place) * left
-        asked = parts * (cheap / np.maximum(parts.sum(axis=1), _LEAST))[:, None]
-        share = np.minimum(left / np.maximum(asked.sum(axis=0), _LEAST), 1.0)
-        found[new, place] += asked @ share
-    return found
-
-
-def _paid_by_period(fleet: Fleet, solved: Solved, place: int, price: Array) -> Array:
-    """What the columns there are pay for the reserve of a supply in each period."""
-    paid = np.zeros(fleet.num_periods)
-    if solved.opening is None or solved.open_duals is None:
-        return paid
-    by_group = np.bincount(
-        solved.opening.group_of_link,
-        weights=np.maximum(solved.open_duals, 0.0),
-        minlength=solved.opening.num_groups,
-    )
-    for group in np.unique(solved.opening.group_of[place]).tolist():
-        if group >= 0:
-            periods = solved.opening.group_of[place] == group
-            paid[periods] = by_group[group] * price[periods] / max(price[periods].sum(), _LEAST)
-    return paid
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:

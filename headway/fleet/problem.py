@@ -104,7 +104,8 @@ class Solved:
 
     ``bound`` is proved to be no more than the least value; duals are those of the relaxation,
     ``open_duals`` what the columns pay towards the reserve of their supplies, link by link of
-    ``opening``.
+    ``opening``; ``quota_duals`` are by quota and period, ``cost_weight`` is what a unit of money
+    counts in the objective and in the budget.
     """
 
     value: float
@@ -115,8 +116,11 @@ class Solved:
     load_duals: Array | None = None
     opening: Opening | None = None
     open_duals: Array | None = None
+    nodes: Array | None = None
     node_duals: Array | None = None
     serve_duals: Array | None = None
+    quota_duals: Array | None = None
+    cost_weight: float = 1.0
 
 
 def solve(
@@ -188,9 +192,12 @@ class _Built:
         self._hold(integer)
         cost = self._cost(integer)
         self.excess: Any = 0.0
+        self.quotas: list[Any] = []
         self._keep_quotas()
+        self.budget: Any = None
         if fleet.budget_per_day is not None and goal.within_budget:
-            self.constraints.append(cost <= fleet.budget_per_day)
+            self.budget = cost <= fleet.budget_per_day
+            self.constraints.append(self.budget)
         self.objective = self._objective(cost)
 
     def _serve(self) -> None:
@@ -289,7 +296,8 @@ class _Built:
             if quota.label == self.goal.elastic:
                 self.excess = cp.Variable(nonneg=True)
                 limit = quota.limit + self.excess
-            self.constraints.append(quota.weights @ self.nodes <= limit)
+            self.quotas.append(quota.weights @ self.nodes <= limit)
+        self.constraints += self.quotas
 
     def _objective(self, cost: Any) -> Any:
         if self.goal.elastic is not None:
@@ -328,8 +336,14 @@ class _Built:
             open_duals=None
             if self.opened is None
             else np.asarray(self.opened.dual_value, dtype=float),
+            nodes=np.asarray(self.nodes.value, dtype=float),
             node_duals=np.asarray(self.not_negative.dual_value, dtype=float),
             serve_duals=-np.asarray(self.all_served.dual_value, dtype=float),
+            quota_duals=np.array(
+                [np.ravel(kept.dual_value) for kept in self.quotas], dtype=float
+            ).reshape(len(self.quotas), self.fleet.num_periods),
+            cost_weight=float(self.goal.counts_cost)
+            + (0.0 if self.budget is None else float(np.sum(self.budget.dual_value))),
         )
 
 

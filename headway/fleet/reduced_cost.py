@@ -1,0 +1,219 @@
+"""What using a column costs beyond the linear relaxation, at prices that the relaxation allows.
+
+Prices of units are any that no node can be bought for less than: the bound that they give holds
+whatever they are, and is the better the less any column costs below them. Those of the relaxation
+serve the supplies that it uses. Of others it says next to nothing, for any price up to the highest
+is as good to it; they are taken from what the used ones cost in each period.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.fleet.nouns import Array, Fleet, Mask
+from headway.fleet.problem import Solved, busy_periods
+
+_LEAST = 1e-12
+_HALVINGS = 60
+
+
+def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
+    """What using a column costs beyond the relaxation, for every column: (J, S).
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The fleet.
+    solved : Solved
+        Its relaxation over the columns chosen, with duals.
+    chosen : (J, S) array of bool
+        Those columns.
+
+    Returns
+    -------
+    (J, S) array
+        ``inf`` where a job cannot run. What no plan comes below is the value of the relaxation,
+        and for each job the least of its row where that is negative.
+    """
+    unit_price = _prices_of_relaxation(fleet, solved)
+    # Columns that were there cost nothing less than nothing, with their part of the reserve.
+    found = _beyond(fleet, solved, unit_price)
+    found = np.where(chosen, np.maximum(found, 0.0), found)
+    found = _with_reserve(fleet, solved, chosen, found, unit_price)
+    unused = _supplies_of_unused_offers(fleet, solved)
+    if not unused.any():
+        return found
+    unit_price = _prices_like_those_used(fleet, solved)
+    other = _beyond(fleet, solved, unit_price)
+    other = _with_reserve(fleet, solved, np.zeros_like(chosen), other, unit_price)
+    # Both prices of an offer are allowed: that by which its columns look less cheap is taken.
+    for offer in np.unique(fleet.offer_of[unused]).tolist():
+        places = np.flatnonzero(fleet.offer_of == offer)
+        below = [np.minimum(each[:, places], 0.0).sum() for each in (found, other)]
+        if below[1] > below[0]:
+            found[:, places] = other[:, places]
+    return found
+
+
+def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
+    assert solved.serve_duals is not None
+    priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
+    found: Array = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
+    return found
+
+
+def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
+    """The price of a unit in each load case, (S, L); of nodes not bought as dear as can be."""
+    assert solved.load_duals is not None
+    assert solved.node_duals is not None
+    room = np.maximum(solved.node_duals, 0.0) / _per_node(fleet)[:, None]
+    found: Array = np.maximum(solved.load_duals, 0.0) + room[:, fleet.period_of] * _share(
+        fleet, solved
+    )
+    return found
+
+
+def _share(fleet: Fleet, solved: Solved) -> Array:
+    """The share of each load case in what a node of its period costs."""
+    assert solved.load_duals is not None
+    usual = np.maximum(solved.load_duals, 0.0).sum(axis=0) + _LEAST
+    total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
+    found: Array = usual / total[fleet.period_of]
+    return found
+
+
+def _supplies_of_unused_offers(fleet: Fleet, solved: Solved) -> Mask:
+    assert solved.nodes is not None
+    used = np.zeros(len(fleet.offers), dtype=bool)
+    used[fleet.offer_of[solved.nodes.sum(axis=1) > _LEAST]] = True
+    return np.asarray(~used[fleet.offer_of])
+
+
+def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
+    """Prices of units whose nodes cost by the period what the nodes used cost, as dear as can be.
+
+    Quotas add what they cost, in each period.
+    """
+    assert solved.load_duals is not None
+    assert solved.node_duals is not None
+    assert solved.nodes is not None
+    assert solved.quota_duals is not None
+    per_node, offers = _per_node(fleet), fleet.offer_of
+    of_quotas = np.zeros_like(solved.nodes)
+    for quota, dual in zip(fleet.quotas, solved.quota_duals, strict=True):
+        of_quotas += quota.weights[:, None] * np.maximum(dual, 0.0)
+    by_period = np.zeros_like(solved.nodes)
+    np.add.at(by_period.T, fleet.period_of, np.maximum(solved.load_duals, 0.0).T)
+    bought = per_node[:, None] * by_period + np.maximum(solved.node_duals, 0.0) - of_quotas
+    price = np.array([offer.price for offer in fleet.offers])
+    pattern = solved.nodes.sum(axis=1) @ (
+        np.maximum(bought, 0.0) / np.maximum(price[offers], _LEAST)[:, None]
+    )
+    node_price = solved.cost_weight * highest_node_prices(fleet, pattern)[offers] + of_quotas
+    found: Array = (node_price / per_node[:, None])[:, fleet.period_of] * _share(fleet, solved)
+    return found
+
+
+def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
+    """The highest prices of a node of each offer, in proportion to a pattern over the periods.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Offers, hours and how nodes may be paid for.
+    pattern : (P,) array, >= 0
+        What nodes cost in each period, on any scale.
+
+    Returns
+    -------
+    (O, P) array
+        For no numbers of nodes by the period do these prices add up to more than they can be paid
+        for.
+
+    Notes
+    -----
+    Where nothing is committed a node of a period costs what its hours cost, spot as far as it may
+    go. A committed node is there in all periods: what it saves in each adds up to its price at
+    most, so that the scale is found by halving.
+    """
+    hours, purchasing = fleet.hours, fleet.purchasing
+    price = np.array([offer.price for offer in fleet.offers])
+    spot_price = np.array(
+        [offer.price if offer.spot_price is None else offer.spot_price for offer in fleet.offers]
+    )
+    has_spot = (spot_price < price) & (purchasing.spot_ratio > 0)
+    spot_price = np.where(has_spot, spot_price, price)
+    ratio = np.where(has_spot, purchasing.spot_ratio, 0.0)[:, None]
+    by_spot = spot_price[:, None] * hours
+    dearest: Array = ratio * by_spot + (1.0 - ratio) * price[:, None] * hours
+    committed = np.array(
+        [np.inf if each.committed_price is None else each.committed_price for each in fleet.offers]
+    )
+    if not purchasing.commitments or not np.any(committed < price) or pattern.sum() <= 0:
+        return dearest
+    all_day = np.where(committed < price, committed, np.inf) * hours.sum()
+    busy = pattern > _LEAST * pattern.max()
+    most = (dearest[:, busy] / pattern[busy]).min(axis=1)
+    low, high = np.zeros_like(most), most.copy()
+    for at in range(_HALVINGS):
+        # The first try is the highest that there can be.
+        scale = high if at == 0 else 0.5 * (low + high)
+        node_price = scale[:, None] * pattern
+        left = np.maximum((node_price - ratio * by_spot) / np.maximum(1.0 - ratio, _LEAST), 0.0)
+        saved = np.where(node_price <= by_spot, node_price, left)
+        paid = saved.sum(axis=1) <= all_day
+        low, high = np.where(paid, scale, low), np.where(paid, high, scale)
+    found: Array = np.minimum(low[:, None] * pattern, dearest)
+    return found
+
+
+def _with_reserve(
+    fleet: Fleet, solved: Solved, chosen: Mask, reduced: Array, unit_price: Array
+) -> Array:
+    """Reduced costs with what columns that are new would pay towards the reserve of a supply.
+
+    The nodes held in reserve are paid by the columns with something to do in a period. What those
+    there do not pay may be asked of the others in any shares; those that look cheap are asked
+    first.
+    """
+    found = reduced.copy()
+    per_node = _per_node(fleet)
+    for place, supply in enumerate(fleet.supplies):
+        if not (supply.shared and supply.failures):
+            continue
+        price = np.zeros(fleet.num_periods)
+        np.add.at(price, fleet.period_of, supply.failures * per_node[place] * unit_price[place])
+        paid = _paid_by_period(fleet, solved, place, price) if chosen[:, place].any() else 0.0
+        left = np.maximum(price - paid, 0.0)
+        new = np.flatnonzero(
+            (reduced[:, place] < 0.0) & ~chosen[:, place] & fleet.allowed[:, place]
+        )
+        if not len(new) or not left.any():
+            continue
+        cheap = -reduced[new, place]
+        parts = busy_periods(fleet, new, place) * left
+        asked = parts * (cheap / np.maximum(parts.sum(axis=1), _LEAST))[:, None]
+        share = np.minimum(left / np.maximum(asked.sum(axis=0), _LEAST), 1.0)
+        found[new, place] += asked @ share
+    return found
+
+
+def _paid_by_period(fleet: Fleet, solved: Solved, place: int, price: Array) -> Array:
+    """What the columns there are pay for the reserve of a supply in each period."""
+    paid = np.zeros(fleet.num_periods)
+    if solved.opening is None or solved.open_duals is None:
+        return paid
+    by_group = np.bincount(
+        solved.opening.group_of_link,
+        weights=np.maximum(solved.open_duals, 0.0),
+        minlength=solved.opening.num_groups,
+    )
+    for group in np.unique(solved.opening.group_of[place]).tolist():
+        if group >= 0:
+            periods = solved.opening.group_of[place] == group
+            paid[periods] = by_group[group] * price[periods] / max(price[periods].sum(), _LEAST)
+    return paid
+
+
+def _per_node(fleet: Fleet) -> Array:
+    return np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
