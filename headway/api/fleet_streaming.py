@@ -86,54 +86,53 @@ class StreamingNeeds:
 
     def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
         """That of all jobs of the kind with the same promise; the highest rate is checked anew."""
-        from headway.planner.promised import require_promise_can_be_told
         from headway.planner.staircase import Staircase
 
         job = self.job
         alike = (self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start)
         key = (*alike, self.cores, speed)
+        question = self._question(speed, peak_per_s)
         if key not in self.known.staircases:
-            self.known.staircases[key] = Staircase(self._question(speed))
-        arrivals = replace(self.profile.arrivals, rate_per_s=peak_per_s)
-        at_peak = replace(self.profile, arrivals=arrivals)
-        try:
-            for promise in job.targets:
-                require_promise_can_be_told(at_peak, promise)
-        except InputError as error:
-            raise InputError(f"job {self.entry.name!r}: {error}") from None
+            self.known.staircases[key] = Staircase(question)
         return self.known.staircases[key]
 
-    def _question(self, speed: float) -> Question:
+    def _question(self, speed: float, rate_per_s: float) -> Question:
+        """What a plan for a rate answers, on cores of a speed."""
         from headway.api.settings import require_room_for_tasks
         from headway.domain import Target
         from headway.planner.after_start import for_fresh_jvm
-        from headway.planner.pins import Checkpoint, held_by
+        from headway.planner.pins import Checkpoint
         from headway.planner.purchase import at_core_speed
-        from headway.planner.question import Question
+        from headway.planner.search import question_of
         from headway.planner.space import SearchSpace
 
         job, task_cpus = self.job, self.profile.baseline.task_cpus
-        require_room_for_tasks(self.cores, task_cpus)
         first = next(place for place, one in enumerate(job.targets) if isinstance(one, Target))
         target = job.targets[first]
         assert isinstance(target, Target)
-        question = Question(
-            profile=for_fresh_jvm(self.profile) if job.from_start else self.profile,
-            target=target,
-            also=(*job.targets[:first], *job.targets[first + 1 :]),
-            # A node that is one executor: how many of them fit on what is bought comes later.
-            space=SearchSpace(
-                max_nodes=_MOST_EXECUTORS,
-                cores_per_executor=self.cores,
-                task_cpus=task_cpus,
-                shuffle_partitions=job.pinned.shuffle_partitions,
-                trigger_s=job.pinned.trigger_s,
-            ),
-            confidence=job.confidence,
-        ).at_confidence(job.confidence)
-        checkpoint = None if job.checkpoint is None else Checkpoint(job.checkpoint)
-        held = held_by(question, checkpoint)
-        return replace(held, profile=at_core_speed(held.profile, speed))
+        profile = for_fresh_jvm(self.profile) if job.from_start else self.profile
+        arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
+        # A node that is one executor: how many of them fit on what is bought comes later.
+        space = SearchSpace(
+            max_nodes=_MOST_EXECUTORS,
+            cores_per_executor=self.cores,
+            task_cpus=task_cpus,
+            shuffle_partitions=job.pinned.shuffle_partitions,
+            trigger_s=job.pinned.trigger_s,
+        )
+        try:
+            require_room_for_tasks(self.cores, task_cpus)
+            question = question_of(
+                replace(profile, arrivals=arrivals),
+                target,
+                space,
+                job.confidence,
+                (*job.targets[:first], *job.targets[first + 1 :]),
+                None if job.checkpoint is None else Checkpoint(job.checkpoint),
+            )
+        except InputError as error:
+            raise InputError(f"job {self.entry.name!r}: {error}") from None
+        return replace(question, profile=at_core_speed(question.profile, speed))
 
 
 def streaming_needs(

@@ -111,16 +111,14 @@ def plan(
     theory.md (P4)-(P14). Every setting of every smaller number of nodes is held against the
     target, or ruled out by a bound that noise can only worsen.
     """
-    question = Question(
-        profile=replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals),
-        target=target,
-        also=tuple(also),
-        space=space,
-        confidence=confidence,
-    ).at_confidence(confidence)
-    for promise in (question.target, *question.also):
-        require_promise_can_be_told(question.profile, promise)
-    question = held_by(question, checkpoint)
+    question = question_of(
+        replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals),
+        target,
+        space,
+        confidence,
+        also,
+        checkpoint,
+    )
     _require_prices(objective, node_types, budget_per_hour)
     offers, refused = offers_of(
         question,
@@ -141,6 +139,29 @@ def plan(
     if relaxation:
         answer = _with_relaxation(answer)
     return as_plan(answer, objective, checkpoint, tuple(refused))
+
+
+def question_of(
+    profile: JobProfile,
+    target: Target,
+    space: SearchSpace,
+    confidence: float,
+    also: Sequence[Promise] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Question:
+    """The question that a plan answers, before there is an offer; parameters are those of it.
+
+    Raises
+    ------
+    InputError
+        If the profile cannot tell of a target at its rate, or the checkpoint contradicts the space.
+    """
+    question = Question(
+        profile=profile, target=target, also=tuple(also), space=space, confidence=confidence
+    ).at_confidence(confidence)
+    for promise in (question.target, *question.also):
+        require_promise_can_be_told(question.profile, promise)
+    return held_by(question, checkpoint)
 
 
 class _Found(NamedTuple):

@@ -89,7 +89,7 @@ class Staircase:
 
     def _try(self, places: Sequence[int], rate_per_s: float) -> None:
         """Hold every setting of some counts against the promises at a rate."""
-        question = self._question
+        question = self._question.at_rate(rate_per_s)
         triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
         settings = [
             (int(self._nodes[place]), partitions, trigger_s)

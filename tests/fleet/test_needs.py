@@ -15,7 +15,11 @@ from headway.domain import JobProfile, NodeType
 from headway.fleet.answer import Capacity
 from headway.fleet.nouns import FleetPlan, Infeasible
 from headway.planner.staircase import Staircase
+from headway.spec.fleet_parts import fleet_members
+from headway.spec.kinds import CapacityPlan, StreamingJob
+from headway.spec.parts import profile_of
 from headway.spec.profile_file import dump_profile
+from headway.spec.spec_file import load_spec, spec_of
 from tests.factories import a_configuration, a_profile
 
 HEAD = """\
@@ -96,6 +100,41 @@ def test_every_hour_buys_what_a_plan_for_its_rate_needs(tmp_path: Path) -> None:
     assert isinstance(found.plan, FleetPlan)
     # One executor a node: what is bought is what is needed, by the hour.
     assert found.plan.bill.cost_per_day == pytest.approx(sum(needs))
+
+
+@pytest.mark.parametrize("end", ["high", "mid"])
+def test_declared_figures_are_planned_as_a_plan_plans_them(tmp_path: Path, end: str) -> None:
+    rates = ", ".join(f"{{low: {rate}/s, mid: {2 * rate}/s, high: {3 * rate}/s}}"
+                      for rate in DAY_PER_S)  # fmt: skip
+    job = f"""\
+  - name: wide
+    streaming:
+      declared:
+        {{source_partitions: 96, task_per_row: {{low: 20us, mid: 40us, high: 60us}},
+         shuffle_task_per_row: 10us, cores_per_executor: 4}}
+      rate: {{daily: [{rates}]}}
+      target: p99 <= 6s
+"""
+    path = a_fleet_file(tmp_path, job)
+    path.write_text(f"{path.read_text()}  scenarios: {{rule: {end}}}\n")
+    (needs,) = executors(capacity(path))
+    (member,) = fleet_members(spec_of(load_spec(path), CapacityPlan))
+    assert isinstance(member.job, StreamingJob)
+    node = NodeType(name="e", cores=4, executors_per_node=1)
+    alone = [
+        api.plan(
+            profile_of("wide", member.job),
+            rate=(3 if end == "high" else 2) * rate,
+            target="p99 <= 6s",
+            max_nodes=64,
+            node_types=[node],
+            cores=4,
+        )
+        for rate in DAY_PER_S[::5]
+    ]
+    assert needs[::5] == [plan.nodes for plan in alone]
+    assert all(plan.feasible for plan in alone)
+    assert len(set(needs)) > 2
 
 
 def test_jobs_that_are_alike_are_looked_at_once(
