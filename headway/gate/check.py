@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.domain import parse_promise
+from headway.domain import Provenance, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.gate import batch, streaming
 from headway.gate.finding import finding
@@ -109,7 +109,9 @@ def _findings(
         why = next(iter(planned.warnings), "the profile did not see such a setting")
         level = Level.ERROR if limits.strict else Level.WARNING
         asked = "rate" if isinstance(now, Locked) else key
-        yield finding(planned, Rule.CALIBRATION, level, asked, f"outside the profile: {why}")
+        is_declared = planned.profile.provenance is Provenance.DECLARED
+        text = why if is_declared else f"outside the profile: {why}"
+        yield finding(planned, Rule.CALIBRATION, level, asked, text)
     if then is None:
         if has_lock:
             text = f"{now.name} is not in the lock; add it with 'headway lock'"

@@ -87,6 +87,7 @@ def as_plan(
         configuration.executors,
         configuration.cores_per_executor,
         question.space.memory,
+        configuration.task_cpus,
     )
     conf = _conf(profile, configuration, memory)
     if configuration.task_cpus != profile.baseline.task_cpus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.domain import Application, JobProfile, MemoryPlan, NodeType
+from headway.domain.configuration import task_slots
 from headway.planner.profiled_memory import MemoryRule, ProfiledMemory, profiled_memory
 from headway.units import parse_size_bytes
 
@@ -93,7 +94,7 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
     return overhead + (had.python_bytes or 0) + had.off_heap_bytes
 
 
-def memory_need(profile: JobProfile, executors: int, cores_per_executor: int) -> MemoryNeed | None:
+def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) -> MemoryNeed | None:
     """What an executor needs, by what was measured; None where no peak is on record.
 
     Parameters
@@ -102,7 +103,7 @@ def memory_need(profile: JobProfile, executors: int, cores_per_executor: int) ->
         The job, with its peaks of tasks and heap, and its state.
     executors : int, >= 1
         Executors that share the state.
-    cores_per_executor : int, >= 1
+    slots_per_executor : int, >= 1
         Tasks that an executor runs side by side.
 
     Notes
@@ -115,10 +116,11 @@ def memory_need(profile: JobProfile, executors: int, cores_per_executor: int) ->
     seen = profile.baseline
     state_bytes = 0 if profile.state is None else profile.state.memory_bytes
     on_heap = 0 if _is_rocksdb(profile) else state_bytes
-    tasks_bytes = cores_per_executor * memory.peak_task_bytes
+    tasks_bytes = slots_per_executor * memory.peak_task_bytes
     base_bytes = _RESERVED_BYTES
     if memory.peak_heap_bytes is not None:
-        seen_tasks_bytes = seen.cores_per_executor * memory.peak_task_bytes
+        seen_slots = task_slots(1, seen.cores_per_executor, seen.task_cpus)
+        seen_tasks_bytes = seen_slots * memory.peak_task_bytes
         rest = memory.peak_heap_bytes - seen_tasks_bytes - on_heap // seen.executors
         base_bytes = max(base_bytes, rest)
     # Execution memory lives in the unified part of the heap, and spills where that is too small.
@@ -169,13 +171,14 @@ def memory_plan(
     executors: int,
     cores_per_executor: int,
     rule: MemoryRule = _NO_RULE,
+    task_cpus: int = 1,
 ) -> MemoryPlan | None:
     """The memory to give an executor; None where neither measurement, node type nor user tells.
 
     A node's memory is given to its executors, up to the heap beyond which pointers grow; without
     a node type an executor gets what it had, or what it needs if that is more.
     """
-    need = memory_need(profile, executors, cores_per_executor)
+    need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))
     beside = beside_heap(profile, 0 if need is None else need.native_bytes, cores_per_executor)
     least = least_heap_bytes(profile, need, rule)
     had = profiled_memory(profile.applications[-1])
@@ -222,6 +225,7 @@ def fewest_nodes_by_memory(
     cores_per_executor: int,
     max_nodes: int,
     rule: MemoryRule = _NO_RULE,
+    task_cpus: int = 1,
 ) -> int | None:
     """The fewest nodes whose executors have the memory they need, None if no number has.
 
@@ -233,7 +237,8 @@ def fewest_nodes_by_memory(
 
     def fits(nodes: int) -> bool:
         executors = nodes * executors_per_node
-        return needed_container_bytes(profile, executors, cores_per_executor, rule) <= room
+        needed = needed_container_bytes(profile, executors, cores_per_executor, rule, task_cpus)
+        return needed <= room
 
     if not fits(max_nodes):
         return None
@@ -249,9 +254,10 @@ def needed_container_bytes(
     executors: int,
     cores_per_executor: int,
     rule: MemoryRule = _NO_RULE,
+    task_cpus: int = 1,
 ) -> int:
     """The least container that an executor runs in [bytes]."""
-    need = memory_need(profile, executors, cores_per_executor)
+    need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))
     native = 0 if need is None else need.native_bytes
     beside = beside_heap(profile, native, cores_per_executor)
     return beside.container_bytes(least_heap_bytes(profile, need, rule))

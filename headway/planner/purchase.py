@@ -93,7 +93,13 @@ def _offer(
         return f"{counted(node_type.cores, 'core')} have no room for an executor of {least}{kept}"
     for per_node, cores in shapes:
         fewest = fewest_nodes_by_memory(
-            question.profile, node_type, per_node, cores, max_nodes, question.space.memory
+            question.profile,
+            node_type,
+            per_node,
+            cores,
+            max_nodes,
+            question.space.memory,
+            task_cpus,
         )
         if fewest is not None:
             space = replace(
@@ -111,9 +117,9 @@ def _offer(
             )
     per_node, cores = shapes[-1]
     most = max_nodes * per_node
-    needed = needed_container_bytes(question.profile, most, cores, question.space.memory)
+    needed = needed_container_bytes(question.profile, most, cores, question.space.memory, task_cpus)
     lowered = replace(question.space.memory, may_lower=True)
-    allows = needed_container_bytes(question.profile, most, cores, lowered) < needed
+    least = needed_container_bytes(question.profile, most, cores, lowered, task_cpus)
     assert node_type.memory_bytes is not None
     return (
         f"too little memory: an executor of {cores} cores needs {spark_memory_text(needed)} even "
@@ -121,7 +127,7 @@ def _offer(
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
         + (
             "; the profiled run had as much, and less was measured: --lower-memory gives less"
-            if allows
+            if least < needed
             else ""
         )
     )

@@ -26,7 +26,7 @@ from tests.planner.jobs import GIB, with_memory
 
 
 def test_the_profiled_setting_needs_what_it_had_and_some_headroom() -> None:
-    need = memory_need(with_memory(), executors=2, cores_per_executor=4)
+    need = memory_need(with_memory(), executors=2, slots_per_executor=4)
     assert need is not None
     assert sum(need.parts.values()) == need.heap_bytes
     without = need.heap_bytes - need.parts["headroom"]
@@ -35,9 +35,26 @@ def test_the_profiled_setting_needs_what_it_had_and_some_headroom() -> None:
     assert need.parts["state"] == 2 * GIB
 
 
+def test_memory_is_for_tasks_that_run_side_by_side_not_for_cores() -> None:
+    """Of two cores a task half as many run: the peaks of half as many tasks are needed."""
+    profile = with_memory()
+    (seen,) = profile.settings
+    paired = replace(
+        profile,
+        settings=(replace(seen, configuration=replace(seen.configuration, task_cpus=2)),),
+    )
+    peak = profile.memory.peak_task_bytes if profile.memory is not None else 0
+    ones = memory_plan(profile, None, 1, 2, 8)
+    pairs = memory_plan(paired, None, 1, 2, 8, task_cpus=2)
+    assert ones is not None
+    assert pairs is not None
+    assert ones.parts["tasks"] == 8 * peak
+    assert pairs.parts["tasks"] == 4 * peak
+
+
 def test_rocksdb_keeps_state_outside_the_heap() -> None:
     heap, native = (
-        memory_need(with_memory(rocksdb=rocksdb), executors=2, cores_per_executor=4)
+        memory_need(with_memory(rocksdb=rocksdb), executors=2, slots_per_executor=4)
         for rocksdb in (False, True)
     )
     assert heap is not None
