@@ -12,18 +12,12 @@ import click
 from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OutputFolder, file_complaint
 from headway.errors import ExitCode, HeadwayError, InputError
+from headway.planner.emit import ALL_FORMATS
 from headway.version import __version__
 
 if TYPE_CHECKING:
     from headway.planner.emit import Submission
     from headway.planner.emit.plans import AnyPlan
-
-# Spelt out here: a help text must not wait for what it lists (a test holds both together).
-_FORMATS = (
-    "spark-defaults", "spark-submit", "pyspark", "kubeflow", "spark-operator", "databricks", "emr",
-    "emr-eks", "emr-serverless", "dataproc", "dataproc-serverless", "airflow",
-    "declarative-pipelines", "tfvars",
-)  # fmt: skip
 
 
 @click.command("emit", cls=Command)
@@ -31,9 +25,9 @@ _FORMATS = (
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(_FORMATS),
+    type=click.Choice(tuple(ALL_FORMATS)),
     metavar="FORMAT",
-    help=f"What to write: {', '.join(_FORMATS)}.",
+    help=f"What to write: {', '.join(ALL_FORMATS)}.",
 )
 @click.option("--diff-from", metavar="CURRENT", help="Leave out what this file already says.")
 @click.option("--patch", metavar="FILE", help="Put the plan into this manifest or bundle instead.")
@@ -99,8 +93,6 @@ def _require_use(
     output_format: str | None, patch: str | None, files: Path | None, names: Sequence[str]
 ) -> None:
     """Refuse what would do nothing in what is written."""
-    from headway.planner.emit import ALL_FORMATS
-
     if patch is None:
         refuse(given("write", "job"), "belongs to --patch FILE")
     elif files is None:
@@ -166,7 +158,6 @@ def _text(path: str, expected: str) -> str:
 def _print(
     plan: AnyPlan, submission: Submission, output_format: str, current: dict[str, str] | None
 ) -> None:
-    from headway.planner.emit import ALL_FORMATS
     from headway.planner.emit.difference import only_what_differs
     from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 

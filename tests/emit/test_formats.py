@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from headway.cli.emit import _FORMATS
 from headway.domain import Plan
 from headway.errors import InputError
 from headway.planner.emit import ALL_FORMATS, Submission
@@ -40,10 +39,6 @@ AWKWARD = {
 
 def text_of(name: str, plan: Plan | None = None, submission: Submission = ORDERS) -> str:
     return ALL_FORMATS[name].render(plan or a_plan(), version="9.8.7", submission=submission)
-
-
-def test_the_command_offers_every_format() -> None:
-    assert tuple(ALL_FORMATS) == _FORMATS
 
 
 @pytest.mark.parametrize("name", [name for name in ALL_FORMATS if name != "databricks"])

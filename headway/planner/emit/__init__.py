@@ -1,26 +1,18 @@
-"""A plan in the words of the tools that run Spark jobs."""
+"""A plan in the words of the tools that run Spark jobs; only the one asked for is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from headway.planner.emit import (
-    airflow,
-    databricks,
-    dataproc,
-    emr,
-    kubernetes,
-    pipelines,
-    pyspark_snippet,
-    spark_defaults,
-    spark_submit,
-    tfvars,
-)
-from headway.planner.emit.plans import AnyPlan
-from headway.planner.emit.submission import Submission
+from headway.lazy_names import loads_when_used
+
+if TYPE_CHECKING:
+    from headway.planner.emit.plans import AnyPlan
+    from headway.planner.emit.submission import Submission
 
 
 class Render(Protocol):
@@ -57,12 +49,23 @@ def _of_plan_alone(render: Render) -> RenderFor:
     return render_for
 
 
+def _later(place: str) -> Callable[..., str]:
+    """A function of a module of this package, loaded when it is called."""
+    module, _, function = place.partition(".")
+
+    def render(plan: AnyPlan, **known: Any) -> str:
+        found: Callable[..., str] = getattr(import_module(f"{__name__}.{module}"), function)
+        return found(plan, **known)
+
+    return render
+
+
 #: The formats that need nothing but the plan.
 FORMATS: Mapping[str, Render] = MappingProxyType(
     {
-        "spark-defaults": spark_defaults.render,
-        "spark-submit": spark_submit.render,
-        "pyspark": pyspark_snippet.render,
+        "spark-defaults": _later("spark_defaults.render"),
+        "spark-submit": _later("spark_submit.render"),
+        "pyspark": _later("pyspark_snippet.render"),
     }
 )
 
@@ -91,62 +94,75 @@ _KUBERNETES = "name namespace main image spark_version service_account arguments
 ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "spark-defaults": _format(
-            _of_plan_alone(spark_defaults.render), "spark-defaults.conf, a properties file"
+            _of_plan_alone(_later("spark_defaults.render")),
+            "spark-defaults.conf, a properties file",
         ),
         "spark-submit": _format(
-            spark_submit.render_for, "a spark-submit command", uses="main arguments"
+            _later("spark_submit.render_for"), "a spark-submit command", uses="main arguments"
         ),
-        "pyspark": _format(_of_plan_alone(pyspark_snippet.render), "Python to paste into the job"),
+        "pyspark": _format(
+            _of_plan_alone(_later("pyspark_snippet.render")), "Python to paste into the job"
+        ),
         "kubeflow": _format(
-            kubernetes.render_kubeflow,
+            _later("kubernetes.render_kubeflow"),
             "SparkApplication v1beta2 of kubeflow's operator",
             uses=_KUBERNETES,
             fills_in_sizes=True,
         ),
         "spark-operator": _format(
-            kubernetes.render_apache,
+            _later("kubernetes.render_apache"),
             "SparkApplication v1 of the Apache Spark operator",
             uses=_KUBERNETES,
             fills_in_sizes=True,
         ),
         "databricks": _format(
-            databricks.render,
+            _later("databricks.render"),
             "a Databricks bundle",
             uses="name main node_type runtime spark_version arguments",
         ),
-        "emr": _format(emr.render_ec2, "EMR on EC2: configurations", has_comments=False),
+        "emr": _format(_later("emr.render_ec2"), "EMR on EC2: configurations", has_comments=False),
         "emr-eks": _format(
-            emr.render_eks,
+            _later("emr.render_eks"),
             "EMR on EKS: a job run",
             uses="name main runtime arguments",
             has_comments=False,
             fills_in_sizes=True,
         ),
         "emr-serverless": _format(
-            emr.render_serverless,
+            _later("emr.render_serverless"),
             "EMR Serverless: a job run",
             uses="name main arguments",
             has_comments=False,
             fills_in_sizes=True,
         ),
         "dataproc": _format(
-            dataproc.render_job, "a gcloud command for a Dataproc cluster", uses="main arguments"
+            _later("dataproc.render_job"),
+            "a gcloud command for a Dataproc cluster",
+            uses="main arguments",
         ),
         "dataproc-serverless": _format(
-            dataproc.render_serverless,
+            _later("dataproc.render_serverless"),
             "the body of a Dataproc batch",
             uses="main runtime arguments",
             has_comments=False,
             fills_in_sizes=True,
         ),
         "airflow": _format(
-            airflow.render, "keyword arguments of SparkSubmitOperator", uses="name main arguments"
+            _later("airflow.render"),
+            "keyword arguments of SparkSubmitOperator",
+            uses="name main arguments",
         ),
         "declarative-pipelines": _format(
-            pipelines.render, "spark-pipeline.yml, Spark 4.1 or later", uses="name spark_version"
+            _later("pipelines.render"),
+            "spark-pipeline.yml, Spark 4.1 or later",
+            uses="name spark_version",
         ),
-        "tfvars": _format(tfvars.render, "Terraform variables", uses="name", has_comments=False),
+        "tfvars": _format(
+            _later("tfvars.render"), "Terraform variables", uses="name", has_comments=False
+        ),
     }
 )
 
 __all__ = ["ALL_FORMATS", "FORMATS", "Format", "Render", "RenderFor", "Submission"]
+
+__getattr__ = loads_when_used(__name__, {"headway.planner.emit.submission": ("Submission",)})
