@@ -77,6 +77,27 @@ def _limit_leaves_little(numbers: Numbers) -> str:
     )
 
 
+def _less_sure(numbers: Numbers) -> str:
+    return (
+        f"more than {_nodes(numbers['nodes'])} are expected to take no longer but promise no less "
+        f"than {format_duration(numbers['planned_s'])}: they are further from the "
+        f"{counted(round(numbers['seen_slots']), 'slot')} profiled, so less sure; a run profiled "
+        "with more would tell, and nodes can be left idle"
+    )
+
+
+def _model_rises(numbers: Numbers) -> str:
+    return (
+        f"from {_nodes(numbers['nodes'])} on the model says up to {numbers['ratio'] - 1.0:.0%} "
+        "longer than for fewer: stages that compete for slots are followed approximately; a run "
+        "takes no longer, since nodes can be left idle"
+    )
+
+
+def _nodes(number: float) -> str:
+    return counted(round(number), "node")
+
+
 def _state_grows(numbers: Numbers) -> str:
     return (
         f"the state grows by {format_rate(numbers['growth_per_s'])}: this is for the "
@@ -95,5 +116,7 @@ _WORDS: Mapping[FindingCode, Callable[[Numbers], str]] = {
     FindingCode.MOSTLY_OVERRUNS: _mostly_overruns,
     FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
     FindingCode.RATE_LIMIT_LEAVES_LITTLE: _limit_leaves_little,
+    FindingCode.MORE_NODES_LESS_SURE: _less_sure,
+    FindingCode.MODEL_RISES: _model_rises,
     FindingCode.STATE_GROWS: _state_grows,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway.domain.declared import DeclaredWork
+from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change
 from headway.domain.plan_parts import PlannedSetting
@@ -32,7 +33,8 @@ class DeadlinePlan:
     ``calibrated`` is False where the job was profiled on far more or fewer slots, or not at all;
     ``warnings`` then say so. ``changes`` are the settings that differ from the profiled ones.
     ``task_cpus`` are the cores that a task takes. ``settings`` hold each key beside what it was.
-    ``declared`` are the figures of a job that was not profiled.
+    ``declared`` are the figures of a job that was not profiled. ``findings`` say why a row of the
+    frontier is worse than one of fewer nodes.
     """
 
     deadline: Deadline
@@ -55,3 +57,4 @@ class DeadlinePlan:
     task_cpus: int = 1
     settings: tuple[PlannedSetting, ...] = ()
     declared: DeclaredWork | None = None
+    findings: tuple[Finding, ...] = ()

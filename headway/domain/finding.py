@@ -20,6 +20,10 @@ class FindingCode(StrEnum):
     """``limit_rows``, ``passed_per_s``, ``rate_per_s``; ``enough_rows`` where any number is."""
     RATE_LIMIT_LEAVES_LITTLE = "rate_limit_leaves_little"
     """``limit_rows``, ``catch_up_ratio``."""
+    MORE_NODES_LESS_SURE = "more_nodes_less_sure"
+    """``nodes`` after which more promise no less, ``planned_s`` there, ``seen_slots``."""
+    MODEL_RISES = "model_rises"
+    """``nodes`` from which the model says longer than for fewer, ``ratio`` by how much at most."""
     STATE_GROWS = "state_grows"
     """``growth_per_s``, ``state_rows``, ``batch_s_per_million_rows``."""
 

@@ -13,6 +13,8 @@ from headway.domain import (
     Deadline,
     DeadlinePlan,
     DeadlinePoint,
+    Finding,
+    FindingCode,
     NodeType,
     Objective,
     PlannedSetting,
@@ -33,6 +35,7 @@ from headway.units import counted, format_duration, spark_memory_text
 
 _MOST_COUNTS = 64
 _SECONDS_PER_HOUR = 3600.0
+_RISE_RATIO = 1.001  # less is rounding
 _FAR_OFF_RATIO = 1.5
 
 
@@ -176,7 +179,38 @@ def _plan(
         settings=settings,
         spark_version=job.profile.application.spark_version,
         declared=job.profile.declared,
+        findings=tuple(_why_no_better(job, points)),
     )
+
+
+def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
+    """Why more nodes are told to do no better, where they are.
+
+    Notes
+    -----
+    theory.md (P16). The plan is less sure of sizes further from the profiled one, by more than
+    they win at last; and (J4) follows stages that compete for slots in the mean only.
+    """
+    best = min(points, key=lambda point: (point.planned_s, point.nodes))
+    shortest_s, rises, less_sure = math.inf, [], False
+    for point in points:
+        if point.mean_s > _RISE_RATIO * shortest_s:
+            rises.append((point.nodes, point.mean_s / shortest_s))
+        elif point.nodes > best.nodes and point.planned_s > best.planned_s:
+            less_sure = True
+        shortest_s = min(shortest_s, point.mean_s)
+    if less_sure:
+        yield Finding(
+            code=FindingCode.MORE_NODES_LESS_SURE,
+            numbers={
+                "nodes": float(best.nodes),
+                "planned_s": best.planned_s,
+                "seen_slots": float(job.seen_slots),
+            },
+        )
+    if rises:
+        numbers = {"nodes": float(rises[0][0]), "ratio": max(ratio for _, ratio in rises)}
+        yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
 
 
 def _reserve_note(space: DeadlineSpace) -> Iterator[str]:

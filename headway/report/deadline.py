@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from headway.domain import DeadlinePlan
 from headway.report.as_json import fields_json, promises_json
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration
+from headway.words import all_words
 
 DEADLINE_SCHEMA = "headway.deadline-plan/v1"
 _MOST_ROWS = 16
+_WORSE_RATIO = 1.001  # less is rounding
 
 
 def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
@@ -21,6 +25,7 @@ def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
         "target": str(plan.deadline),
         "promises": promises_json([plan.deadline]),
         **found,
+        "warnings": [*plan.warnings, *all_words(plan.findings)],
     }
 
 
@@ -48,8 +53,12 @@ def deadline_text(plan: DeadlinePlan) -> str:
     blocks = [
         [*paragraph(head), *aligned(facts)],
         ["what binds", *(line for text in plan.binding for line in paragraph(text, lead="  "))],
-        [line for text in plan.warnings for line in paragraph(text, lead="note: ")],
-        ["run time by nodes", *aligned(_rows(plan), right=(1, 2, 3, 4))],
+        [
+            line
+            for text in (*plan.warnings, *all_words(plan.findings))
+            for line in paragraph(text, lead="note: ")
+        ],
+        ["run time by nodes", *aligned(_rows(plan), right=(1, 2, 3, 4)), *_legend(plan)],
         ["changes against the profiled run", *aligned(_change_rows(plan))] if plan.changes else [],
         ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
     ]
@@ -63,6 +72,20 @@ def _change_rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
     ]
 
 
+def _worse_than_fewer(plan: DeadlinePlan) -> set[int]:
+    """Numbers of nodes that promise less than fewer do."""
+    worse, least_s = set(), math.inf
+    for point in plan.frontier:
+        if point.planned_s > least_s * _WORSE_RATIO:
+            worse.add(point.nodes)
+        least_s = min(least_s, point.planned_s)
+    return worse
+
+
+def _legend(plan: DeadlinePlan) -> list[str]:
+    return ["* promises less than fewer nodes do: see the notes"] if _worse_than_fewer(plan) else []
+
+
 def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
     """The plan and points around it, and some of the others."""
     step = -(-len(plan.frontier) // _MOST_ROWS)
@@ -71,7 +94,8 @@ def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
         for place, point in enumerate(plan.frontier)
         if place % step == 0 or point.nodes == plan.nodes
     ]
-    head = ("", "nodes", "expected", "up to", "cost")
+    head = ("", "nodes", "expected", "up to ", "cost")
+    worse = _worse_than_fewer(plan)
     return [
         head,
         *(
@@ -79,7 +103,7 @@ def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
                 ">" if plan.feasible and point.nodes == plan.nodes else "",
                 f"{point.nodes:,}",
                 format_duration(point.mean_s),
-                format_duration(point.planned_s),
+                format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
                 "-" if point.cost_per_run is None else f"{point.cost_per_run:.4g}",
             )
             for point in shown

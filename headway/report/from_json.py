@@ -190,6 +190,10 @@ class _At:
 def _deadline_plan(found: _At) -> DeadlinePlan:
     plan = _noun(DeadlinePlan, found)
     assert isinstance(plan, DeadlinePlan)
+    # The warnings of the file hold the findings in words, too.
+    in_words = all_words(plan.findings)
+    warnings = tuple(text for text in plan.warnings if text not in in_words)
+    plan = replace(plan, warnings=warnings)
     if "promises" not in found.data:
         return plan
     promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -19,8 +20,10 @@ from headway.domain import (
     Cluster,
     Deadline,
     DeadlinePlan,
+    FindingCode,
     NodeType,
     Objective,
+    RecordedStage,
     TaskCounts,
     TaskTimes,
     WallClock,
@@ -37,7 +40,9 @@ from headway.planner.deadline import (
 )
 from headway.planner.emit import ALL_FORMATS, Submission
 from headway.planner.space import SearchSpace
-from headway.report.deadline import deadline_text
+from headway.report.as_json import json_text
+from headway.report.deadline import deadline_json, deadline_text
+from headway.report.from_json import parse_any_plan
 from headway.spec.profile_file import dump_profile, load_application_profile
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
 from tests.factories import a_configuration, a_profile
@@ -320,3 +325,67 @@ def test_of_hundreds_of_nodes_the_fewest_are_still_those_of_a_scan(num_tasks: in
     shortest_s = min(point.planned_s for point in every)
     assert fewest_in_time(profile, Deadline(limit_s=shortest_s * 0.999), space, 0.95) is None
     assert between or num_tasks != 333
+
+
+def competing_stages() -> ApplicationProfile:
+    """Four stages of which three are ready at once: followed in the mean, they seem to dawdle."""
+    job = a_long_job()
+    first = job.stages[0]
+
+    def stage(number: int, tasks: int, mean_s: float, parents: tuple[int, ...]) -> RecordedStage:
+        return replace(
+            first,
+            id=number,
+            parents=parents,
+            tasks=replace(first.tasks, num_tasks=tasks),
+            task_time=replace(first.task_time, mean_s=mean_s, sd_s=0.1 * mean_s),
+        )
+
+    shapes = ((295, 5.0, ()), (146, 3.0, (0,)), (14, 8.0, ()), (145, 6.0, ()))
+    stages = tuple(stage(number, *shape) for number, shape in enumerate(shapes))
+    return replace(job, stages=stages)
+
+
+@pytest.mark.parametrize("profile", [a_long_job(), competing_stages()], ids=["long", "competing"])
+def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationProfile) -> None:
+    deadline = Deadline.parse("deadline <= 10m")
+    space = DeadlineSpace(max_nodes=60, executors_per_node=1, cores_per_executor=4)
+    found = plan_for_deadline(profile, deadline, [space])
+    codes = {one.code: one.numbers for one in found.findings}
+    planned_s = [point.planned_s for point in found.frontier]
+    means_s = [point.mean_s for point in found.frontier]
+    best = int(np.argmin(planned_s))
+    if FindingCode.MORE_NODES_LESS_SURE in codes:
+        numbers = codes[FindingCode.MORE_NODES_LESS_SURE]
+        assert numbers["nodes"] == found.frontier[best].nodes
+        assert numbers["planned_s"] == planned_s[best]
+    else:
+        assert all(later <= earlier for earlier, later in pairwise(planned_s[best:]))
+    rising = any(
+        later > 1.001 * min(means_s[:place]) for place, later in enumerate(means_s) if place
+    )
+    assert rising == (FindingCode.MODEL_RISES in codes)
+    text = deadline_text(found)
+    assert ("* promises less than fewer nodes do" in text) == any(
+        later > 1.001 * min(planned_s[:place]) for place, later in enumerate(planned_s) if place
+    )
+    read = parse_any_plan(json_text(deadline_json(found)), name="plan")
+    assert isinstance(read, DeadlinePlan)
+    assert {one.code for one in read.findings} == set(codes)
+    assert read.warnings == found.warnings
+
+
+def test_a_run_takes_no_longer_with_more_slots_when_it_is_played() -> None:
+    """Where the model rises it errs: the schedule itself does not."""
+    stages = tuple(_job_stages(competing_stages().stages))
+    played_s = [
+        simulated_lognormal_stage_dag(
+            [(stage.num_tasks, stage.mean_s, stage.cv) for stage in stages],
+            [stage.parents for stage in stages],
+            slots,
+            num_replications=40,
+            seed=3,
+        ).run_time_s.mean()
+        for slots in (100, 140, 180, 196, 200, 220, 240)
+    ]
+    assert all(later <= 1.01 * earlier for earlier, later in pairwise(played_s))

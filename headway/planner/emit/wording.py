@@ -14,7 +14,7 @@ from headway.planner.emit.plans import (
 )
 from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
-from headway.words import prediction_warnings
+from headway.words import all_words, prediction_warnings
 
 _APPLIES = {
     Applies.RESTART: "applies when the query restarts",
@@ -51,6 +51,7 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
     warnings = list(plan.warnings)
     if isinstance(plan, DeadlinePlan):
         calibrated = plan.calibrated
+        warnings += all_words(plan.findings)
     else:
         calibrated = plan.prediction.calibrated
         warnings += prediction_warnings(plan.prediction)
