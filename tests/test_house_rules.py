@@ -27,7 +27,6 @@ TOO_SHORT = {
     "api/profiles.py",
     "domain/advice.py",
     "domain/checks.py",
-    "domain/deadline.py",
     "domain/finding.py",
     "domain/kubernetes_names.py",
     "domain/query.py",
