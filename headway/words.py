@@ -106,6 +106,17 @@ def _state_grows(numbers: Numbers) -> str:
     )
 
 
+def _state_breaks(numbers: Numbers) -> str:
+    rows_then = float(f"{numbers['state_rows_then']:.3g}")
+    return (
+        f"caution: the state grows by {format_rate(numbers['growth_per_s'])} at this rate; in "
+        f"{format_duration(numbers['missed_after_s'])} it has "
+        f"{_rows(rows_then)} instead of "
+        f"{_rows(numbers['state_rows'])}, and the promise is missed: bound it, with a watermark or "
+        "a time to live"
+    )
+
+
 def _rows(number: float) -> str:
     return counted(round(number), "row")
 
@@ -119,4 +130,5 @@ _WORDS: Mapping[FindingCode, Callable[[Numbers], str]] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
     FindingCode.MODEL_RISES: _model_rises,
     FindingCode.STATE_GROWS: _state_grows,
+    FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
 }

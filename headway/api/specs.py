@@ -37,7 +37,12 @@ class PlannedJob:
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the plan; first what it is that the profile did not see."""
         prediction = self.plan.prediction
-        return (*prediction.warnings, *all_words(prediction.findings), *self.plan.warnings)
+        return (
+            *prediction.warnings,
+            *all_words(prediction.findings),
+            *all_words(self.plan.findings),
+            *self.plan.warnings,
+        )
 
     @property
     def name(self) -> str:

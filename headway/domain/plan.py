@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts
+from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan_parts import (
     Advice,
@@ -78,6 +79,8 @@ class Plan:
     ``needs``, of plans that are not feasible, is what each promise takes by itself;
     ``budget_per_hour`` is there where it sets the most nodes.
 
+    ``findings`` are what a reader of the headline must know of it.
+
     ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
     type that cannot do it, why.
     """
@@ -116,5 +119,6 @@ class Plan:
     durations: PlannedDurations | None = None
     spark_version: str | None = None
     chosen: FrontierPoint | None = None
+    findings: tuple[Finding, ...] = ()
     declared: DeclaredCosts | None = None
     after_start: AfterStart | None = None

@@ -241,6 +241,13 @@ class JobProfile:
         """Rows of the state that is asked about: what the last run ended with."""
         return float(self.state.rows) if self.state is not None else 0.0
 
+    @property
+    def state_growth_per_s(self) -> float:
+        """How fast the state grows at the rate that is asked about [rows/s]: theory.md (P21)."""
+        if self.state is None:
+            return 0.0
+        return self.state.growth_per_s * self.arrivals.rate_per_s / self.settings[-1].rate_per_s
+
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.
 

@@ -9,6 +9,7 @@ from headway.domain import (
     Advice,
     AfterStart,
     Configuration,
+    Finding,
     FrontierPoint,
     JobProfile,
     LevelTime,
@@ -62,6 +63,7 @@ class Answer:
     physical_floor_s: float | None = None
     nearest: tuple[NearestTarget, ...] = ()
     needs: tuple[PromiseNeed, ...] = ()
+    findings: tuple[Finding, ...] = ()
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()
@@ -104,6 +106,7 @@ def as_plan(
         planned_latency_s=answer.planned_latency_s,
         frontier=answer.frontier,
         chosen=answer.chosen,
+        findings=answer.findings,
         binding=answer.binding,
         rejected=answer.rejected,
         changes=changes_from_today(profile, configuration, conf),

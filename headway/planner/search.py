@@ -46,6 +46,7 @@ from headway.planner.rules import rules_of_thumb
 from headway.planner.sensitivity import sensitivities
 from headway.planner.sources import short_of_tasks
 from headway.planner.space import SearchSpace
+from headway.planner.state_growth import state_findings
 
 
 def plan(
@@ -237,6 +238,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=_frontier(offer, nodes),
         chosen=own_point(setting, configuration, offer.price_per_hour),
+        findings=tuple(state_findings(setting)),
         binding=binding_constraints(question, setting, rejected),
         rejected=rejected,
         optimality=fewest.optimality,

@@ -26,7 +26,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.kept_promise import KeptPromise
-from headway.words import prediction_warnings
+from headway.words import all_words, prediction_warnings
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
@@ -94,6 +94,7 @@ def plan_json(plan: Plan) -> dict[str, object]:
         "query_options": dict(plan.query_options),
         "binding": list(plan.binding),
         "frontier": [_frontier_point(point) for point in plan.frontier],
+        "findings": fields_json(plan.findings),
         "chosen": None if plan.chosen is None else _frontier_point(plan.chosen),
         "rejected": [_rejection(rejection) for rejection in plan.rejected],
         "changes": [
@@ -105,7 +106,7 @@ def plan_json(plan: Plan) -> dict[str, object]:
             }
             for change in plan.changes
         ],
-        "warnings": list(plan.warnings),
+        "warnings": [*all_words(plan.findings), *plan.warnings],
         "prediction": prediction_json(plan.prediction),
         "confidence": plan.confidence,
         "also": [str(promise) for promise in plan.also],

@@ -14,6 +14,7 @@ from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
     caution_text,
+    cautions,
     cost_text,
     headline,
     memory_rows,
@@ -78,6 +79,8 @@ def _item(text: str) -> list[str]:
 
 def _answer(plan: Plan) -> list[str]:
     lines = _item(headline(plan) + ".")
+    for text in cautions(plan):
+        lines += _item(f"{text[:1].upper()}{text[1:]}.")
     if plan.also:
         lines += _item("Beside that it keeps " + " and ".join(map(str, plan.also)) + ".")
     if plan.feasible:

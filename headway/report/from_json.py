@@ -130,6 +130,8 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
     floor = found.of("floor_s", float | None)
     hints = get_type_hints(Plan)
+    findings = found.of("findings", tuple[Finding, ...])
+    in_words = all_words(findings)
     return Plan(
         target=target,
         arrivals=found.of("arrivals", Arrivals),
@@ -141,13 +143,17 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         frontier=found.of("frontier", tuple[FrontierPoint, ...]),
         binding=found.of("binding", tuple[str, ...]),
         chosen=found.of("chosen", FrontierPoint | None),
+        findings=findings,
         rejected=found.of("rejected", tuple[Rejection, ...]),
         changes=found.of("changes", tuple[Change, ...]),
         spark_conf=found.of("spark_conf", Mapping[str, str]),
         query_options=found.of("query_options", Mapping[str, str]),
         # What has no bound is null in JSON; a plan that is feasible has no floor.
         floor_s=math.inf if floor is None and not feasible else floor,
-        warnings=found.of("warnings", tuple[str, ...]),
+        # The warnings of the file hold the findings in words, too.
+        warnings=tuple(
+            text for text in found.of("warnings", tuple[str, ...]) if text not in in_words
+        ),
         confidence=found.of("confidence", float),
         also=tuple(also),
         objective=found.of("objective", Objective),

@@ -13,6 +13,7 @@ from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
     caution_text,
+    cautions,
     cost_text,
     facts,
     headline,
@@ -49,7 +50,11 @@ def plan_text(plan: Plan) -> str:
     they can be copied.
     """
     return _joined(
-        [*paragraph(headline(plan)), *aligned([*_promise(plan), *facts(plan)])],
+        [
+            *paragraph(headline(plan)),
+            *_caution_lines(plan),
+            *aligned([*_promise(plan), *facts(plan)]),
+        ],
         [*_stability_lines(plan.prediction), "", *_latency_lines(plan.prediction)]
         if plan.prediction.is_quotable
         else _stability_lines(plan.prediction),
@@ -82,6 +87,10 @@ def plan_text(plan: Plan) -> str:
         _titled("Spark configuration", _pairs(plan.spark_conf)),
         _titled("query options, set in the query itself", _pairs(plan.query_options)),
     )
+
+
+def _caution_lines(plan: Plan) -> list[str]:
+    return [line for text in cautions(plan) for line in paragraph(text, lead="  ")]
 
 
 def _promised(plan: Plan) -> str:

@@ -257,7 +257,21 @@ def headline(plan: Plan) -> str:
     if not plan.feasible:
         return f"not feasible: no searched setting keeps {failing_promises(plan)} at {rate}"
     verb = "keeps" if plan.nodes == 1 else "keep"
-    return f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
+    answer = f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
+    broken = _plan_finding(plan, FindingCode.STATE_BREAKS_PROMISE)
+    if broken is None:
+        return answer
+    left = format_duration(broken.numbers["missed_after_s"])
+    return f"{answer} for {left}, until the growing state breaks it"
+
+
+def cautions(plan: Plan) -> tuple[str, ...]:
+    """What a reader of the headline must know, in words."""
+    return all_words(plan.findings)
+
+
+def _plan_finding(plan: Plan, code: FindingCode) -> Finding | None:
+    return next((one for one in plan.findings if one.code is code), None)
 
 
 def promise_text(plan: Plan) -> str:

@@ -63,6 +63,7 @@ MORE_KEYS = {
     "durations",
     "spark_version",
     "chosen",
+    "findings",
     "declared",
     "after_start",
 }

@@ -127,7 +127,8 @@ class Capacity:
     def state_growth(self) -> Iterator[Finding]:
         """For which size of a growing state this is said; nothing where its size costs nothing."""
         state = self.profile.state
-        if state is None or state.growth_per_s <= 0:
+        growth_per_s = self.profile.state_growth_per_s
+        if state is None or growth_per_s <= 0:
             return
         larger = replace(state, rows=state.rows + _STATE_STEP_ROWS)
         grown = Capacity.of(replace(self.profile, state=larger), self.configuration).model
@@ -136,7 +137,7 @@ class Capacity:
             yield Finding(
                 code=FindingCode.STATE_GROWS,
                 numbers={
-                    "growth_per_s": state.growth_per_s,
+                    "growth_per_s": growth_per_s,
                     "state_rows": float(state.rows),
                     "batch_s_per_million_rows": longer_s,
                 },

@@ -48,10 +48,9 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
         f"nodes: {plan.nodes}",
         f"predicted: {_predicted(plan)}",
     ]
-    warnings = list(plan.warnings)
+    warnings = [*all_words(plan.findings), *plan.warnings]
     if isinstance(plan, DeadlinePlan):
         calibrated = plan.calibrated
-        warnings += all_words(plan.findings)
     else:
         calibrated = plan.prediction.calibrated
         warnings += prediction_warnings(plan.prediction)

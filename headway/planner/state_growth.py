@@ -1,0 +1,60 @@
+"""How long a plan holds while the state of its query goes on growing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from headway.domain import Finding, FindingCode
+from headway.planner.candidates import Candidates, candidates_at
+
+_LONGEST_S = 365 * 86400.0
+_SHORTEST_S = 1.0
+_TOLERANCE_RATIO = 1e-3
+
+
+def state_findings(setting: Candidates) -> Iterator[Finding]:
+    """When the state breaks a promise of the one setting that a plan runs, within a year.
+
+    Notes
+    -----
+    theory.md (P21). The state grows as it did in the last profiled run, in proportion to the rate
+    that is planned for; each of its rows costs the tasks that hold it what the profile says. The
+    setting is held against the promises with the state that it has by then.
+    """
+    profile = setting.question.profile
+    growth_per_s = profile.state_growth_per_s
+    costs = any(stage.task_per_state_row_s > 0 for stage in profile.stages)
+    if profile.state is None or growth_per_s <= 0 or not costs:
+        return
+    if _keeps_after(setting, _LONGEST_S, growth_per_s):
+        return
+    kept_s, missed_s = 0.0, _SHORTEST_S
+    while _keeps_after(setting, missed_s, growth_per_s):
+        kept_s, missed_s = missed_s, 2.0 * missed_s
+    while missed_s - kept_s > max(_TOLERANCE_RATIO * missed_s, _SHORTEST_S / 2):
+        middle_s = 0.5 * (kept_s + missed_s)
+        if _keeps_after(setting, middle_s, growth_per_s):
+            kept_s = middle_s
+        else:
+            missed_s = middle_s
+    yield Finding(
+        code=FindingCode.STATE_BREAKS_PROMISE,
+        numbers={
+            "missed_after_s": missed_s,
+            "growth_per_s": growth_per_s,
+            "state_rows": float(profile.state.rows),
+            "state_rows_then": profile.state.rows + growth_per_s * missed_s,
+        },
+    )
+
+
+def _keeps_after(setting: Candidates, seconds: float, growth_per_s: float) -> bool:
+    """Whether the setting keeps its promises with the state that it has after some time."""
+    question = setting.question
+    assert question.profile.state is not None
+    rows = question.profile.state.rows + round(growth_per_s * seconds)
+    state = replace(question.profile.state, rows=rows)
+    grown = replace(question, profile=replace(question.profile, state=state))
+    asked = (int(setting.nodes[0]), int(setting.partitions[0]), float(setting.trigger_s[0]))
+    return bool(candidates_at(grown, [asked]).meets(question.rate_per_s)[0])
