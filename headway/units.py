@@ -9,6 +9,7 @@ import math
 import re
 
 from headway.errors import InputError
+from headway.limits import LARGEST_NUMBER, LONGEST_S
 
 _DURATION_S = {
     "us": 1e-6,
@@ -99,8 +100,8 @@ def parse_duration_s(text: str) -> float:
             raise _not_a("duration", text, "a number and a unit, e.g. 500ms, 2s, 1.5min")
         total_s += float(match["part"]) * _DURATION_S[match["unit"].lower()]
         rest = rest[match.end() :]
-    if not math.isfinite(total_s):
-        raise _not_a("duration", text, "one that ends, e.g. 500ms, 2s, 1.5min")
+    if not total_s <= LONGEST_S:
+        raise _not_a("duration", text, "at most ten years, e.g. 500ms, 2s, 1.5min")
     # 700ms is 0.7, not 0.7000000000000001: far below what any clock here can tell.
     return float(f"{total_s:.12g}")
 
@@ -118,7 +119,7 @@ def parse_rate_per_s(text: str) -> float:
     Raises
     ------
     InputError
-        If the text is not a rate, or is not positive and finite.
+        If the text is not a rate, or is not positive, or beyond what anybody counts.
     """
     match = re.fullmatch(
         _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:(?:rows|records)?\s*/\s*(?P<per>[a-zA-Z]+))?",
@@ -131,7 +132,7 @@ def parse_rate_per_s(text: str) -> float:
         * _COUNT[match["scale"].lower()]
         / _PER_S[(match["per"] or "s").lower()]
     )
-    if not (0 < rate_per_s < math.inf):
+    if not 0 < rate_per_s <= LARGEST_NUMBER:
         raise _not_a("rate", text, "a positive number of records per second, e.g. 50k/s")
     return rate_per_s
 

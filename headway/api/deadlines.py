@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headway.api.settings import (
     DEFAULT_PLATFORM,
+    count,
     executors_by_cores,
     node_types_from,
     one_of,
@@ -15,6 +16,7 @@ from headway.api.settings import (
 )
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
+from headway.limits import MOST_CORES, MOST_NODES
 from headway.units import parse_size_bytes, spark_memory_text
 
 
@@ -64,6 +66,14 @@ def plan_deadline(
     deadline = target if isinstance(target, Deadline) else Deadline.parse(target)
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    for value, name, most in (
+        (max_nodes, "max_nodes", MOST_NODES),
+        (node_cores, "node_cores", MOST_CORES),
+        (cores, "cores", MOST_CORES),
+        (task_cpus, "task_cpus", MOST_CORES),
+    ):
+        if value is not None:
+            count(value, name, most)
     wanted = one_of(Objective, objective, "objective")
     types = node_types_from(node_types, catalog, platform)
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):

@@ -26,6 +26,15 @@ from headway.domain import (
     parse_promise,
 )
 from headway.errors import InputError
+from headway.limits import (
+    LARGEST_NUMBER,
+    LONGEST_S,
+    MOST_CORES,
+    MOST_EXECUTORS,
+    MOST_LONG,
+    MOST_NODES,
+    MOST_PARTITIONS,
+)
 from headway.units import counted, parse_duration_s, parse_rate_per_s
 
 #: What node types of the catalogue are planned for where nothing is said: what keeps most.
@@ -178,13 +187,13 @@ def plan(
     if rate is None:
         raise InputError("rate is missing; expected the arrivals to plan for, e.g. '50k/s'")
     job = _job(profile)
-    per_executor = _at_least_one(
-        job.baseline.cores_per_executor if cores is None else cores, "cores"
+    per_executor = count(
+        job.baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
     )
-    per_node = _at_least_one(per_executor if node_cores is None else node_cores, "node_cores")
+    per_node = count(per_executor if node_cores is None else node_cores, "node_cores", MOST_CORES)
     room = executors_by_cores(per_node, per_executor)
-    per_task = _at_least_one(
-        job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus"
+    per_task = count(
+        job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES
     )
     require_room_for_tasks(per_executor, per_task)
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
@@ -197,19 +206,21 @@ def plan(
     first, others = _promises(target)
     others += _during(bursts, [first, *others])
     if source_partitions is not None:
-        job = with_source_partitions(job, _at_least_one(source_partitions, "source_partitions"))
+        job = with_source_partitions(
+            job, count(source_partitions, "source_partitions", MOST_PARTITIONS)
+        )
     return search(
         job,
         _arrivals(job, rate),
         first,
         SearchSpace(
-            max_nodes=_at_least_one(max_nodes, "max_nodes"),
+            max_nodes=count(max_nodes, "max_nodes", MOST_NODES),
             executors_per_node=room,
             cores_per_executor=per_executor,
             task_cpus=per_task,
             shuffle_partitions=None
             if partitions is None
-            else _at_least_one(partitions, "partitions"),
+            else count(partitions, "partitions", MOST_PARTITIONS),
             trigger_s=None if trigger is None else _seconds(trigger, "trigger"),
             memory=MemoryRule(heap_bytes=executor_memory_bytes, may_lower=lower_memory),
         ),
@@ -237,15 +248,15 @@ def configuration_from(
 ) -> Configuration:
     """The baseline with what is given replaced."""
     changes: dict[str, float] = {}
-    for field, value, name in (
-        ("executors", executors, "executors"),
-        ("cores_per_executor", cores, "cores"),
-        ("shuffle_partitions", partitions, "partitions"),
-        ("max_offsets_per_trigger", max_offsets, "max_offsets"),
-        ("task_cpus", task_cpus, "task_cpus"),
+    for field, value, name, most in (
+        ("executors", executors, "executors", MOST_EXECUTORS),
+        ("cores_per_executor", cores, "cores", MOST_CORES),
+        ("shuffle_partitions", partitions, "partitions", MOST_PARTITIONS),
+        ("max_offsets_per_trigger", max_offsets, "max_offsets", MOST_LONG),
+        ("task_cpus", task_cpus, "task_cpus", MOST_CORES),
     ):
         if value is not None:
-            changes[field] = _at_least_one(value, name)
+            changes[field] = count(value, name, most)
     if trigger is not None:
         changes["trigger_s"] = _seconds(trigger, "trigger")
     require_room_for_tasks(
@@ -278,7 +289,7 @@ def _arrivals(job: JobProfile, rate: float | str | None) -> Arrivals:
     if rate is None:
         return job.arrivals
     rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
-    if not _is_number(rate_per_s) or not 0 < rate_per_s < math.inf:
+    if not _is_number(rate_per_s) or not 0 < rate_per_s <= LARGEST_NUMBER:
         raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
     return replace(job.arrivals, rate_per_s=float(rate_per_s))
 
@@ -414,8 +425,8 @@ def _seconds(value: float | str, name: str) -> float:
             raise InputError(f"{name}: {error}") from None
     else:
         seconds = value
-    if not _is_number(seconds) or not 0 <= seconds < math.inf:
-        raise InputError(f"{name} is {value!r}; expected 0 or more seconds")
+    if not _is_number(seconds) or not 0 <= seconds <= LONGEST_S:
+        raise InputError(f"{name} is {value!r}; expected 0 or more seconds, at most ten years")
     return float(seconds)
 
 
@@ -427,9 +438,10 @@ def positive_seconds(value: float | str, name: str) -> float:
     return seconds
 
 
-def _at_least_one(value: int, name: str) -> int:
-    if not _is_number(value) or value != value // 1 or value < 1:
-        raise InputError(f"{name} is {value!r}; expected a whole number, at least 1")
+def count(value: int, name: str, most: int) -> int:
+    """A whole number from 1 to ``most``; messages call it ``name``."""
+    if not _is_number(value) or not 1 <= value <= most or value != value // 1:
+        raise InputError(f"{name} is {value!r}; expected a whole number from 1 to {most:,}")
     return int(value)
 
 

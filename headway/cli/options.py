@@ -9,6 +9,7 @@ import click
 
 from headway.domain import Burst, parse_promise
 from headway.errors import InputError
+from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import parse_duration_s, parse_rate_per_s
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -107,9 +108,11 @@ RATE = Parsed("rate", parse_rate_per_s)
 DURATION = Parsed("duration", _duration_s)
 TARGET = Parsed("target", parse_promise)
 BURST = Parsed("burst", Burst.parse_short)
-# Spark counts in 32 bits, and offsets in 64.
-COUNT = click.IntRange(1, 2**31 - 1)
-ROWS = click.IntRange(1, 2**63 - 1)
+NODES = click.IntRange(1, MOST_NODES)
+EXECUTORS = click.IntRange(1, MOST_EXECUTORS)
+CORES = click.IntRange(1, MOST_CORES)
+PARTITIONS = click.IntRange(1, MOST_PARTITIONS)
+ROWS = click.IntRange(1, MOST_LONG)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 strict_option = click.option(
@@ -120,8 +123,8 @@ strict_option = click.option(
 def setting_options(command: Function) -> Function:
     """The knobs of a setting; what is not given is as profiled."""
     for option in (
-        click.option("--partitions", type=COUNT, help="Shuffle partitions."),
-        click.option("--cores", type=COUNT, help="Cores per executor; local[n] is one of n."),
+        click.option("--partitions", type=PARTITIONS, help="Shuffle partitions."),
+        click.option("--cores", type=CORES, help="Cores per executor; local[n] is one of n."),
         click.option("--trigger", type=DURATION, help="Trigger interval; 0s: as fast as possible."),
     ):
         command = option(command)

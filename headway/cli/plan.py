@@ -9,7 +9,9 @@ import click
 from headway import api
 from headway.cli.options import (
     BURST,
-    COUNT,
+    CORES,
+    NODES,
+    PARTITIONS,
     RATE,
     TARGET,
     Command,
@@ -51,8 +53,8 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     multiple=True,
     help="The promise, e.g. 'p99 <= 3s'; of several all must hold.",
 )
-@click.option("--max-nodes", type=COUNT, default=50, show_default=True, help="Most nodes to buy.")
-@click.option("--node-cores", type=COUNT, help="Cores of a node; as an executor by default.")
+@click.option("--max-nodes", type=NODES, default=50, show_default=True, help="Most nodes to buy.")
+@click.option("--node-cores", type=CORES, help="Cores of a node; as an executor by default.")
 @setting_options
 @click.option(
     "--node-type",
@@ -86,9 +88,9 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     help="Keep what the checkpoint pins, or start without it.",
 )
 @click.option(
-    "--source-partitions", type=COUNT, help="Source partitions or input splits to plan for."
+    "--source-partitions", type=PARTITIONS, help="Source partitions or input splits to plan for."
 )
-@click.option("--task-cpus", type=COUNT, help="Cores that a task takes; as profiled by default.")
+@click.option("--task-cpus", type=CORES, help="Cores that a task takes; as profiled by default.")
 @click.option(
     "--burst",
     "bursts",

@@ -6,8 +6,9 @@ import click
 
 from headway import api
 from headway.cli.options import (
-    COUNT,
+    CORES,
     DURATION,
+    EXECUTORS,
     RATE,
     ROWS,
     Command,
@@ -24,9 +25,9 @@ from headway.report.text import prediction_text
 @click.argument("profile", metavar="PROFILE")
 @click.option("--rate", type=RATE, help="Arrivals, e.g. 50k/s.")
 @setting_options
-@click.option("--executors", type=COUNT, help="Executors.")
+@click.option("--executors", type=EXECUTORS, help="Executors.")
 @click.option("--max-offsets", type=ROWS, help="Rate limit: most records per batch.")
-@click.option("--task-cpus", type=COUNT, help="Cores that a task takes; as profiled by default.")
+@click.option("--task-cpus", type=CORES, help="Cores that a task takes; as profiled by default.")
 @click.option("--jvm-age", type=DURATION, help="Time since the executors started, e.g. 2min.")
 @strict_option
 @json_option

@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headway.domain.checks import require_not_negative
+from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import task_slots
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import Application, MemoryProfile
+from headway.limits import MOST_INT
 
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
 MOST_STAGES = 100
@@ -55,14 +56,9 @@ class Cluster:
     task_cpus: int = field(default=1, metadata={"formerly": "cpus_per_task"})
 
     def __post_init__(self) -> None:
-        if self.executors < 1:
-            raise ValueError(f"executors is {self.executors}; expected at least 1")
-        if self.cores_per_executor is not None and self.cores_per_executor < 1:
-            raise ValueError(
-                f"cores_per_executor is {self.cores_per_executor}; expected at least 1"
-            )
-        if self.task_cpus < 1:
-            raise ValueError(f"task_cpus is {self.task_cpus}; expected at least 1")
+        require_count(MOST_INT, executors=self.executors, task_cpus=self.task_cpus)
+        if self.cores_per_executor is not None:
+            require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
         if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
@@ -91,9 +87,8 @@ class TaskCounts:
     num_attempts: int
 
     def __post_init__(self) -> None:
-        require_not_negative("tasks", num_tasks=self.num_tasks, num_failed=self.num_failed)
-        if self.num_finished < 1:
-            raise ValueError(f"num_finished is {self.num_finished}; expected at least 1")
+        require_count(MOST_INT, num_tasks=self.num_tasks, num_finished=self.num_finished)
+        require_not_negative("tasks", num_failed=self.num_failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from headway.domain.checks import require_count
+from headway.limits import LONGEST_S, MOST_INT, MOST_LONG
+
 
 def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> int:
     """Tasks that executors can run at the same time: the one place that counts them.
@@ -69,21 +72,18 @@ class Configuration:
 
     def __post_init__(self) -> None:
         for name in ("executors", "cores_per_executor", "shuffle_partitions", "task_cpus"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+            require_count(MOST_INT, **{name: getattr(self, name)})
         if self.task_cpus > self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
                 "of an executor"
             )
-        if not 0 <= self.trigger_s < math.inf:
+        if not 0 <= self.trigger_s <= LONGEST_S:
             raise ValueError(
-                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
+                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
             )
-        if self.max_offsets_per_trigger is not None and self.max_offsets_per_trigger < 1:
-            raise ValueError(
-                f"max_offsets_per_trigger is {self.max_offsets_per_trigger}; expected at least 1"
-            )
+        if self.max_offsets_per_trigger is not None:
+            require_count(MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
 
     @property
     def num_slots(self) -> int:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from headway.errors import InputError
+from headway.limits import MOST_CORES, MOST_LONG
 from headway.units import parse_size_bytes, spark_memory_text
 
 _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
@@ -128,10 +129,14 @@ class NodeType:
         where = f"node type {self.name!r}"
         if not self.name.strip():
             raise ValueError("a node type has no name")
-        if self.cores < 1:
-            raise ValueError(f"{where}: cores is {self.cores}; expected at least 1")
-        if self.memory_bytes is not None and self.memory_bytes < 1:
-            raise ValueError(f"{where}: memory is {self.memory_bytes}; expected a positive size")
+        if not 1 <= self.cores <= MOST_CORES:
+            raise ValueError(
+                f"{where}: cores is {self.cores}; expected at least 1 and at most {MOST_CORES:,}"
+            )
+        if self.memory_bytes is not None and not 1 <= self.memory_bytes <= MOST_LONG:
+            raise ValueError(
+                f"{where}: memory is {self.memory_bytes}; expected a positive size below 8 EiB"
+            )
         if self.price_per_hour is not None and not 0 < self.price_per_hour < math.inf:
             raise ValueError(
                 f"{where}: price is {self.price_per_hour:g}; expected more than 0 per hour, "

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headway.domain.checks import require_not_negative
+from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.query import QueryShape
 from headway.domain.stage import StageProfile
 from headway.domain.warm_up import WarmUp
+from headway.limits import MOST_RATIO
 
 PROFILE_SCHEMA = "headway.profile/v1"
 
@@ -48,9 +49,15 @@ class DurationNoise:
     slow_batch_ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        require_not_negative(
+        require_spread(
             "noise", batch_ratio=self.batch_ratio, run_to_run_ratio=self.run_to_run_ratio
         )
+        if not 0 <= self.slow_batch_share < 1 or not 1 <= self.slow_batch_ratio <= MOST_RATIO:
+            raise ValueError(
+                f"noise: slow batches are {self.slow_batch_share} of all and take "
+                f"{self.slow_batch_ratio} times as long; expected a share from 0 to below 1 and a "
+                f"ratio from 1 to {MOST_RATIO:g}"
+            )
         if not 0 <= self.autocorrelation < 1:
             raise ValueError(
                 f"noise: autocorrelation is {self.autocorrelation}; expected 0 or more, below 1"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headway.domain.checks import require_not_negative
+from headway.domain.checks import require_count, require_not_negative, require_spread
+from headway.limits import MOST_INT
 
 
 class TasksRule(StrEnum):
@@ -115,8 +116,8 @@ class StageProfile:
             raise ValueError(
                 f"stage {self.name}: num_source_tasks belongs to the rule 'source' only"
             )
-        if self.num_source_tasks is not None and self.num_source_tasks < 1:
-            raise ValueError(f"stage {self.name}: num_source_tasks is below 1")
+        if self.num_source_tasks is not None:
+            require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
         if not 0 <= self.hot_share_ratio < 1:
             raise ValueError(
                 f"stage {self.name}: hot_share_ratio is {self.hot_share_ratio}; "
@@ -129,8 +130,8 @@ class StageProfile:
             task_per_row_s=self.task_per_row_s,
             task_per_partition_s=self.task_per_partition_s,
             task_per_state_row_s=self.task_per_state_row_s,
-            task_noise_ratio=self.task_noise_ratio,
         )
+        require_spread(f"stage {self.name}", task_noise_ratio=self.task_noise_ratio)
 
     def num_tasks(self, shuffle_partitions: int) -> int:
         """Tasks of the stage at a number of shuffle partitions."""

@@ -17,10 +17,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pydantic_core import SchemaValidator, core_schema
 from pydantic_core.core_schema import CoreSchema
 
+from headway.limits import LARGEST_NUMBER, MOST_LONG
+
 
 @cache
 def validator_of(noun: Any) -> SchemaValidator:
-    """What checks JSON against a dataclass: exact types, no unknown keys, finite numbers.
+    """What checks JSON against a dataclass: exact types, no unknown keys, numbers in range.
 
     Raises
     ------
@@ -38,9 +40,11 @@ def validator_of(noun: Any) -> SchemaValidator:
 
 def _schema(hint: Any) -> CoreSchema:
     if hint is int:
-        return core_schema.int_schema(strict=True)
+        return core_schema.int_schema(strict=True, ge=-MOST_LONG, le=MOST_LONG)
     if hint is float:
-        return core_schema.float_schema(strict=True, allow_inf_nan=False)
+        return core_schema.float_schema(
+            strict=True, allow_inf_nan=False, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER
+        )
     if hint is str:
         return core_schema.str_schema(strict=True)
     if hint is bool:

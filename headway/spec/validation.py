@@ -12,6 +12,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.errors import InputError
+from headway.limits import LARGEST_NUMBER, MOST_LONG
 from headway.spec.yaml_document import Document, Fault, Route, faults_text, shown
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_OUT_OF_RANGE = ("greater_than_equal", "less_than_equal")
 _IN_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -75,7 +77,7 @@ def _faults(document: Document, noun: type[Any], errors: list[ErrorDetails]) -> 
     for error in errors:
         if error["type"] == "unexpected_keyword_argument":
             route = error["loc"]
-            known = [field.name for field in fields(_hint_at(noun, route[:-1]))]
+            known = [field.name for field in fields(_without_none(_hint_at(noun, route[:-1])))]
             close = get_close_matches(str(route[-1]), known, n=1)
             meant.update((*route[:-1], name) for name in close)
             advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known)}"
@@ -96,7 +98,11 @@ def _message(document: Document, noun: type[Any], route: Route, error: ErrorDeta
         return f"missing; expected {_in_words(_hint_at(noun, route))}"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
-    return f"got {shown(document.value(route))}; expected {_in_words(_hint_at(noun, route))}"
+    expected = _in_words(_hint_at(noun, route))
+    if error["type"] in _OUT_OF_RANGE:
+        most = MOST_LONG if expected == _IN_WORDS[int] else f"{LARGEST_NUMBER:g}"
+        expected += f" between -{most} and {most}"
+    return f"got {shown(document.value(route))}; expected {expected}"
 
 
 def _hint_at(noun: Any, route: Route) -> Any:

@@ -385,4 +385,4 @@ def _mark(yaml_mark: Any) -> Mark:
 
 
 def _legible(key: str) -> str:
-    return key if key.isprintable() and 0 < len(key) <= 60 else shown(key)
+    return key if key.isprintable() and 0 < len(key) <= 60 and key.strip() == key else shown(key)

@@ -31,11 +31,12 @@ def mutations(count: int, seed: int) -> Iterator[str]:
     for _ in range(count):
         text = rng.choice(texts)
         for _ in range(rng.randint(1, 3)):
-            text = _damaged(rng, text)
+            text = damaged(rng, text)
         yield text
 
 
-def _damaged(rng: random.Random, text: str) -> str:
+def damaged(rng: random.Random, text: str) -> str:
+    """A line, a word or a character of the text changed."""
     lines = text.split("\n")
     at = rng.randrange(len(lines))
     match rng.randrange(9):

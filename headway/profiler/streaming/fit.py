@@ -14,6 +14,7 @@ from headway.domain import (
     DurationNoise,
     StageProfile,
 )
+from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     drift_exponent,
@@ -153,10 +154,11 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
         driver_phases=phases,
         stages=stages,
         noise=DurationNoise(
-            batch_ratio=batch_ratio,
+            batch_ratio=min(batch_ratio, MOST_SPREAD_RATIO),
             autocorrelation=autocorrelation,
-            run_to_run_ratio=run_to_run_ratio(
-                np.log(ratios), 1 + 2 * len(stages), batch_ratio, num_effective
+            run_to_run_ratio=min(
+                run_to_run_ratio(np.log(ratios), 1 + 2 * len(stages), batch_ratio, num_effective),
+                MOST_SPREAD_RATIO,
             ),
             slow_batch_share=slow.share,
             slow_batch_ratio=slow.ratio,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
+from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     Prior,
@@ -116,8 +117,12 @@ def _fit_stage(
         task_per_row_s=float(per_row_s),
         task_per_partition_s=per_partition_s,
         task_per_state_row_s=per_state_row_s,
-        task_noise_ratio=_task_noise_ratio(
-            [_beside_rows(sample) for sample in samples] if hot_share_ratio else samples, weights
+        task_noise_ratio=min(
+            _task_noise_ratio(
+                [_beside_rows(sample) for sample in samples] if hot_share_ratio else samples,
+                weights,
+            ),
+            MOST_SPREAD_RATIO,
         ),
         hot_share_ratio=hot_share_ratio,
         separation=separation,

@@ -16,6 +16,7 @@ from headway.domain import (
     ObservedSetting,
     Share,
 )
+from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.known_values import known_version
@@ -170,9 +171,8 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
         f"{missing:.1%} of the tasks are not on record: intervals are wider by up to "
         f"{hidden_ratio:.1%}"
     )
-    return replace(
-        fit.noise, run_to_run_ratio=float(np.hypot(fit.noise.run_to_run_ratio, hidden_ratio))
-    )
+    spread_ratio = float(np.hypot(fit.noise.run_to_run_ratio, hidden_ratio))
+    return replace(fit.noise, run_to_run_ratio=min(spread_ratio, MOST_SPREAD_RATIO))
 
 
 def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:

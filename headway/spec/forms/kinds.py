@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headway.errors import InputError
+from headway.limits import MOST_INT
 from headway.spec.forms.entries import entries_of
 from headway.spec.forms.reader import FAULTY, Reader
 from headway.spec.yaml_document import Plain, Route, shown
@@ -64,12 +65,12 @@ class Whole:
     """A whole number between bounds, both included."""
 
     low: int
-    high: int = 2**31 - 1
+    high: int = MOST_INT
 
     @property
     def words(self) -> str:
         """With the bounds."""
-        upper = "" if self.high == 2**31 - 1 else f", at most {self.high}"
+        upper = "" if self.high == MOST_INT else f", at most {self.high}"
         return f"a whole number, at least {self.low}{upper}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from headway.domain import parse_promise
 from headway.errors import InputError
+from headway.limits import LARGEST_NUMBER, MOST_LONG
 from headway.spec.forms.kinds import JsonSchema, Kind, Number, Parsed, Text
 from headway.spec.forms.reader import FAULTY, Reader
 from headway.spec.yaml_document import Plain, Route, shown
@@ -65,14 +66,14 @@ def _duration_or_zero_s(text: str) -> float:
 
 
 def _positive_rate_per_s(number: float) -> float:
-    if not 0 < number < math.inf:
-        raise InputError("not positive")
+    if not 0 < number <= LARGEST_NUMBER:
+        raise InputError("not positive, or beyond what anybody counts")
     return number
 
 
 def _size_or_zero_bytes(text: str) -> int:
     size = parse_size_bytes(text)
-    if not 0 <= size < 2**63:
+    if not 0 <= size <= MOST_LONG:
         raise InputError(f"{text!r} is out of range")
     return size
 

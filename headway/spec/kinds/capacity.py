@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from headway.limits import MOST_CORES
 from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, Whole
@@ -82,13 +83,13 @@ class PoolEntry:
         Whole(low=0, high=1_000_000), "Most nodes of the pool at any hour.", default=None
     )
     reserved_cores: int = entry(
-        Whole(low=0, high=4096), "Cores of each node for the system. Default 0.", default=0
+        Whole(low=0, high=MOST_CORES), "Cores of each node for the system. Default 0.", default=0
     )
     reserved_memory_bytes: int = entry(
         SIZE_OR_ZERO, "Memory of each node for the system.", key="reserved_memory", default=0
     )
     cores_per_executor: int | None = entry(
-        Whole(low=1, high=4096),
+        Whole(low=1, high=MOST_CORES),
         "Cores of every executor in the pool. Default: the jobs' own, which must then be alike.",
         default=None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.limits import MOST_CORES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import ListOf, Nested, Text, Whole
 from headway.spec.forms.quantities import NAME, PRICE, RATIO, SIZE
@@ -19,7 +20,7 @@ class NodeEntry:
         NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
     region: str | None = entry(Text(), "Where the price holds, e.g. `us-east-1`.", default=None)
-    cores: int = entry(Whole(low=1, high=4096), "Cores (vCPUs) of the node.")
+    cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores (vCPUs) of the node.")
     memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.", key="memory")
     price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
     spot_price_per_hour: float | None = entry(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.limits import MOST_CORES, MOST_NODES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
 from headway.spec.forms.quantities import NAME, SIZE, SIZE_OR_ZERO
@@ -28,10 +29,10 @@ class Cluster:
         "A node of the catalogue by its name, or its figures written out.",
     )
     max_nodes: int = entry(
-        Whole(low=1, high=10_000), "Most nodes that may be used. Default 50.", default=50
+        Whole(low=1, high=MOST_NODES), "Most nodes that may be used. Default 50.", default=50
     )
     cores_per_executor: int | None = entry(
-        Whole(low=1, high=4096), "Cores of an executor. Default: as profiled.", default=None
+        Whole(low=1, high=MOST_CORES), "Cores of an executor. Default: as profiled.", default=None
     )
     executor_memory_bytes: int | None = entry(
         SIZE, "Heap of an executor. Default: as profiled.", key="executor_memory", default=None
@@ -43,7 +44,7 @@ class Cluster:
         default=False,
     )
     reserved_cores: int | None = entry(
-        Whole(low=0, high=4096),
+        Whole(low=0, high=MOST_CORES),
         "Cores of each node that the system keeps for itself. Default: by platform, as the "
         "catalogue that comes with Headway has it.",
         default=None,

@@ -13,6 +13,7 @@ from headway.domain.kubernetes_names import (
     SUBDOMAIN_PATTERN,
     SUBDOMAIN_WORDS,
 )
+from headway.limits import MOST_CORES, MOST_PARTITIONS
 from headway.spec.forms import entry
 from headway.spec.forms.files import FileOr, FilePath
 from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
@@ -35,7 +36,7 @@ _CLUSTER = FileOr(words="a file of the kind Cluster", noun=Cluster)
 
 # What both kinds of jobs say, declared once; each noun needs a field of its own.
 def _executor_cores() -> Any:
-    return entry(Whole(low=1, high=4096), "Cores of an executor. Default 4.", default=4)
+    return entry(Whole(low=1, high=MOST_CORES), "Cores of an executor. Default 4.", default=4)
 
 
 def _executor_memory() -> Any:
@@ -87,7 +88,7 @@ class DeclaredStream:
         key="driver", default=COST.about(0.15),
     )  # fmt: skip
     source_partitions: int = entry(
-        Whole(low=1, high=100_000), "Partitions of the source: tasks of the first stage."
+        Whole(low=1, high=MOST_PARTITIONS), "Partitions of the source: tasks of the first stage."
     )
     stateful: bool = entry(Flag(), "Whether the query keeps state. Default true.", default=True)
     shuffle_ratio: float = entry(
@@ -99,7 +100,7 @@ class DeclaredStream:
         key="shuffle_task_per_row", default=None,
     )  # fmt: skip
     shuffle_partitions: int | None = entry(
-        Whole(low=1, high=100_000),
+        Whole(low=1, high=MOST_PARTITIONS),
         "Shuffle partitions today. Without it there are none yet that a plan would keep.",
         default=None,
     )
@@ -160,7 +161,9 @@ class Pinned:
     """Settings that are not Headway's to choose."""
 
     shuffle_partitions: int | None = entry(
-        Whole(low=1, high=100_000), "Shuffle partitions, as a checkpoint keeps them.", default=None
+        Whole(low=1, high=MOST_PARTITIONS),
+        "Shuffle partitions, as a checkpoint keeps them.",
+        default=None,
     )
     trigger_s: float | None = entry(
         DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from headway.limits import MOST_CORES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text
 from headway.spec.forms.quantities import SHARE, SIZE, SIZE_OR_ZERO
@@ -24,7 +25,7 @@ class CoreTier:
     """A share of the cores of a node, up to a number of them."""
 
     up_to: float | None = entry(
-        Number(words="a number of cores, above 0", above=True, high=4096),
+        Number(words="a number of cores, above 0", above=True, high=MOST_CORES),
         "Of the cores up to this one; default: of all others.",
         default=None,
     )
@@ -64,7 +65,7 @@ class ReserveEntry:
         ListOf(item=Nested(CoreTier)), "Shares of the cores.", default=()
     )
     other_cores: float = entry(
-        Number(words="a number of cores, 0 or more", high=4096),
+        Number(words="a number of cores, 0 or more", high=MOST_CORES),
         "Cores kept beside, e.g. for daemons on each node. Default 0.",
         default=0.0,
     )
