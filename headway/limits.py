@@ -23,3 +23,5 @@ MOST_RATIO = 1e6
 """A core a million times as fast, a spread a million times the mean."""
 LONGEST_S = 10 * 365 * 86_400.0
 """Of a duration: ten years."""
+LONGEST_SUM_S = 1e12
+"""Of the times of many tasks together."""

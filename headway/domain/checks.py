@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.limits import LONGEST_S, MOST_LONG, MOST_RATIO, MOST_SPREAD_RATIO
+from headway.limits import LONGEST_SUM_S, MOST_LONG, MOST_SPREAD_RATIO
 
 
 def require_not_negative(where: str, **values: float) -> None:
@@ -53,9 +53,7 @@ def require_count(most: int, **counts: int) -> None:
 
 def _most_of(name: str) -> float:
     """By the unit in which the name of a quantity ends."""
-    if name.endswith("_s"):
-        return LONGEST_S
-    return MOST_RATIO if name.endswith("_ratio") else MOST_LONG
+    return LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
 
 
 def require_seconds(**values_s: float) -> None:

@@ -29,6 +29,7 @@ from headway.domain import (
     WallClock,
 )
 from headway.errors import InputError, ProfileError
+from headway.limits import LONGEST_S
 from headway.spec.profile_file import (
     dump_profile,
     load_application_profile,
@@ -45,6 +46,7 @@ GOOD = dump_profile(a_profile()) + "notes: []\n"
 
 fast = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 amounts = st.floats(min_value=0, max_value=1e15)
+seconds = st.floats(min_value=0, max_value=LONGEST_S)
 positive = st.floats(min_value=1e-9, max_value=1e15)
 texts = st.text() | st.sampled_from(
     [
@@ -102,7 +104,7 @@ def profiles(draw: st.DrawFn) -> JobProfile:
             draw(st.sampled_from(base.stages)),
             name=draw(texts),
             rows=RowsLaw(scale=draw(amounts), exponent=draw(st.floats(0, 1))),
-            task_fixed_s=draw(amounts),
+            task_fixed_s=draw(seconds),
             task_per_row_s=draw(st.floats(0, 1e-3)),
         )
         for _ in range(draw(st.integers(1, 3)))
@@ -113,7 +115,7 @@ def profiles(draw: st.DrawFn) -> JobProfile:
             base.settings[0],
             query_name=draw(st.none() | texts),
             configuration=a_configuration(
-                trigger_s=draw(amounts), max_offsets_per_trigger=draw(limits)
+                trigger_s=draw(seconds), max_offsets_per_trigger=draw(limits)
             ),
             rate_per_s=draw(positive),
         )
@@ -140,14 +142,14 @@ def profiles(draw: st.DrawFn) -> JobProfile:
         shape=QueryShape(
             sources=tuple(draw(st.lists(texts, max_size=3))),
             sink=draw(texts),
-            state_rows=draw(st.integers(0, 2**63)),
+            state_rows=draw(st.integers(0, 2**63 - 1)),
             watermarked=draw(st.booleans()),
         ),
         arrivals=draw(st.builds(Arrivals, rate_per_s=positive, dispersion_ratio=amounts)),
         driver_phases=tuple(
             draw(
                 st.lists(
-                    st.builds(DriverPhase, name=texts, mean_s=amounts, sd_s=amounts), max_size=3
+                    st.builds(DriverPhase, name=texts, mean_s=seconds, sd_s=seconds), max_size=3
                 )
             )
         ),
@@ -429,10 +431,10 @@ def applications(draw: st.DrawFn) -> ApplicationProfile:
             task_time=draw(
                 st.builds(
                     TaskTimes,
-                    mean_s=amounts,
-                    sd_s=st.none() | amounts,
-                    max_s=amounts,
-                    fixed_s=amounts,
+                    mean_s=seconds,
+                    sd_s=st.none() | seconds,
+                    max_s=seconds,
+                    fixed_s=seconds,
                 )
             ),
             wall_clock=draw(
@@ -441,8 +443,8 @@ def applications(draw: st.DrawFn) -> ApplicationProfile:
             rows=draw(
                 st.builds(
                     StageRows,
-                    read=st.integers(0, 2**63),
-                    written=st.integers(0, 2**63),
+                    read=st.integers(0, 2**63 - 1),
+                    written=st.integers(0, 2**63 - 1),
                     largest_task_ratio=st.none() | amounts,
                 )
             ),
