@@ -117,10 +117,10 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
     >>> latency_text(Target.parse("p99 <= 3s"), 4.1, 5000.0)
     'p99 up to 4.10 s'
     >>> latency_text(Target.parse("p99 <= 3s"), float("inf"), 5000.0)
-    'over capacity at 5k/s'
+    'over capacity at 5k/s, or too close to it'
     """
     if math.isinf(latency_s):
-        return f"over capacity at {format_rate(rate_per_s)}"
+        return f"over capacity at {format_rate(rate_per_s)}, or too close to it"
     return f"{target.statistic} up to {format_duration(latency_s)}"
 
 

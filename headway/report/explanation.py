@@ -234,7 +234,7 @@ def _sensitivities(plan: Plan) -> list[str]:
     rows = [
         (
             one.change,
-            "over capacity" if math.isinf(one.latency_s) else format_duration(one.latency_s),
+            "saturated" if math.isinf(one.latency_s) else format_duration(one.latency_s),
             "keeps it" if one.keeps_target else "misses it",
             _difference(one.latency_s, plan.planned_latency_s),
         )
@@ -293,7 +293,7 @@ def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
     return (
         printable(rule.rule),
         f"{rule.nodes:,}",
-        "over capacity" if math.isinf(rule.latency_s) else format_duration(rule.latency_s),
+        "saturated" if math.isinf(rule.latency_s) else format_duration(rule.latency_s),
         "yes" if rule.keeps_target else "no",
         format_rate(rule.sustainable_rate_per_s) if rule.sustainable_rate_per_s > 0 else "no rate",
         cost_text(rule.cost_per_hour),

@@ -350,7 +350,7 @@ def _floor_text(plan: Plan) -> str:
     if plan.floor_s is None:
         return "not known"
     if math.isinf(plan.floor_s):
-        return f"none: every searched setting is over capacity at {rate}"
+        return f"none: every searched setting is over capacity at {rate}, or too close to it"
     return f"{format_duration(plan.floor_s)} at {rate}"
 
 
