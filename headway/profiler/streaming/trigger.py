@@ -67,7 +67,7 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
 
     Notes
     -----
-    theory.md (B2): Spark's trigger rule; (E30): the likelihood.
+    theory.md (B2): Spark's trigger rule; (E31): the likelihood.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
 
     Notes
     -----
-    theory.md (E30). Without a trigger interval a batch starts at once or at any phase of the
+    theory.md (E31). Without a trigger interval a batch starts at once or at any phase of the
     interval; with one it starts a little after its trigger, or at once where the batch before
     overran, and now and then at any phase nevertheless.
     """
