@@ -212,6 +212,7 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
         for knob in _TABLE
         if knob.setting == "max_offsets_per_trigger"
         for key in READER_LIMIT_KEYS
+        if key != knob.key
     }
 )
 
