@@ -142,7 +142,7 @@ def run_demo(
         for name, setting in PROFILED.items():
             bench.run(name, setting, run_s=length.profiled_s)
         step("profiling the event log")
-        profile = api.profile(event_logs, queries=list(PROFILED), session=spark)
+        profile = api.profile(event_logs, queries=list(PROFILED), engine="in-process")
         api.save_profile(profile, folder / "word-count.profile.yaml")
         predictions = {name: _predict(profile, setting) for name, setting in PREDICTED.items()}
         plans = _plans(profile)

@@ -1,4 +1,4 @@
-"""The demonstration, run for real in a process of its own: it has its own Spark."""
+"""The demonstration, run for real in a process of its own, on what a plain installation has."""
 
 from __future__ import annotations
 
@@ -12,18 +12,13 @@ import pytest
 
 from headway import load_profile
 from headway.sparkconf import parse_properties
+from tests.installation import EXTRAS, required, without
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, int]]:
     folder = tmp_path_factory.mktemp("work") / "demo"
-    done = subprocess.run(
-        [sys.executable, "-m", "headway", "demo", "--quick", "-o", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = without(required(*EXTRAS), "demo", "--quick", "-o", str(folder), timeout_s=600)
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
     yield folder, done.stdout, done.returncode

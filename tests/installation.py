@@ -1,0 +1,54 @@
+"""What pyproject.toml requires, and the command line as it is where some of that is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+
+from tests.sources import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = ("capacity", "logs")
+# Imported under another name than they are installed by.
+NAMES = {"pydantic-core": "pydantic_core", "pyyaml": "yaml"}
+
+
+def required(*extras: str) -> set[str]:
+    """Packages by the names they are imported by: of a plain installation, or of extras."""
+    lists = [PROJECT["optional-dependencies"][extra] for extra in extras]
+    requirements = [each for one in lists or [PROJECT["dependencies"]] for each in one]
+    names = [re.split(r"[<>=\[]", each)[0] for each in requirements]
+    return {NAMES.get(name, name) for name in names}
+
+
+_WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+MISSING = sys.argv.pop(1).split(",")
+sys.meta_path.insert(0, Missing())
+from headway.cli.main import main
+main()
+"""
+
+
+def without(
+    packages: Iterable[str], *arguments: str, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a process that cannot import some packages."""
+    return subprocess.run(
+        [sys.executable, "-c", _WITHOUT, ",".join(sorted(packages)), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+    )
