@@ -86,7 +86,7 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/planning.py --output docs/planning-speed.md
 
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
-	$(BIN)/python benchmarks/speed/capacity.py --output docs/capacity-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/capacity.py --output docs/capacity-speed.md
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py

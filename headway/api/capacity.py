@@ -73,6 +73,7 @@ def capacity(
         plan=found.plan,
         why_impossible=found.why_impossible,
         scenarios=found.scenarios,
+        gap_asked_ratio=spec.gap_ratio,
         target_prices=tuple(maker.target_prices(found, growth or 1.0)),
         shadow_prices=tuple(maker.limit_prices(found)),
         growth=tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else (),

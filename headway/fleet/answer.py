@@ -43,6 +43,7 @@ class Capacity:
     plan: FleetPlan | Infeasible
     why_impossible: Mapping[str, str]
     scenarios: str
+    gap_asked_ratio: float
     target_prices: tuple[TargetPrice, ...] = ()
     shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()

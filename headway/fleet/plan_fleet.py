@@ -9,6 +9,7 @@ less than what the bound leaves open; leaving out the others cannot make a plan 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,14 +19,17 @@ from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_nee
 from headway.fleet.compact import compact
 from headway.fleet.fewer_open import estimated_cost, with_fewer_open
 from headway.fleet.infeasible import diagnose
+from headway.fleet.moves import with_better_moves
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
 from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
-from headway.fleet.reduced_cost import reduced_cost
+from headway.fleet.reduced_cost import ReducedCost, node_prices, reduced_cost
 
 _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
 _MOST_ROUNDS = 60
 _SMALL_FLEET = 3000
+# A large fleet that has a plan is not searched for a better one for longer. [s]
+_TIME_TO_DO_BETTER_S = 8.0
 _TOLERANCE = 1e-7
 # So small a part of a job is left out only by rounding.
 _NOBODY = 1e-6
@@ -53,7 +57,8 @@ def plan_fleet(
     fleet : Fleet
         Jobs, offers and limits.
     gap_ratio : float, >= 0
-        Most that the plan may cost above the proved least, as a share.
+        Most that the plan may cost above the proved least, as a share. Where the time is over
+        before, the plan's own gap says what is proved.
     time_limit_s : float, > 0
         Most time for each integer problem. [s]
 
@@ -138,9 +143,9 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     if rounded is not None and rounded.gap_ratio <= gap_ratio:
         return rounded
     columns, left_out = _worthwhile(fleet, relaxed, rounded, gap_ratio)
-    solved = solve(
-        fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
-    )
+    if rounded is not None and fleet.allowed.sum() > _SMALL_FLEET:
+        time_limit_s = min(time_limit_s, _TIME_TO_DO_BETTER_S)
+    solved = _solved_in_time(fleet, columns, gap_ratio, time_limit_s, rounded)
     if solved is None:
         return rounded or diagnose(fleet, time_limit_s=time_limit_s)
     bound = max(relaxed.bound, min(solved.bound, left_out))
@@ -148,6 +153,24 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     if rounded is not None and rounded.bill.cost_per_day < found.bill.cost_per_day:
         found = plan_of(fleet, rounded.supply_of, bound)
     return found
+
+
+def _solved_in_time(
+    fleet: Fleet,
+    columns: Columns,
+    gap_ratio: float,
+    time_limit_s: float,
+    rounded: FleetPlan | None,
+) -> Solved | None:
+    """The integer problem; where there is a plan already, an end without one is no error."""
+    try:
+        return solve(
+            fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
+        )
+    except SolverError:
+        if rounded is None:
+            raise
+        return None
 
 
 def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
@@ -171,9 +194,13 @@ def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
 
 
 def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
-    """The linear relaxation by column generation; None where even that has no solution."""
+    """The linear relaxation by column generation; None where even that has no solution.
+
+    Its bound is the best of all rounds: each holds, also of a relaxation that is not yet solved.
+    """
     chosen = _cheapest_columns(fleet, estimated_cost(fleet))
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
+    best: Relaxed | None = None
     for _ in range(_MOST_ROUNDS):
         solved = solve(fleet, Columns.where(chosen), Goal(), integer=False)
         if solved is None:
@@ -183,15 +210,18 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
             chosen = wider
             continue
         reduced = reduced_cost(fleet, solved, chosen)
-        # What each job could lower the value by, at most, with its best column.
-        gain = np.minimum(reduced.min(axis=1), 0.0)
-        bound = solved.value + float(gain.sum())
-        if solved.value - bound <= close_ratio * max(abs(solved.value), 1.0):
-            return Relaxed(
-                solved=solved, bound=bound, reduced_cost=reduced - gain[:, None], chosen=chosen
-            )
-        chosen = _with_new_columns(chosen, reduced)
-    raise SolverError(f"the relaxation is not solved after {_MOST_ROUNDS} rounds; please report it")
+        bound = solved.value + float(reduced.gain.sum())
+        if best is None or bound > best.bound:
+            beyond = reduced.least_below - reduced.gain[:, None]
+            best = Relaxed(solved=solved, bound=bound, reduced_cost=beyond, chosen=chosen)
+        wider = _with_new_columns(chosen, reduced)
+        close = solved.value - best.bound <= close_ratio * max(abs(solved.value), 1.0)
+        if close or np.array_equal(wider, chosen):
+            return replace(best, solved=solved, chosen=chosen)
+        chosen = wider
+    if best is None:
+        raise SolverError("HiGHS contradicts itself about the room for all jobs; please report it")
+    return best
 
 
 def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
@@ -208,7 +238,7 @@ def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
         if solved.value <= _NOBODY:
             return chosen
         reduced = reduced_cost(fleet, solved, chosen)
-        if solved.value + float(np.minimum(reduced.min(axis=1), 0.0).sum()) > _NOBODY:
+        if solved.value + float(reduced.gain.sum()) > _NOBODY:
             return None
         wider = _with_new_columns(chosen, reduced)
         if np.array_equal(wider, chosen):
@@ -217,13 +247,17 @@ def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
     return fleet.allowed.copy()
 
 
-def _with_new_columns(chosen: Mask, reduced: Array) -> Mask:
+def _with_new_columns(chosen: Mask, reduced: ReducedCost) -> Mask:
     """The columns with those that could lower the value most, a few of each job."""
-    unseen = np.where(chosen, np.inf, reduced)
-    best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
-    added = np.zeros_like(chosen)
-    np.put_along_axis(added, best, True, axis=1)
-    found: Mask = chosen | (added & (unseen < 0.0))
+    found = chosen
+    for each in (reduced.least_below, reduced.of_relaxation):
+        unseen = np.where(chosen, np.inf, each)
+        best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
+        added = np.zeros_like(chosen)
+        np.put_along_axis(added, best, True, axis=1)
+        found = chosen | (added & (unseen < 0.0))
+        if not np.array_equal(found, chosen):
+            break
     return found
 
 
@@ -237,15 +271,20 @@ def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
-    """Each job where most of it is in the relaxation; None where that breaks a limit."""
+    """Each job where most of it is in the relaxation, then supplies closed and jobs moved as far as
+    that is cheaper; None where it breaks a limit."""
     columns = Columns.where(relaxed.chosen)
-    best = np.full(len(fleet.jobs), -1, dtype=np.int64)
+    most = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(relaxed.solved.use, kind="stable")
-    best[columns.job[order]] = columns.supply[order]
-    try:
-        return plan_of(fleet, with_fewer_open(fleet, best), relaxed.bound)
-    except SolverError:
-        return None
+    most[columns.job[order]] = columns.supply[order]
+    node_price = node_prices(fleet, relaxed.solved)
+    closed_first = with_better_moves(fleet, with_fewer_open(fleet, most), node_price)
+    moved_first = with_fewer_open(fleet, with_better_moves(fleet, most, node_price))
+    found = []
+    for chosen in (closed_first, moved_first):
+        with suppress(SolverError):
+            found.append(plan_of(fleet, chosen, relaxed.bound))
+    return min(found, key=lambda plan: plan.bill.cost_per_day, default=None)
 
 
 def _worthwhile(

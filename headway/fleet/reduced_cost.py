@@ -8,6 +8,8 @@ is as good to it; they are taken from what the used ones cost in each period.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from headway.fleet.nouns import Array, Fleet, Mask
@@ -17,8 +19,26 @@ _LEAST = 1e-12
 _HALVINGS = 60
 
 
-def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
-    """What using a column costs beyond the relaxation, for every column: (J, S).
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReducedCost:
+    """What using a column costs beyond the relaxation, for every column, in two ways: (J, S).
+
+    ``least_below`` at the prices by which columns look least cheap, for a bound; ``of_relaxation``
+    at its own prices, by which no column that was chosen costs less than nothing.
+    """
+
+    least_below: Array
+    of_relaxation: Array
+
+    @property
+    def gain(self) -> Array:
+        """What each job could lower the value by, at most, with its best column: (J,), <= 0."""
+        found: Array = np.minimum(self.least_below.min(axis=1), 0.0)
+        return found
+
+
+def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> ReducedCost:
+    """What using a column costs beyond the relaxation.
 
     Parameters
     ----------
@@ -31,9 +51,9 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
 
     Returns
     -------
-    (J, S) array
-        ``inf`` where a job cannot run. What no plan comes below is the value of the relaxation,
-        and for each job the least of its row where that is negative.
+    ReducedCost
+        ``inf`` where a job cannot run. What no plan comes below is the value of the relaxation
+        and the gains of all jobs.
     """
     unit_price = _prices_of_relaxation(fleet, solved)
     # Columns that were there cost nothing less than nothing, with their part of the reserve.
@@ -42,7 +62,8 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
     found = _with_reserve(fleet, solved, chosen, found, unit_price)
     unused = _supplies_of_unused_offers(fleet, solved)
     if not unused.any():
-        return found
+        return ReducedCost(least_below=found, of_relaxation=found)
+    least_below = found.copy()
     unit_price = _prices_like_those_used(fleet, solved)
     other = _beyond(fleet, solved, unit_price)
     other = _with_reserve(fleet, solved, np.zeros_like(chosen), other, unit_price)
@@ -51,8 +72,8 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> Array:
         places = np.flatnonzero(fleet.offer_of == offer)
         below = [np.minimum(each[:, places], 0.0).sum() for each in (found, other)]
         if below[1] > below[0]:
-            found[:, places] = other[:, places]
-    return found
+            least_below[:, places] = other[:, places]
+    return ReducedCost(least_below=least_below, of_relaxation=found)
 
 
 def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
@@ -94,23 +115,30 @@ def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
 
     Quotas add what they cost, in each period.
     """
-    assert solved.load_duals is not None
-    assert solved.node_duals is not None
     assert solved.nodes is not None
     assert solved.quota_duals is not None
     per_node, offers = _per_node(fleet), fleet.offer_of
     of_quotas = np.zeros_like(solved.nodes)
     for quota, dual in zip(fleet.quotas, solved.quota_duals, strict=True):
         of_quotas += quota.weights[:, None] * np.maximum(dual, 0.0)
-    by_period = np.zeros_like(solved.nodes)
-    np.add.at(by_period.T, fleet.period_of, np.maximum(solved.load_duals, 0.0).T)
-    bought = per_node[:, None] * by_period + np.maximum(solved.node_duals, 0.0) - of_quotas
+    bought = node_prices(fleet, solved) - of_quotas
     price = np.array([offer.price for offer in fleet.offers])
     pattern = solved.nodes.sum(axis=1) @ (
         np.maximum(bought, 0.0) / np.maximum(price[offers], _LEAST)[:, None]
     )
     node_price = solved.cost_weight * highest_node_prices(fleet, pattern)[offers] + of_quotas
     found: Array = (node_price / per_node[:, None])[:, fleet.period_of] * _share(fleet, solved)
+    return found
+
+
+def node_prices(fleet: Fleet, solved: Solved) -> Array:
+    """What a node of each supply costs in each period by the relaxation, (S, P), quotas included;
+    of nodes that are not bought, as much as can be."""
+    assert solved.load_duals is not None
+    assert solved.node_duals is not None
+    by_period = np.zeros_like(solved.node_duals)
+    np.add.at(by_period.T, fleet.period_of, np.maximum(solved.load_duals, 0.0).T)
+    found: Array = _per_node(fleet)[:, None] * by_period + np.maximum(solved.node_duals, 0.0)
     return found
 
 
@@ -149,8 +177,9 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
     committed = np.array(
         [np.inf if each.committed_price is None else each.committed_price for each in fleet.offers]
     )
-    if not purchasing.commitments or not np.any(committed < price) or pattern.sum() <= 0:
+    if not purchasing.commitments or not np.any(committed < price):
         return dearest
+    pattern = pattern if pattern.max() > 0 else hours
     all_day = np.where(committed < price, committed, np.inf) * hours.sum()
     busy = pattern > _LEAST * pattern.max()
     most = (dearest[:, busy] / pattern[busy]).min(axis=1)

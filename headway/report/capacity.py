@@ -15,6 +15,7 @@ CAPACITY_SCHEMA = "headway.capacity/v1"
 _DAYS_PER_MONTH = 30
 _WORTH_TELLING = 0.005
 _SAME_WEIGHT = 1e-6
+_SAME_GAP = 1e-6
 
 
 def capacity_text(answer: Capacity) -> str:
@@ -131,6 +132,8 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
         else f"{such} costs less than {_money(answer, plan.bound_per_day)}: "
         f"gap {plan.gap_ratio:.2%}"
     )
+    if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
+        proved += f", with {answer.gap_asked_ratio:.2%} asked: the time to search was over"
     if num_served < num_jobs:
         proved = f"{_as_much_as_can_be(answer, plan)}; {proved}"
     lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")

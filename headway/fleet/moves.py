@@ -1,0 +1,89 @@
+"""A plan made cheaper by moving one job after the other to where it fills nodes better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.fleet.billing import bill_of, limits_broken, nodes_needed
+from headway.fleet.nouns import Array, Fleet, Whole
+
+_MOST_MOVES = 400
+_WORTHWHILE = 1e-9
+
+
+def with_better_moves(fleet: Fleet, chosen: Whole, node_price: Array) -> Whole:
+    """The plan after the moves that save most, one at a time, among the supplies it uses.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The fleet.
+    chosen : (J,) array of int
+        Place of each job's supply; every job has one.
+    node_price : (S, P) array
+        What a node of each supply is taken to cost in each period.
+
+    Returns
+    -------
+    (J,) array of int
+        The plan as it was, unless the moved one costs less and breaks no limit.
+    """
+    moves = _Moves(fleet, chosen.copy(), node_price)
+    for _ in range(_MOST_MOVES):
+        if not moves.make_best():
+            break
+    before, after = (_cost(fleet, each) for each in (chosen, moves.chosen))
+    return moves.chosen if after < before else chosen
+
+
+class _Moves:
+    """A plan in the making: loads of the supplies that are open, and the nodes that they take."""
+
+    def __init__(self, fleet: Fleet, chosen: Whole, node_price: Array) -> None:
+        # Load cases of a period side by side, so that its largest is found at once.
+        order = np.argsort(fleet.period_of, kind="stable")
+        self._begins = np.flatnonzero(np.diff(fleet.period_of[order], prepend=-1))
+        self.chosen, self._open = chosen, np.unique(chosen)
+        self._place = np.searchsorted(self._open, chosen)
+        self._units = fleet.units[:, self._open, :][:, :, order]
+        self._allowed = fleet.allowed[:, self._open]
+        supplies = [fleet.supplies[place] for place in self._open.tolist()]
+        self._per_node = np.array([supply.units_per_node for supply in supplies])[:, None]
+        self._reserve = np.array([supply.failures * supply.shared for supply in supplies])[:, None]
+        self._price = node_price[self._open]
+        self._jobs = np.arange(len(chosen))
+        self._load = np.zeros(self._units.shape[1:], dtype=np.int64)
+        np.add.at(self._load, self._place, self._units[self._jobs, self._place])
+
+    def make_best(self) -> bool:
+        """Make the move that saves most; False where none saves anything."""
+        cost = self._cost_of(self._load, slice(None))
+        own = self._units[self._jobs, self._place]
+        without = self._cost_of(self._load[self._place] - own, self._place)
+        saves = cost[self._place] - without
+        adds = self._cost_of(self._load + self._units, slice(None)) - cost
+        adds[~self._allowed] = np.inf
+        adds[self._jobs, self._place] = np.inf
+        net = saves - adds.min(axis=1)
+        job = int(np.argmax(net))
+        if net[job] <= _WORTHWHILE:
+            return False
+        to = int(np.argmin(adds[job]))
+        self._load[self._place[job]] -= own[job]
+        self._load[to] += self._units[job, to]
+        self._place[job], self.chosen[job] = to, self._open[to]
+        return True
+
+    def _cost_of(self, load: Whole, places: slice | Whole) -> Array:
+        """What nodes for some loads, (..., L), of some supplies cost."""
+        needed = np.maximum.reduceat(-(-load // self._per_node[places]), self._begins, axis=-1)
+        nodes = needed + np.where(needed > 0, self._reserve[places], 0)
+        found: Array = (nodes * self._price[places]).sum(axis=-1)
+        return found
+
+
+def _cost(fleet: Fleet, chosen: Whole) -> float:
+    """What a day costs; inf where a limit is broken."""
+    nodes = nodes_needed(fleet, chosen)
+    cost = bill_of(fleet, nodes).cost_per_day
+    return float("inf") if limits_broken(fleet, nodes, cost) else cost
