@@ -183,10 +183,10 @@ def page(num_seeds: int, num_processes: int) -> str:
         "## Whole processes",
         "",
         (
-            f"`headway capacity FLEET.yaml --json`, from start to exit: {STREAMING_SHARE:.0%} of the "
+            f"`headway capacity FLEET.yaml --json`, from start to exit: {STREAMING_SHARE:.0%} of the "  # noqa: E501
             f"jobs are streaming queries of {NUM_PROFILES} profiles, each at a daily curve of its "
             "own, the others declared nightly batch jobs that all differ. Goal: under "
-            f"{PROCESS_GOAL_S:.0f} s. Of {num_processes} random fleets of each kind the slowest, the "
+            f"{PROCESS_GOAL_S:.0f} s. Of {num_processes} random fleets of each kind the slowest, the "  # noqa: E501
             "largest gap and the most memory."
         ),
         "",
@@ -204,7 +204,7 @@ def page(num_seeds: int, num_processes: int) -> str:
         "",
         (
             f"In a process that has the needs of all jobs and has loaded cvxpy. Goal: under "
-            f"{GOAL_S:.0f} s. Of {num_seeds} random fleets of each kind the slowest and the largest "
+            f"{GOAL_S:.0f} s. Of {num_seeds} random fleets of each kind the slowest and the largest "  # noqa: E501
             "gap."
         ),
         "",
