@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.moves import with_better_moves
 from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Supply
 from headway.fleet.plan_fleet import plan_fleet
-from headway.fleet.problem import Columns, Goal, solve
+from headway.fleet.problem import Columns, Goal, Solved, solve
 from headway.fleet.reduced_cost import highest_node_prices, reduced_cost
 from tests.fleet.fleets import a_nightly_fleet, a_random_fleet, cheapest_by_trying
 from tests.fleet.test_plan_fleet import a_fleet
@@ -161,3 +162,26 @@ def test_a_relaxation_that_is_not_solved_in_time_still_bounds(
     assert isinstance(first, FleetPlan)
     assert first.bound_per_day <= best.bill.cost_per_day
     assert best.bound_per_day <= first.bill.cost_per_day
+
+
+def test_where_rounding_breaks_a_quota_the_columns_of_the_relaxation_are_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whole numbers among all pairs of a job and an offer take a minute in a large fleet.
+    fleet = a_large_fleet(1, Purchasing())
+    asked: list[int] = []
+
+    def solve_counted(
+        fleet: Fleet, columns: Columns, goal: Goal, *, integer: bool, **limits: Any
+    ) -> Solved | None:
+        if integer:
+            asked.append(len(columns.job))
+        return solve(fleet, columns, goal, integer=integer, **limits)
+
+    monkeypatch.setattr(module, "solve", solve_counted)
+    monkeypatch.setattr(module, "_rounded", lambda fleet, relaxed: None)
+    plan = plan_fleet(fleet, gap_ratio=0.01)
+    assert isinstance(plan, FleetPlan)
+    assert plan.gap_ratio <= 0.01
+    assert asked
+    assert max(asked) < fleet.allowed.sum() / 2
