@@ -11,13 +11,13 @@ import click
 
 from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OutputFolder, file_complaint
+from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
-from headway.planner.emit import ALL_FORMATS
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from headway.planner.emit import Submission
-    from headway.planner.emit.plans import AnyPlan
+    from headway.emitters import Submission
+    from headway.emitters.plans import AnyPlan
 
 
 @click.command("emit", cls=Command)
@@ -111,8 +111,8 @@ def _require_use(
 
 
 def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan, Submission]:
-    from headway.planner.emit import Submission
-    from headway.planner.emit.submission import writes_for
+    from headway.emitters import Submission
+    from headway.emitters.submission import writes_for
     from headway.report.from_json import load_any_plan, parse_any_plan
 
     known: dict[str, Any] = {}
@@ -158,8 +158,8 @@ def _text(path: str, expected: str) -> str:
 def _print(
     plan: AnyPlan, submission: Submission, output_format: str, current: dict[str, str] | None
 ) -> None:
-    from headway.planner.emit.difference import only_what_differs
-    from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+    from headway.emitters.difference import only_what_differs
+    from headway.emitters.wording import header_lines, query_option_lines, reasons
 
     chosen = ALL_FORMATS[output_format]
     if current is not None:
@@ -174,7 +174,7 @@ def _print(
 def _patch(
     plan: AnyPlan, submission: Submission, file: str, *, write: bool, job: str | None
 ) -> None:
-    from headway.planner.emit.patch import names_node_types, patch
+    from headway.emitters.patch import names_node_types, patch
     from headway.spec.text_file import write_text
     from headway.spec.yaml_document import read_whole_text
 
@@ -192,7 +192,7 @@ def _patch(
 
 
 def _write_files(plan: AnyPlan, current: dict[str, str], folder: Path) -> None:
-    from headway.planner.emit import difference
+    from headway.emitters import difference
     from headway.spec.text_file import write_text
 
     try:

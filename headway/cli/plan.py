@@ -277,6 +277,6 @@ def _rendered(plan: Plan, output_format: str) -> str:
 
 
 def _emitted(plan: Plan | DeadlinePlan, output_format: str) -> str:
-    from headway.planner.emit import FORMATS
+    from headway.emitters import FORMATS
 
     return FORMATS[output_format](plan, version=__version__)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from headway import api
 from headway.domain import JobProfile, Plan, Prediction, Target
+from headway.emitters import FORMATS
 from headway.errors import HeadwayError
-from headway.planner.emit import FORMATS
 from headway.report.as_json import json_text, plan_json
 from headway.report.comparison import ComparisonRow, comparison_text
 from headway.report.html import plan_page

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from headway.cli.main import run
-from headway.planner.emit import ALL_FORMATS
+from headway.emitters import ALL_FORMATS
 from headway.report.as_json import json_text, plan_json
 from headway.sparkconf import parse_properties
 from tests.factories import a_plan

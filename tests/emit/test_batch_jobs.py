@@ -13,8 +13,8 @@ import yaml
 from headway.api.specs import plan_spec
 from headway.cli.main import run
 from headway.domain import DeadlinePlan
-from headway.planner.emit import ALL_FORMATS, Submission
-from headway.planner.emit.difference import only_what_differs, reasons_text
+from headway.emitters import ALL_FORMATS, Submission
+from headway.emitters.difference import only_what_differs, reasons_text
 from headway.report.as_json import json_text
 from headway.report.deadline import deadline_json
 from headway.report.from_json import parse_any_plan

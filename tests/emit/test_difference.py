@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.planner.emit.difference import (
+from headway.emitters.difference import (
     difference,
     merged_text,
     must_set_text,

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.emitters.patch import patch
+from headway.emitters.submission import Submission
+from headway.emitters.yaml_patch import documents_of, patched
 from headway.errors import InputError
-from headway.planner.emit.patch import patch
-from headway.planner.emit.submission import Submission
-from headway.planner.emit.yaml_patch import documents_of, patched
 from tests.factories import a_plan
 
 KUBEFLOW = """\

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.cli.main import run
+from headway.emitters.patch import patch
+from headway.emitters.submission import Submission
 from headway.errors import InputError
-from headway.planner.emit.patch import patch
-from headway.planner.emit.submission import Submission
 from headway.report.as_json import json_text, plan_json
 from tests.emit.test_patch import BUNDLE, KUBEFLOW
 from tests.factories import a_plan

@@ -29,6 +29,7 @@ from headway.domain import (
     WallClock,
 )
 from headway.domain.configuration import task_slots
+from headway.emitters import ALL_FORMATS, Submission
 from headway.errors import InputError
 from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
 from headway.planner.batch_run_time import BatchRunTime, _job_stages
@@ -38,7 +39,6 @@ from headway.planner.deadline import (
     fewest_in_time,
     plan_for_deadline,
 )
-from headway.planner.emit import ALL_FORMATS, Submission
 from headway.planner.space import SearchSpace
 from headway.report.as_json import json_text
 from headway.report.deadline import deadline_json, deadline_text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headway.domain import Applies, Change, Plan, Target
-from headway.planner.emit import FORMATS
+from headway.emitters import FORMATS
 from headway.sparkconf import parse_properties
 from tests.factories import a_plan, a_prediction
 

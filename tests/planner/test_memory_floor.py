@@ -15,8 +15,8 @@ from headway.domain import (
     NodeType,
     Plan,
 )
+from headway.emitters.wording import reasons
 from headway.errors import InputError
-from headway.planner.emit.wording import reasons
 from headway.planner.profiled_memory import profiled_memory
 from headway.report.as_json import json_text, plan_json
 from headway.report.explanation import explanation_text

@@ -17,8 +17,8 @@ from headway.domain import (
     RowsLaw,
     Target,
 )
+from headway.emitters import ALL_FORMATS, Submission
 from headway.models.batches.rate_limits import recovery_capped_s
-from headway.planner.emit import ALL_FORMATS, Submission
 from headway.planner.playback import play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace

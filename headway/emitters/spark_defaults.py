@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headway.planner.emit.plans import AnyPlan
-from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.emitters.plans import AnyPlan
+from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.sparkconf import render_properties
 
 

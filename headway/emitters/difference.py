@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from headway.emitters.plans import AnyPlan, query_options_of
+from headway.emitters.submission import is_executor_size
+from headway.emitters.wording import header_lines, one_line, reasons
 from headway.errors import InputError
-from headway.planner.emit.plans import AnyPlan, query_options_of
-from headway.planner.emit.submission import is_executor_size
-from headway.planner.emit.wording import header_lines, one_line, reasons
 from headway.sparkconf import render_properties
 from headway.units import spark_memory_bytes
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headway.planner.emit.plans import AnyPlan, is_batch
-from headway.planner.emit.submission import Submission, is_executor_size
-from headway.planner.emit.wording import header_lines, one_line, query_option_lines, reasons
-from headway.planner.emit.yaml_lines import Tree, yaml_document
+from headway.emitters.plans import AnyPlan, is_batch
+from headway.emitters.submission import Submission, is_executor_size
+from headway.emitters.wording import header_lines, one_line, query_option_lines, reasons
+from headway.emitters.yaml_lines import Tree, yaml_document
 
 _MAIN = "local:///opt/app/app.py"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
-    from headway.planner.emit.plans import AnyPlan
-    from headway.planner.emit.submission import Submission
+    from headway.emitters.plans import AnyPlan
+    from headway.emitters.submission import Submission
 
 
 class Render(Protocol):
@@ -165,4 +165,4 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
 
 __all__ = ["ALL_FORMATS", "FORMATS", "Format", "Render", "RenderFor", "Submission"]
 
-__getattr__ = loads_when_used(__name__, {"headway.planner.emit.submission": ("Submission",)})
+__getattr__ = loads_when_used(__name__, {"headway.emitters.submission": ("Submission",)})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from headway.planner.emit.plans import (
+from headway.emitters.plans import (
     AnyPlan,
     is_batch,
     promise_of,
     query_options_of,
     reader_options_of,
 )
-from headway.planner.emit.submission import Submission
+from headway.emitters.submission import Submission
 
 
 def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 
+from headway.emitters.plans import AnyPlan, executor_cores_of
+from headway.emitters.submission import Submission
+from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
-from headway.planner.emit.plans import AnyPlan, executor_cores_of
-from headway.planner.emit.submission import Submission
-from headway.planner.emit.wording import header_lines, query_option_lines, reasons
 
 _SERVERLESS_CORES = (4, 8, 16)
 _DELIMITERS = "#|;@~!+"

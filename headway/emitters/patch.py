@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headway.emitters.databricks import cluster_tree
+from headway.emitters.kubernetes import apache_tree, kubeflow_tree
+from headway.emitters.plans import AnyPlan
+from headway.emitters.submission import Submission, is_executor_size
+from headway.emitters.yaml_lines import Tree
+from headway.emitters.yaml_patch import Step, documents_of, patched, value_at
 from headway.errors import InputError
-from headway.planner.emit.databricks import cluster_tree
-from headway.planner.emit.kubernetes import apache_tree, kubeflow_tree
-from headway.planner.emit.plans import AnyPlan
-from headway.planner.emit.submission import Submission, is_executor_size
-from headway.planner.emit.yaml_lines import Tree
-from headway.planner.emit.yaml_patch import Step, documents_of, patched, value_at
 
 _BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from headway.domain import Applies, DeadlinePlan, LatencyDistribution, Metric
-from headway.planner.emit.plans import (
+from headway.emitters.plans import (
     AnyPlan,
     is_batch,
     promise_of,

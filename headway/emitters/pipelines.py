@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
+from headway.emitters.plans import AnyPlan
+from headway.emitters.submission import Submission, conf_arguments, executor_conf
+from headway.emitters.wording import header_lines, query_option_lines, reasons
+from headway.emitters.yaml_lines import Tree, yaml_document
 from headway.errors import InputError
-from headway.planner.emit.plans import AnyPlan
-from headway.planner.emit.submission import Submission, conf_arguments, executor_conf
-from headway.planner.emit.wording import header_lines, query_option_lines, reasons
-from headway.planner.emit.yaml_lines import Tree, yaml_document
 
 _SINCE = (4, 1)
 

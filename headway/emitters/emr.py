@@ -7,14 +7,14 @@ import math
 import shlex
 from typing import Any
 
-from headway.errors import InputError
-from headway.planner.emit.plans import AnyPlan, executor_cores_of, is_batch
-from headway.planner.emit.submission import (
+from headway.emitters.plans import AnyPlan, executor_cores_of, is_batch
+from headway.emitters.submission import (
     Submission,
     conf_arguments,
     executor_conf,
     other_conf,
 )
+from headway.errors import InputError
 from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
 
 _MAIN = "s3://BUCKET/app.py"

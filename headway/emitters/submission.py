@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.domain.kubernetes_names import require_label, require_subdomain
+from headway.emitters.plans import AnyPlan
 from headway.errors import InputError
-from headway.planner.emit.plans import AnyPlan
 
 OLDEST_RELEASE = (3, 5)
 _NEWEST_MAJOR = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headway.domain import DeadlinePlan, Plan
-from headway.planner.emit.plans import AnyPlan, reader_options_of
-from headway.planner.emit.wording import header_lines, one_line, python_literal, reasons
+from headway.emitters.plans import AnyPlan, reader_options_of
+from headway.emitters.wording import header_lines, one_line, python_literal, reasons
 
 # In client mode the driver's JVM is up before the application's first line: these come too late.
 _DRIVER_SIDE = ("spark.driver.", "spark.master", "spark.submit.")

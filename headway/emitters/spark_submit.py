@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from headway.planner.emit.plans import AnyPlan
-from headway.planner.emit.submission import Submission
-from headway.planner.emit.wording import header_lines, query_option_lines, reasons
+from headway.emitters.plans import AnyPlan
+from headway.emitters.submission import Submission
+from headway.emitters.wording import header_lines, query_option_lines, reasons
 
 
 def render(plan: AnyPlan, *, version: str) -> str:
