@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from headway.api import plan_deadline
 from headway.domain import SCORE_OF_RANGE, ApplicationProfile, Deadline, Provenance
 from headway.models.job.declared import work_at
-from headway.models.simulation.stage_dag import simulated_lognormal_stage_dag
 from headway.planner.batch_run_time import expected_run_time_s
 from headway.spec.declared_batch import declared_application
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
+from tests.oracles.stage_dag import simulated_lognormal_stage_dag
 
 REPORT = DeclaredBatch(
     work_s=Quantity(low=30_000.0, mid=36_000.0, high=60_000.0),

@@ -25,7 +25,6 @@ from headway.domain import (
 from headway.models.arrays import Array
 from headway.models.job.declared import figures_at
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
-from headway.models.simulation.list_scheduling import list_scheduling_makespan
 from headway.report.as_json import plan_json
 from headway.report.explanation import explanation_text
 from headway.report.from_json import plan_from_json
@@ -33,6 +32,7 @@ from headway.report.text import plan_text
 from headway.spec.declared import declared_profile
 from headway.spec.forms.quantities import COST, Quantity
 from headway.spec.kinds.jobs import DeclaredStream
+from tests.oracles.list_scheduling import list_scheduling_makespan
 
 TARGET_S = 2.0
 RATE_PER_S = 100_000.0

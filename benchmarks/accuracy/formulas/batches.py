@@ -15,9 +15,9 @@ from headway.models.batches.windows import (
     append_window_latency,
     update_window_latency,
 )
-from headway.models.simulation.microbatch import MicrobatchTrace, simulate_microbatch
-from headway.models.simulation.microbatch_runs import simulate_microbatch_runs
-from headway.models.simulation.windows import OutputMode, RowStream, simulate_windows
+from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
+from tests.oracles.microbatch_runs import simulate_microbatch_runs
+from tests.oracles.windows import OutputMode, RowStream, simulate_windows
 
 _RATE_PER_S = 1e6
 _NUM_RUNS, _NUM_BATCHES = 500, 1_000

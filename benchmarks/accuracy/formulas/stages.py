@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 from formulas.cells import Cell, Family, judged
-from headway.models.simulation.list_scheduling import simulated_lognormal_makespans
 from headway.models.stages.makespan import makespan_moments
+from tests.oracles.list_scheduling import simulated_lognormal_makespans
 
 _NUM_STAGES = 4_000
 _NUM_REPLICATIONS = 4

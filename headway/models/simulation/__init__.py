@@ -1,1 +1,1 @@
-"""Event simulations that play the rules which the formulas summarise; the formulas' oracles."""
+"""Event simulations that commands play; those that only judge formulas are in `tests/oracles`."""

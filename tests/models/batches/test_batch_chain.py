@@ -12,7 +12,7 @@ from headway.models.batches.batch_chain import BatchChain, batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.trigger_planning import freerun_moments
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
-from headway.models.simulation.microbatch_runs import simulate_microbatch_runs
+from tests.oracles.microbatch_runs import simulate_microbatch_runs
 
 RATE_PER_S = 1e6
 

@@ -12,7 +12,7 @@ from headway.models.batches.rate_limits import (
     recovery_capped_s,
     recovery_uncapped,
 )
-from headway.models.simulation.microbatch import simulate_microbatch
+from tests.oracles.microbatch import simulate_microbatch
 
 
 def test_a_cap_below_the_input_of_an_interval_is_unstable() -> None:

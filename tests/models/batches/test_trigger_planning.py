@@ -13,7 +13,7 @@ from headway.models.batches.trigger_planning import (
     smallest_useful_trigger_s,
 )
 from headway.models.batches.tuple_latency import tuple_latency_quantile
-from headway.models.simulation.microbatch import simulate_microbatch
+from tests.oracles.microbatch import simulate_microbatch
 
 
 def test_golden_freerun_moments() -> None:

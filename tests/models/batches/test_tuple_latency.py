@@ -19,7 +19,7 @@ from headway.models.batches.tuple_latency import (
     tuple_latency_quantile,
 )
 from headway.models.laws.distributions import uniform_plus_lognormal_quantile
-from headway.models.simulation.microbatch import simulate_microbatch
+from tests.oracles.microbatch import simulate_microbatch
 
 WORKED = AffineDuration(fixed_s=2.0, per_row_s=0.45, relative_noise=0.1)
 LEVELS = np.array([0.5, 0.95, 0.99])

@@ -17,8 +17,8 @@ from headway.models.batches.windows import (
     trigger_winning_cut_s,
     update_window_latency,
 )
-from headway.models.simulation.microbatch import simulate_microbatch
-from headway.models.simulation.windows import RowStream, simulate_windows
+from tests.oracles.microbatch import simulate_microbatch
+from tests.oracles.windows import RowStream, simulate_windows
 
 MINUTES = WindowEnds(slide_s=60.0)
 RATE_PER_S = 1000.0

@@ -19,8 +19,8 @@ from headway.models.estimation.makespan_units import (
     task_costs_duration_s,
     task_terms,
 )
-from headway.models.simulation.list_scheduling import list_scheduling_makespan
 from tests.models.estimation.batches import lognormal
+from tests.oracles.list_scheduling import list_scheduling_makespan
 
 # One stage of the design study.
 NUM_TASKS, TASK_CV = 24, 0.3

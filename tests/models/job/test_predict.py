@@ -30,8 +30,8 @@ from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.duration import DurationModel
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
-from headway.models.simulation.microbatch import simulate_microbatch
 from tests.factories import a_configuration, a_profile
+from tests.oracles.microbatch import simulate_microbatch
 
 SETTINGS = {
     "executors": st.integers(1, 12),

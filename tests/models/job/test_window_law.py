@@ -20,9 +20,9 @@ from headway.domain import (
 from headway.models.batches.microbatch import AffineDuration
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model
-from headway.models.simulation.microbatch import simulate_microbatch
-from headway.models.simulation.windows import RowStream, simulate_windows
 from tests.factories import a_configuration, a_profile
+from tests.oracles.microbatch import simulate_microbatch
+from tests.oracles.windows import RowStream, simulate_windows
 
 MINUTE = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0)
 SESSION = EventTimeWindow(kind=WindowKind.SESSION, size_s=20.0)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import AffineDuration
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
-from headway.models.simulation.microbatch import simulate_microbatch
 from headway.models.simulation.rate_trace import (
     BatchNoise,
     RateTracePlay,
     simulate_rate_trace,
 )
+from tests.oracles.microbatch import simulate_microbatch
 
 QUIET = BatchNoise(batch_ratio=0.0)
 

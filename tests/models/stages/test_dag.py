@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.laws.order_statistics import max_lognormal, max_normal
-from headway.models.simulation.stage_dag import StageDagTrace, simulated_lognormal_stage_dag
 from headway.models.stages.dag import StageDag, run_time, run_time_bounds
 from headway.models.stages.joining import Moment, latest
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
 from headway.models.stages.pooling import JobStage, pooled_stages
+from tests.oracles.stage_dag import StageDagTrace, simulated_lognormal_stage_dag
 
 Shape = tuple[tuple[int, float, float, tuple[int, ...]], ...]
 # A two-sided join with an aggregation, a diamond, chains beside each other, a broadcast, a fan-in.

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.laws.order_statistics import max_lognormal
-from headway.models.simulation.list_scheduling import (
+from headway.models.stages.makespan import makespan_lower_bound, makespan_moments
+from tests.oracles.list_scheduling import (
     list_scheduling_makespan,
     simulated_lognormal_makespans,
 )
-from headway.models.stages.makespan import makespan_lower_bound, makespan_moments
 
 # Simulated means of the design study, for 0.5, 1, 1.5, 2, 4, 10 and 50 tasks per core.
 TASKS_PER_CORE = (0.5, 1.0, 1.5, 2.0, 4.0, 10.0, 50.0)

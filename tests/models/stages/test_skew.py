@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.simulation.list_scheduling import list_scheduling_makespan
 from headway.models.stages.skew import (
     KeyKind,
     KeyShares,
@@ -19,6 +18,7 @@ from headway.models.stages.skew import (
     spark_hash,
     zipf_key_shares,
 )
+from tests.oracles.list_scheduling import list_scheduling_makespan
 
 # Printed by Spark 4.3.0: hash(k), pmod(hash(k), 8), pmod(hash(k), 200). For the strings, the
 # middle number is also the partition that `repartition(8, "k")` put the row into.

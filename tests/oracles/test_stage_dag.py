@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headway.models.arrays import Array
-from headway.models.simulation.list_scheduling import list_scheduling_makespan
-from headway.models.simulation.stage_dag import (
+from tests.oracles.list_scheduling import list_scheduling_makespan
+from tests.oracles.stage_dag import (
     simulate_stage_dag,
     simulated_lognormal_stage_dag,
 )

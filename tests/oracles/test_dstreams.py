@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.simulation.dstreams import DStreamsTrace, simulate_dstreams
 from headway.models.simulation.queue import lindley_waits_s
+from tests.oracles.dstreams import DStreamsTrace, simulate_dstreams
 
 
 def test_one_thread_is_a_clocked_queue() -> None:

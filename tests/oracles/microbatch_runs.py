@@ -8,7 +8,7 @@ import numpy as np
 
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.simulation.microbatch import MicrobatchTrace
+from tests.oracles.microbatch import MicrobatchTrace
 
 _ROUNDING = 1e-9  # a start that stands on the grid may fall a rounding error short of it
 

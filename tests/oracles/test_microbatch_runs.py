@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.simulation.microbatch import MicrobatchTrace, simulate_microbatch
-from headway.models.simulation.microbatch_runs import simulate_microbatch_runs
+from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
+from tests.oracles.microbatch_runs import simulate_microbatch_runs
 
 DURATION = AffineDuration(1.0, 4e-4, 0.2, 0.05, 0.1, after_commit_s=0.2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.simulation.windows import (
+from tests.oracles.windows import (
     OutputMode,
     RowStream,
     WindowTrace,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.simulation.microbatch import MicrobatchTrace, simulate_microbatch
+from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
 
 
 def play(

@@ -1,0 +1,1 @@
+"""Event simulations that play the rules which the formulas summarise, and judge them."""
