@@ -134,12 +134,12 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     if not fleet.allowed.any(axis=1).all():
         return diagnose(fleet, time_limit_s=time_limit_s)
     quick = _without_reserve(fleet, gap_ratio)
-    if quick is not None:
+    if quick is not None and quick.gap_ratio <= gap_ratio:
         return quick
     relaxed = _relaxation(fleet, gap_ratio)
     if relaxed is None:
         return diagnose(fleet, time_limit_s=time_limit_s)
-    rounded = _rounded(fleet, relaxed)
+    rounded = _cheaper(quick, _rounded(fleet, relaxed), relaxed.bound)
     if rounded is None and fleet.allowed.sum() > _SMALL_FLEET:
         rounded = _of_chosen_columns(fleet, relaxed, gap_ratio)
     if rounded is not None and rounded.gap_ratio <= gap_ratio:
@@ -176,9 +176,9 @@ def _solved_in_time(
 
 
 def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
-    """The rounded plan, where a bound that leaves nodes in reserve out proves it good enough.
+    """The rounded plan of a large fleet, beside a bound that leaves nodes in reserve out.
 
-    In a large fleet they cost little, and finding out who opens which supply takes longest.
+    They cost little there, and finding out who opens which supply takes longest.
     """
     if not any(supply.failures and supply.shared for supply in fleet.supplies):
         return None
@@ -186,8 +186,16 @@ def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
         return None
     supplies = tuple(replace(supply, failures=0) for supply in fleet.supplies)
     relaxed = _relaxation(replace(fleet, supplies=supplies), gap_ratio)
-    rounded = None if relaxed is None else _rounded(fleet, relaxed)
-    return None if rounded is None or rounded.gap_ratio > gap_ratio else rounded
+    return None if relaxed is None else _rounded(fleet, relaxed)
+
+
+def _cheaper(one: FleetPlan | None, other: FleetPlan | None, bound: float) -> FleetPlan | None:
+    """The cheaper of two plans, beside the better of their bounds and another."""
+    found = [plan for plan in (one, other) if plan is not None]
+    if not found:
+        return None
+    best = min(found, key=lambda plan: plan.bill.cost_per_day)
+    return replace(best, bound_per_day=min(max(best.bound_per_day, bound), best.bill.cost_per_day))
 
 
 def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
