@@ -26,7 +26,7 @@ from headway.domain import (
     StageProfile,
     TasksRule,
 )
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 
 NUM_PROFILES, STREAMING_SHARE = 20, 0.8
 _CORES = 4

@@ -59,8 +59,8 @@ def plan_deadline(
     InputError
         If a value is not what it should be, or the profile is not that of a batch job.
     """
+    from headway.formats.profile_file import load_application_profile
     from headway.planner.deadline import DeadlineSpace, plan_for_deadline
-    from headway.spec.profile_file import load_application_profile
 
     job = profile if isinstance(profile, ApplicationProfile) else load_application_profile(profile)
     deadline = target if isinstance(target, Deadline) else Deadline.parse(target)

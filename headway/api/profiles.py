@@ -17,14 +17,14 @@ def load_profile(path: str | Path) -> JobProfile:
     ProfileError
         If the file is missing or is no valid profile; every fault with its place.
     """
-    from headway.spec.profile_file import load_profile as load
+    from headway.formats.profile_file import load_profile as load
 
     return load(Path(path))
 
 
 def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
     """Write a profile as YAML, whole or not at all."""
-    from headway.spec.profile_file import save_profile as save
+    from headway.formats.profile_file import save_profile as save
 
     save(profile, Path(path))
 

@@ -94,7 +94,7 @@ def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> R
         If the file is no rate trace; names the file and the line.
     """
     from headway.api.settings import positive_seconds
-    from headway.spec.rate_trace import read_rate_trace
+    from headway.formats.rate_trace import read_rate_trace
 
     length_s = None if length is None else positive_seconds(length, "length")
     return read_rate_trace(path).played(length_s)

@@ -150,7 +150,7 @@ def is_spec(path: str | Path) -> bool:
     """
     import re
 
-    from headway.spec.yaml_document import read_text
+    from headway.formats.yaml_document import read_text
 
     text = read_text(Path(path), expected="a job profile, or a spec file")
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
@@ -295,7 +295,7 @@ def _placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[
     """Lines that have a place of their own keep it; others get that of ``route``."""
     import re
 
-    from headway.spec.yaml_document import route_text
+    from headway.formats.yaml_document import route_text
 
     where = file.sources.value_place(route)
     return [

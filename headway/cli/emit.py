@@ -150,7 +150,7 @@ def _current(path: str) -> dict[str, str]:
 
 
 def _text(path: str, expected: str) -> str:
-    from headway.spec.yaml_document import read_text
+    from headway.formats.yaml_document import read_text
 
     return read_text(Path(path), expected=expected)
 
@@ -175,8 +175,8 @@ def _patch(
     plan: AnyPlan, submission: Submission, file: str, *, write: bool, job: str | None
 ) -> None:
     from headway.emitters.patch import names_node_types, patch
-    from headway.spec.text_file import write_text
-    from headway.spec.yaml_document import read_whole_text
+    from headway.formats.text_file import write_text
+    from headway.formats.yaml_document import read_whole_text
 
     before = read_whole_text(Path(file), expected="a manifest or a bundle")
     if given("node_type") and not names_node_types(before, file):
@@ -193,7 +193,7 @@ def _patch(
 
 def _write_files(plan: AnyPlan, current: dict[str, str], folder: Path) -> None:
     from headway.emitters import difference
-    from headway.spec.text_file import write_text
+    from headway.formats.text_file import write_text
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -37,9 +37,9 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
 
     FILE is written with a line that lets editors complete and check it.
     """
+    from headway.formats.text_file import write_text
     from headway.spec.scaffolds import scaffold
     from headway.spec.spec_file import parse_spec
-    from headway.spec.text_file import write_text
 
     if file == "-":
         refuse(given("force"), "nothing is replaced on standard output")

@@ -108,8 +108,8 @@ def command(
     if advise:
         _advise(sources, runs, reader, as_json=as_json)
         return
+    from headway.formats.profile_file import dump_profile
     from headway.report.profiles import profile_summary
-    from headway.spec.profile_file import dump_profile
 
     with Progress() as progress:
         how = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}

@@ -13,13 +13,13 @@ from headway import api
 from headway.domain import JobProfile, Plan, Prediction, Target
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
+from headway.formats.text_file import write_text
 from headway.report.as_json import json_text, plan_json
 from headway.report.comparison import ComparisonRow, comparison_text
 from headway.report.html import plan_page
 from headway.report.text import plan_text
 from headway.report.wording import trigger_words
 from headway.runtime.measure import MeasuredRun, run_query
-from headway.spec.text_file import write_text
 from headway.units import format_rate
 from headway.version import __version__
 

@@ -306,7 +306,7 @@ class ApplicationProfile:
     list, of DStreams all that ran outside the typical batches. ``declared`` is what people stated
     where nothing ran; the cluster and the times of the stages then follow from it.
 
-    Read and written as YAML by :mod:`headway.spec.profile_file`.
+    Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     schema: str = APPLICATION_PROFILE_SCHEMA

@@ -187,7 +187,7 @@ class JobProfile:
     """Everything that prediction and planning need to know of one streaming job.
 
     ``declared`` are the figures that people stated where nothing was measured; such a profile has
-    no observed setting. Read and written as YAML by :mod:`headway.spec.profile_file`.
+    no observed setting. Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     schema: str = PROFILE_SCHEMA

@@ -5,8 +5,8 @@ from __future__ import annotations
 from headway.emitters.plans import AnyPlan, executor_cores_of, executors_of, is_batch
 from headway.emitters.submission import Submission, is_executor_size
 from headway.emitters.wording import header_lines, query_option_lines, reasons
-from headway.emitters.yaml_lines import Tree, yaml_document
 from headway.errors import InputError
+from headway.formats.yaml_lines import Tree, yaml_document
 from headway.units import counted
 
 # Long-term releases that carry a Spark version.

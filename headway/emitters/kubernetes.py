@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.emitters.plans import AnyPlan, is_batch
 from headway.emitters.submission import Submission, is_executor_size
 from headway.emitters.wording import header_lines, one_line, query_option_lines, reasons
-from headway.emitters.yaml_lines import Tree, yaml_document
+from headway.formats.yaml_lines import Tree, yaml_document
 
 _MAIN = "local:///opt/app/app.py"
 

@@ -9,9 +9,9 @@ from headway.emitters.databricks import cluster_tree
 from headway.emitters.kubernetes import apache_tree, kubeflow_tree
 from headway.emitters.plans import AnyPlan
 from headway.emitters.submission import Submission, is_executor_size
-from headway.emitters.yaml_lines import Tree
-from headway.emitters.yaml_patch import Step, documents_of, patched, value_at
 from headway.errors import InputError
+from headway.formats.yaml_lines import Tree
+from headway.formats.yaml_patch import Step, documents_of, patched, value_at
 
 _BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"

@@ -7,8 +7,8 @@ import shlex
 from headway.emitters.plans import AnyPlan
 from headway.emitters.submission import Submission, conf_arguments, executor_conf
 from headway.emitters.wording import header_lines, query_option_lines, reasons
-from headway.emitters.yaml_lines import Tree, yaml_document
 from headway.errors import InputError
+from headway.formats.yaml_lines import Tree, yaml_document
 
 _SINCE = (4, 1)
 

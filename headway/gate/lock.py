@@ -114,8 +114,8 @@ def save_lock(found: Lock, path: str | Path) -> None:
     HeadwayError
         If the file cannot be written.
     """
-    from headway.spec.text_file import write_text
-    from headway.spec.yaml_text import yaml_text
+    from headway.formats.text_file import write_text
+    from headway.formats.yaml_text import yaml_text
 
     write_text(path, _HEADING + yaml_text(found), what="the lock")
 
@@ -135,8 +135,8 @@ def load_lock(path: str | Path) -> Lock:
     ...
     headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
     """
-    from headway.spec.validation import validate
-    from headway.spec.yaml_document import parse_document, read_text, shown
+    from headway.formats.validation import validate
+    from headway.formats.yaml_document import parse_document, read_text, shown
 
     text = read_text(Path(path), expected=_EXPECTED)
     document = parse_document(text, name=str(path))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, JobProfile
+from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
 from headway.report.as_json import json_text
 from headway.report.columns import printable
-from headway.spec.yaml_text import plain_data
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:

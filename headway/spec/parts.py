@@ -30,7 +30,7 @@ def profile_of(name: str, job: StreamingJob) -> JobProfile:
         If the file is no profile.
     """
     if job.profile is not None:
-        from headway.spec.profile_file import load_profile
+        from headway.formats.profile_file import load_profile
 
         return load_profile(job.profile)
     from headway.spec.declared import declared_profile
@@ -48,7 +48,7 @@ def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
         If the file is no profile of a batch job.
     """
     if job.profile is not None:
-        from headway.spec.profile_file import load_application_profile
+        from headway.formats.profile_file import load_application_profile
 
         return load_application_profile(job.profile)
     from headway.spec.declared_batch import declared_application

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headway.errors import InputError
-from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
-from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
-from headway.spec.forms.quantities import NAME
-from headway.spec.forms.reader import merged
-from headway.spec.kinds import KINDS
-from headway.spec.yaml_document import (
+from headway.formats.yaml_document import (
     Document,
     Fault,
     Plain,
@@ -22,6 +17,11 @@ from headway.spec.yaml_document import (
     read_text,
     shown,
 )
+from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
+from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
+from headway.spec.forms.quantities import NAME
+from headway.spec.forms.reader import merged
+from headway.spec.kinds import KINDS
 
 API_VERSION = "headway/v1"
 _MOST_INCLUDES = 20

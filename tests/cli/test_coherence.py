@@ -12,7 +12,7 @@ import yaml
 
 from headway.cli.main import run
 from headway.domain import Metric
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 from headway.units import parse_duration_s
 from tests.planner.enumeration import Case, random_case
 

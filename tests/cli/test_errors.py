@@ -16,7 +16,7 @@ import pytest
 
 from headway import api
 from headway.cli.main import run
-from headway.spec.profile_file import dump_profile, load_profile
+from headway.formats.profile_file import dump_profile, load_profile
 from tests.factories import a_profile
 from tests.profiler.event_log import AppLog, Query, write_plain
 
@@ -246,7 +246,7 @@ def test_a_full_disk_leaves_the_old_file(
         os.write(handle, data[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("headway.spec.text_file._put", full)
+    monkeypatch.setattr("headway.formats.text_file._put", full)
     line = fails(["profile", "log", "-o", str(output)], 1)
     assert line.startswith(f"headway: {output}: ")
     assert "No space left on device" in line

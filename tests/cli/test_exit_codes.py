@@ -11,7 +11,7 @@ import pytest
 
 from headway.cli.main import _COMMANDS, run
 from headway.errors import EXIT_CODES, ExitCode
-from headway.spec.profile_file import save_profile
+from headway.formats.profile_file import save_profile
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
 

@@ -12,7 +12,7 @@ from headway.api.simulation import load_rate_trace, parse_outage
 from headway.cli.main import run
 from headway.domain import Outage
 from headway.errors import InputError
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 from tests.factories import a_profile
 
 TRACE = "time,rate\n0s,5k/s\n5m,8k/s\n10m,5k/s\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headway.cli.main import run
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 from tests.factories import a_profile
 from tests.report.test_as_json import MORE_KEYS, PLAN_KEYS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 from tests.factories import a_profile
 from tests.profiler.event_log import AppLog, Query, write_rolling
 

@@ -16,8 +16,8 @@ from headway.domain import Plan
 from headway.emitters import ALL_FORMATS, Submission
 from headway.emitters.dataproc import properties_flag
 from headway.emitters.emr import worker_heap_bytes
-from headway.emitters.yaml_lines import yaml_document, yaml_scalar
 from headway.errors import InputError
+from headway.formats.yaml_lines import yaml_document, yaml_scalar
 from headway.units import parse_size_bytes
 from tests.factories import a_plan
 

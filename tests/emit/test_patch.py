@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headway.emitters.patch import patch
 from headway.emitters.submission import Submission
-from headway.emitters.yaml_patch import documents_of, patched
 from headway.errors import InputError
+from headway.formats.yaml_patch import documents_of, patched
 from tests.factories import a_plan
 
 KUBEFLOW = """\

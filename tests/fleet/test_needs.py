@@ -14,11 +14,11 @@ from headway.api.capacity import capacity
 from headway.domain import JobProfile, NodeType
 from headway.fleet.answer import Capacity
 from headway.fleet.nouns import FleetPlan, Infeasible
+from headway.formats.profile_file import dump_profile
 from headway.planner.staircase import Staircase
 from headway.spec.fleet_parts import fleet_members
 from headway.spec.kinds import CapacityPlan, StreamingJob
 from headway.spec.parts import profile_of
-from headway.spec.profile_file import dump_profile
 from headway.spec.spec_file import load_spec, spec_of
 from tests.factories import a_configuration, a_profile
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headway.domain import JobProfile
-from headway.spec.profile_file import save_profile
+from headway.formats.profile_file import save_profile
 from tests.factories import a_profile
 
 SPEC = """\

@@ -11,10 +11,10 @@ import pytest
 from headway.cli.main import run
 from headway.domain import DeadlinePlan
 from headway.errors import InfeasibleError, InputError
+from headway.formats.profile_file import save_profile
 from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
 from headway.gate.formats import FORMATS
 from headway.pytest_plugin import assert_meets
-from headway.spec.profile_file import save_profile
 from tests.planner.test_deadline import a_long_job
 
 SPEC = """\

@@ -10,9 +10,9 @@ import pytest
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
 from headway.errors import InfeasibleError, InputError
+from headway.formats.profile_file import save_profile
 from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
 from headway.gate.formats import FORMATS
-from headway.spec.profile_file import save_profile
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC, slower
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from headway import api
 from headway.errors import EventLogError, InputError, SparkUnavailableError
+from headway.formats.profile_file import dump_profile
 from headway.profiler import gathered as gathering
 from headway.profiler import pieces as cutting
 from headway.profiler.collect import CollectedLogs, collect
@@ -32,7 +33,6 @@ from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import Order, Result, pieces_of
-from headway.spec.profile_file import dump_profile
 from tests.profiler.event_log import AppLog, Query, write_plain, write_rolling, write_zstd
 from tests.profiler.test_robustness import (
     corrupted,

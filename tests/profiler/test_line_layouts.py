@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from headway.errors import ProfileError
+from headway.formats.profile_file import load_profile
 from headway.profiler.collect import CollectedLogs, collect, each_application
 from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
-from headway.spec.profile_file import load_profile
 from tests.profiler.event_log import AppLog, Event, Query
 
 SMALL = Query(num_batches=34, noise=0.05)

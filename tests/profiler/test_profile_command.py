@@ -11,7 +11,7 @@ import pytest
 
 from headway import api
 from headway.cli.main import run
-from headway.spec.profile_file import load_profile
+from headway.formats.profile_file import load_profile
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
 
 if TYPE_CHECKING:

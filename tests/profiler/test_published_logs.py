@@ -16,6 +16,12 @@ import pytest
 import zstandard
 
 from headway.domain import JobProfile
+from headway.formats.profile_file import (
+    dump_profile,
+    load_application_profile,
+    load_profile,
+    save_profile,
+)
 from headway.profiler.collect import ApplicationFacts, collect
 from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
@@ -23,12 +29,6 @@ from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
 from headway.profiler.survey import LogSurvey, surveys
 from headway.report.profiles import survey_as_json, survey_as_text
-from headway.spec.profile_file import (
-    dump_profile,
-    load_application_profile,
-    load_profile,
-    save_profile,
-)
 from headway.units import counted
 
 if TYPE_CHECKING:

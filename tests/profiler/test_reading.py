@@ -12,7 +12,7 @@ import pytest
 from headway import api
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 from tests.profiler.event_log import AppLog, Query, Work, write_plain, write_rolling
 
 if TYPE_CHECKING:

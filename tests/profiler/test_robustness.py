@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from headway.domain import JobProfile
+from headway.formats.profile_file import dump_profile
 from headway.profiler.collect import collect
 from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import find_event_logs
@@ -22,7 +23,6 @@ from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
 from headway.profiler.survey import LogSurvey, surveys
 from headway.report.profiles import survey_as_json, survey_as_text
-from headway.spec.profile_file import dump_profile
 from tests.profiler.event_log import AppLog, Event, Query
 
 SMALL = Query(num_batches=12, noise=0.05)

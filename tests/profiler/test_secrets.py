@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headway import api
+from headway.formats.profile_file import dump_profile
 from headway.profiler import schema
 from headway.profiler.redaction import ALLOWED_PROPERTIES
 from headway.report.profiles import profile_summary, survey_as_json, survey_as_text
-from headway.spec.profile_file import dump_profile
 from tests.profiler.event_log import AppLog, Event, Query, write_plain
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import pytest
 
 from headway.domain import Target
 from headway.errors import InputError
+from headway.formats.rate_trace import read_rate_trace
 from headway.spec.forms.quantities import COST, Quantity
 from headway.spec.kinds import KINDS, CapacityPlan, NodeCatalog, StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import built_in_catalog, container_memory_bytes
-from headway.spec.rate_trace import read_rate_trace
 from headway.spec.scaffolds import scaffold
 from headway.spec.spec_file import SpecFile, parse_spec
 

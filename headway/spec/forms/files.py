@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.formats.yaml_document import Plain, Route, shown
 from headway.spec.forms.kinds import JsonSchema, Nested, Text
 from headway.spec.forms.reader import FAULTY, Reader
-from headway.spec.yaml_document import Plain, Route, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headway.errors import InputError
+from headway.formats.yaml_document import Plain, Route, shown
 from headway.limits import MOST_INT
 from headway.spec.forms.entries import entries_of
 from headway.spec.forms.reader import FAULTY, Reader
-from headway.spec.yaml_document import Plain, Route, shown
 
 JsonSchema = dict[str, Any]
 

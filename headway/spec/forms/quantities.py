@@ -8,10 +8,10 @@ from typing import Any
 
 from headway.domain import parse_promise
 from headway.errors import InputError
+from headway.formats.yaml_document import Plain, Route, shown
 from headway.limits import LARGEST_NUMBER, MOST_LONG
 from headway.spec.forms.kinds import JsonSchema, Kind, Number, Parsed, Text
 from headway.spec.forms.reader import FAULTY, Reader
-from headway.spec.yaml_document import Plain, Route, shown
 from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
 
 

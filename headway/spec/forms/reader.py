@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from headway.errors import SpecError
-from headway.spec.yaml_document import Document, Fault, Mark, Plain, Route, route_text
+from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, route_text
 
 _MOST_FAULTS_SHOWN = 30
 
@@ -38,7 +38,7 @@ class Sources:
 
     Examples
     --------
-    >>> from headway.spec.yaml_document import parse_document
+    >>> from headway.formats.yaml_document import parse_document
     >>> own = parse_document("spec:\\n  rate: 5", name="a.yaml")
     >>> under = parse_document("spec:\\n  zones: [a]", name="b.yaml")
     >>> sources = Sources((own, under))

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.formats.yaml_document import Plain, Route
 from headway.spec.forms import entry
 from headway.spec.forms.files import FilePath
 from headway.spec.forms.kinds import JsonSchema, Kind, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
 from headway.spec.forms.reader import FAULTY, Reader
-from headway.spec.yaml_document import Plain, Route
 
 HOURS_PER_DAY = 24
 
@@ -103,7 +103,7 @@ def _with_peaks(reader: Reader, route: Route, found: RateTrace) -> Any:
     from dataclasses import replace
 
     from headway.errors import InputError
-    from headway.spec.rate_trace import read_rate_trace
+    from headway.formats.rate_trace import read_rate_trace
 
     try:
         peaks_per_s = read_rate_trace(found.trace).hourly_peaks_per_s()

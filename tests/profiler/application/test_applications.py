@@ -14,6 +14,7 @@ import pytest
 from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
 from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
+from headway.formats.profile_file import dump_profile, load_application_profile
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, collect, each_application
@@ -22,7 +23,6 @@ from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
-from headway.spec.profile_file import dump_profile, load_application_profile
 from tests.profiler.event_log import EPOCH_S, AppLog, DStreams, Event, Work, write_plain
 
 if TYPE_CHECKING:

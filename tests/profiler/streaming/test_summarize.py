@@ -13,6 +13,7 @@ import pytest
 
 from headway.domain import JobProfile, Separation, StageProfile, TasksRule
 from headway.errors import EventLogError, HeadwayError, InputError
+from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.coverage import gaps
@@ -22,7 +23,6 @@ from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
 from headway.profiler.redaction import redact
 from headway.profiler.streaming.summarize import summarize
-from headway.spec.profile_file import dump_profile, load_profile
 from tests.profiler.event_log import EPOCH_S, MAP, PHASES_S, REDUCE, AppLog, Event, Query, Stage
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

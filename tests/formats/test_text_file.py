@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from headway.errors import HeadwayError, InputError
-from headway.spec import text_file
-from headway.spec.text_file import write_text
+from headway.formats import text_file
+from headway.formats.text_file import write_text
 
 NOBODY = 65534
 PACKAGE = Path(text_file.__file__).parents[1]
@@ -26,7 +26,7 @@ _OWN_FOLDERS = {
     "profiler/spark/session.py",
     "profiler/work_folder.py",
     "runtime/clock_source/__init__.py",
-    "spec/text_file.py",
+    "formats/text_file.py",
 }
 
 
@@ -101,7 +101,7 @@ def test_a_planted_link_of_the_very_name_is_refused(
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    monkeypatch.setattr("headway.spec.text_file.secrets.token_hex", lambda _: "guessed")
+    monkeypatch.setattr("headway.formats.text_file.secrets.token_hex", lambda _: "guessed")
     (tmp_path / ".job.yaml.guessed.tmp").symlink_to(victim)
     with pytest.raises(HeadwayError, match="cannot be written: File exists"):
         write_text(tmp_path / "job.yaml", "new", what="it")
@@ -137,7 +137,7 @@ def test_only_a_new_file(tmp_path: Path, there: str) -> None:
 @pytest.mark.parametrize("into", ["pipe", "file"])
 def test_streams_are_written_to_as_they_are(tmp_path: Path, name: str, into: str) -> None:
     program = (
-        "from headway.spec.text_file import write_text\n"
+        "from headway.formats.text_file import write_text\n"
         "print('before', flush=True)\n"
         f"write_text({name!r}, 'text\\n', what='it')\n"
         "print('after')"

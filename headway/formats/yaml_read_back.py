@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from headway.emitters.yaml_lines import Tree
 from headway.errors import InputError
+from headway.formats.yaml_lines import Tree
 
 #: What a node says: a tag and a text, a list, or a mapping in which merged keys are spelt out.
 Said: TypeAlias = "tuple[str, str] | list[Said] | dict[str, Said]"

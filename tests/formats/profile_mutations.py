@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from headway.spec.profile_file import dump_profile
+from headway.formats.profile_file import dump_profile
 from tests.factories import a_profile
 from tests.spec.mutations import damaged
 

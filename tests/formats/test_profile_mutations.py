@@ -16,10 +16,10 @@ from headway import api
 from headway.cli.main import run
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import HeadwayError, ProfileError
+from headway.formats.profile_file import load_application_profile, load_profile
 from headway.limits import LARGEST_NUMBER, MOST_LONG
-from headway.spec.profile_file import load_application_profile, load_profile
 from tests.factories import a_profile
-from tests.spec.profile_mutations import profile_mutations
+from tests.formats.profile_mutations import profile_mutations
 from tests.spec.test_mutations import PLACED
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -12,8 +12,8 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.errors import InputError
+from headway.formats.yaml_document import Document, Fault, Route, faults_text, shown
 from headway.limits import LARGEST_NUMBER, MOST_LONG
-from headway.spec.yaml_document import Document, Fault, Route, faults_text, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -30,7 +30,7 @@ def validate(document: Document, noun: type[T]) -> T:
     Parameters
     ----------
     document : Document
-        What :func:`headway.spec.yaml_document.parse_document` made of a file.
+        What :func:`headway.formats.yaml_document.parse_document` made of a file.
     noun : type
         A dataclass, whose fields are the keys of the file. Types are taken at their word: no
         ``"2"`` for 2, no ``true`` for 1, no ``2.0`` for a whole number.
@@ -43,7 +43,7 @@ def validate(document: Document, noun: type[T]) -> T:
     Examples
     --------
     >>> from headway.domain import RowsLaw
-    >>> from headway.spec.yaml_document import parse_document
+    >>> from headway.formats.yaml_document import parse_document
     >>> validate(parse_document("{scale: 2, exponent: 1e0}", name="a.yaml"), RowsLaw)
     RowsLaw(scale=2.0, exponent=1.0)
     >>> validate(parse_document("scale: yes\\nexpnent: 1", name="a.yaml"), RowsLaw)
@@ -55,7 +55,7 @@ def validate(document: Document, noun: type[T]) -> T:
     # Imported here, as all that is slow to import: who only writes files need not wait for it.
     from pydantic_core import ValidationError
 
-    from headway.spec.strict_schema import validator_of
+    from headway.formats.strict_schema import validator_of
 
     faults = list(document.faults)
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from headway.spec.yaml_document import Plain, plain_scalar
+from headway.formats.yaml_document import Plain, plain_scalar
 
 _SIGNIFICANT_DIGITS = 6
 _LINE_WIDTH = 100

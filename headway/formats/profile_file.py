@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from headway.domain import PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError, ProfileError
-from headway.spec.validation import validate
-from headway.spec.yaml_document import Document, Fault, Plain, parse_document, read_text, shown
+from headway.formats.validation import validate
+from headway.formats.yaml_document import Document, Fault, Plain, parse_document, read_text, shown
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
@@ -95,7 +95,7 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
         If a number of the profile is infinite or not a number.
     """
     # Imported here: who loads does not write.
-    from headway.spec.yaml_text import yaml_text
+    from headway.formats.yaml_text import yaml_text
 
     return f"{_heading(profile)}{yaml_text(profile)}"
 
@@ -118,7 +118,7 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
         If a number of the profile is infinite or not a number.
     """
     # Imported here: who loads does not write.
-    from headway.spec.text_file import write_text
+    from headway.formats.text_file import write_text
 
     write_text(path, dump_profile(profile), what="the profile")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from headway.domain import RateTrace
 from headway.errors import InputError
-from headway.spec.yaml_document import read_text, shown
+from headway.formats.yaml_document import read_text, shown
 from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
 
 WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"

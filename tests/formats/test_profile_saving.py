@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headway.errors import HeadwayError
-from headway.spec.profile_file import dump_profile, load_profile, save_profile
+from headway.formats.profile_file import dump_profile, load_profile, save_profile
 from tests.factories import a_profile
 
 GOOD = dump_profile(a_profile())

@@ -29,16 +29,16 @@ from headway.domain import (
     WallClock,
 )
 from headway.errors import InputError, ProfileError
-from headway.limits import LONGEST_S
-from headway.spec.profile_file import (
+from headway.formats.profile_file import (
     dump_profile,
     load_application_profile,
     load_profile,
     save_profile,
 )
-from headway.spec.strict_schema import validator_of
-from headway.spec.yaml_document import parse_document
-from headway.spec.yaml_text import plain_data
+from headway.formats.strict_schema import validator_of
+from headway.formats.yaml_document import parse_document
+from headway.formats.yaml_text import plain_data
+from headway.limits import LONGEST_S
 from tests.domain.test_application_profile import a_batch_application, a_dstreams_application
 from tests.factories import a_configuration, a_profile
 
@@ -396,7 +396,7 @@ def test_noise_is_explained(tmp_path: Path, content: bytes) -> None:
 def test_importing_costs_nothing_and_loading_stays_light(tmp_path: Path) -> None:
     save_profile(a_profile(), tmp_path / "job.yaml")
     script = (
-        "import sys; from headway.spec.profile_file import load_profile\n"
+        "import sys; from headway.formats.profile_file import load_profile\n"
         "assert not {'yaml', 'pydantic_core'} & set(sys.modules)\n"
         f"load_profile({str(tmp_path / 'job.yaml')!r})\n"
         "assert not {'numpy', 'pandas', 'scipy', 'pyspark', 'pydantic'} & set(sys.modules)\n"

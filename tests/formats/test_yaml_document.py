@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headway.errors import InputError
-from headway.spec.yaml_document import Mark, parse_document
+from headway.formats.yaml_document import Mark, parse_document
 
 
 def test_scalars_mean_what_they_look_like() -> None:

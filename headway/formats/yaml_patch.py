@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from headway.emitters.yaml_lines import Tree, yaml_key, yaml_scalar
-from headway.emitters.yaml_read_back import (
+from headway.errors import InputError
+from headway.formats.yaml_lines import Tree, yaml_key, yaml_scalar
+from headway.formats.yaml_read_back import (
     first_difference,
     replaced,
     require_no_key_twice,
@@ -23,7 +24,6 @@ from headway.emitters.yaml_read_back import (
     times_reached,
     with_changes,
 )
-from headway.errors import InputError
 
 Step: TypeAlias = "str | int"
 

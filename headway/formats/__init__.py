@@ -1,0 +1,1 @@
+"""Reading and writing our own files: one decoder that knows places, one way to edit YAML."""
