@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from headway.domain import Configuration, RuleOfThumb
+from headway.domain import Configuration, FrontierPoint, RuleOfThumb
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.purchase import Offer
 from headway.units import spark_trigger_text
 
-_RATE_TOLERANCE_RATIO = 0.01
 _SPARKS_PARTITIONS = 200
 _TRIGGERS_S = (1.0, 5.0, 10.0)
 _BACKLOG_TIMEOUT_S = 1.0  # spark.dynamicAllocation.schedulerBacklogTimeout
@@ -22,8 +21,10 @@ THE_PLAN = "the plan"
 Setting = tuple[int, int, float]
 
 
-def rules_of_thumb(offer: Offer, chosen: Configuration, nodes: int) -> tuple[RuleOfThumb, ...]:
-    """The plan and the rules, with what comes of each at the asked rate.
+def rules_of_thumb(
+    offer: Offer, chosen: Configuration, own: FrontierPoint
+) -> tuple[RuleOfThumb, ...]:
+    """The plan, of which ``own`` is the point, and the rules, with what comes of each.
 
     Rules that name no number of nodes get the plan's.
 
@@ -32,13 +33,14 @@ def rules_of_thumb(offer: Offer, chosen: Configuration, nodes: int) -> tuple[Rul
     theory.md (P12). Rules about partitions are left out where a checkpoint pins them.
     """
     question = offer.question
-    ruled = _settings(offer, chosen, nodes)
+    ruled = _settings(offer, chosen, own.nodes)
     most = max(setting[0] for _, setting in ruled)
     space = replace(question.space, max_nodes=max(most, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
     latencies_s = settings.latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
-    rates_per_s = sustainable_rates_per_s(settings, _RATE_TOLERANCE_RATIO).tolist()
+    rates_per_s = sustainable_rates_per_s(settings).tolist()
+    rates_per_s[0] = own.sustainable_rate_per_s  # through its rate limit too
     return tuple(
         RuleOfThumb(
             rule=name,

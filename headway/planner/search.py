@@ -229,6 +229,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
     beside = neighbours(question, configuration, nodes)
     rejected = rejected_neighbours(question, nodes, beside)
+    own = own_point(setting, configuration, offer.price_per_hour)
     return Answer(
         offer=offer,
         feasible=True,
@@ -237,7 +238,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         planned_latency_s=latency_s,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=_frontier(offer, nodes),
-        chosen=own_point(setting, configuration, offer.price_per_hour),
+        chosen=own,
         findings=tuple(state_findings(setting)),
         binding=binding_constraints(question, setting, rejected),
         rejected=rejected,
@@ -247,7 +248,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
             *as_fast_as_possible(question, configuration, nodes, latency_s),
             *advice_of(question, configuration, nodes, latency_s),
         ),
-        rules=rules_of_thumb(offer, configuration, nodes),
+        rules=rules_of_thumb(offer, configuration, own),
         warnings=_idle_slots(question.profile, configuration),
         limit=limit,
         after_start=after_start(setting, configuration, latency_s),

@@ -136,6 +136,11 @@ def assert_plan_is_coherent(plan: dict[str, Any]) -> None:
         if law is not None:
             assert law["p50"] <= law["p95"] <= law["p99"]
             assert law["mean"] <= law["p99"]
+    if plan["rules"]:
+        own = plan["rules"][0]
+        assert own["rule"] == "the plan"
+        assert own["sustainable_rate_per_s"] == plan["chosen"]["sustainable_rate_per_s"]
+        assert own["latency_s"] == plan["planned_latency_s"]
     counts = [row["nodes"] for row in plan["frontier"]]
     assert counts == sorted(set(counts))
     rates = [row["sustainable_rate_per_s"] for row in plan["frontier"]]
