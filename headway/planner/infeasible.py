@@ -15,6 +15,7 @@ from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
 from headway.planner.reasons import broken_promise
+from headway.planner.sources import short_of_tasks
 from headway.units import counted, format_duration, format_rate
 
 _CLOSE_RATIO = 0.98
@@ -98,6 +99,7 @@ def why_infeasible(
         found.append(
             f"no number of nodes would do: {parts} alone make {format_duration(physical_s)}"
         )
+    found += _too_few_source_tasks(question)
     found.append(
         f"{_joined(question)} holds up to {format_rate(best.sustainable_rate_per_s)} "
         f"with up to {counted(best.nodes, 'node')}"
@@ -105,6 +107,19 @@ def why_infeasible(
         else f"no rate keeps {_joined(question)} with up to {counted(nodes, 'node')}"
     )
     return tuple(found)
+
+
+def _too_few_source_tasks(question: Question) -> list[str]:
+    """Where most of the nodes that may be bought have no task to read the source with."""
+    slots = question.space.num_slots(question.space.max_nodes)
+    short = [stage.num_source_tasks or 0 for stage in short_of_tasks(question.profile, slots)]
+    if not short:
+        return []
+    tasks, those = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
+    return [
+        f"the source is read by {tasks}, as many as it has partitions or splits: more than "
+        f"{max(short)} {those} do not read it any faster"
+    ]
 
 
 def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> Candidates:

@@ -24,6 +24,7 @@ from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.search import plan
+from headway.planner.sources import with_source_partitions
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.enumeration import Case, highest_rates, holds_at, random_case
@@ -220,6 +221,24 @@ def test_over_capacity_names_the_rate_that_would_do() -> None:
     )
     assert within.feasible
     assert "over capacity" in answer.binding[0]
+
+
+def test_over_capacity_says_that_more_slots_do_not_read_the_source_faster() -> None:
+    read_by_two = with_source_partitions(a_profile(), 2)
+    asked = Arrivals(rate_per_s=1e7)
+    told = [
+        any("read by 2 tasks" in line for line in answer.binding)
+        for answer in (
+            plan(
+                profile,
+                asked,
+                Target.parse("p99 <= 3s"),
+                SearchSpace(max_nodes=4, cores_per_executor=2),
+            )
+            for profile in (read_by_two, with_source_partitions(a_profile(), 8))
+        )
+    ]
+    assert told == [True, False]
 
 
 def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:
