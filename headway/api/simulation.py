@@ -70,7 +70,7 @@ def load_plan(path: str | Path) -> Plan:
     InputError
         If the file cannot be read or is no such plan; names the file and the place in it.
     """
-    from headway.report.from_json import load_plan as load
+    from headway.formats.from_json import load_plan as load
 
     return load(path)
 

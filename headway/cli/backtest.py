@@ -43,7 +43,7 @@ def command(
     Where the logs hold runs at several settings, each setting is predicted from the runs at the
     others; else the later half of each run from the earlier half.
     """
-    from headway.report.as_json import json_text
+    from headway.formats.as_json import json_text
     from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:

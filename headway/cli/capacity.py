@@ -35,7 +35,7 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
         raise InputError("--by: grown by how much? give --growth, e.g. 1.5x")
     answer = capacity(fleet, growth=ratio, by=by, tell=_tell)
     if as_json:
-        from headway.report.as_json import json_text
+        from headway.formats.as_json import json_text
 
         click.echo(json_text(capacity_json(answer)))
     else:

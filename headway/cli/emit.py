@@ -113,7 +113,7 @@ def _require_use(
 def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan, Submission]:
     from headway.emitters import Submission
     from headway.emitters.submission import writes_for
-    from headway.report.from_json import load_any_plan, parse_any_plan
+    from headway.formats.from_json import load_any_plan, parse_any_plan
 
     known: dict[str, Any] = {}
     found: AnyPlan
@@ -137,7 +137,7 @@ def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan,
 
 def _current(path: str) -> dict[str, str]:
     """Spark configuration of today: a properties file, or the plan of yesterday."""
-    from headway.report.from_json import parse_any_plan
+    from headway.formats.from_json import parse_any_plan
     from headway.sparkconf import parse_properties
 
     text = _text(path, "a spark-defaults.conf, or a plan's JSON")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command
+from headway.formats.from_json import load_plan
 from headway.report.explanation import explanation_text
-from headway.report.from_json import load_plan
 
 
 @click.command("explain", cls=Command)

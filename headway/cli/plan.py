@@ -24,7 +24,7 @@ from headway.cli.options import (
 )
 from headway.domain import Burst, Deadline, DeadlinePlan, Objective, Plan, Promise
 from headway.errors import ExitCode
-from headway.report.as_json import json_text, plan_json
+from headway.formats.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
 
@@ -254,7 +254,8 @@ def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:
 
 
 def _shown_deadline(plan: DeadlinePlan, output_format: str, *, strict: bool) -> int:
-    from headway.report.deadline import deadline_json, deadline_text
+    from headway.formats.as_json import deadline_json
+    from headway.report.deadline import deadline_text
 
     if output_format == _TEXT:
         text = deadline_text(plan)

@@ -17,7 +17,7 @@ from headway.cli.options import (
     strict_option,
 )
 from headway.errors import ExitCode
-from headway.report.as_json import json_text, prediction_json
+from headway.formats.as_json import json_text, prediction_json
 from headway.report.text import prediction_text
 
 

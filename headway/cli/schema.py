@@ -14,7 +14,7 @@ def command() -> int:
     \b
     headway schema > headway.schema.json
     """
-    from headway.report.as_json import json_text
+    from headway.formats.as_json import json_text
     from headway.spec.json_schema import json_schema
 
     click.echo(json_text(json_schema()))

@@ -16,9 +16,9 @@ from headway.cli.options import (
 )
 from headway.cli.outputs import OutputFile
 from headway.domain import Outage
+from headway.formats.as_json import json_text
+from headway.formats.from_json import load_plan
 from headway.formats.text_file import write_text
-from headway.report.as_json import json_text
-from headway.report.from_json import load_plan
 from headway.report.playback import playback_json, playback_page, playback_text
 
 OUTAGE = Parsed("outage", parse_outage)

@@ -34,7 +34,7 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
         except InputError as error:
             faults[file] = str(error).splitlines()
     if as_json:
-        from headway.report.as_json import json_text
+        from headway.formats.as_json import json_text
 
         found = [
             {"file": file, "kind": kinds.get(file), "faults": faults.get(file, [])}

@@ -13,8 +13,8 @@ from headway import api
 from headway.domain import JobProfile, Plan, Prediction, Target
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
+from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
-from headway.report.as_json import json_text, plan_json
 from headway.report.comparison import ComparisonRow, comparison_text
 from headway.report.html import plan_page
 from headway.report.text import plan_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headway.domain import Backtest, HeldOut
-from headway.report.as_json import measured_json, prediction_json
+from headway.formats.as_json import measured_json, prediction_json
 from headway.report.columns import aligned, paragraph
 from headway.units import counted, format_duration, format_rate
 
@@ -26,7 +26,7 @@ def backtest_text(backtest: Backtest) -> str:
 
 
 def backtest_json(backtest: Backtest) -> dict[str, object]:
-    """A backtest as data for :func:`headway.report.as_json.json_text`."""
+    """A backtest as data for :func:`headway.formats.as_json.json_text`."""
     held, num_intervals = backtest.intervals_held
     return {
         "schema": BACKTEST_SCHEMA,

@@ -37,7 +37,7 @@ def capacity_text(answer: Capacity) -> str:
 
 
 def capacity_json(answer: Capacity) -> dict[str, object]:
-    """A capacity plan as data for :func:`headway.report.as_json.json_text`."""
+    """A capacity plan as data for :func:`headway.formats.as_json.json_text`."""
     plan = answer.plan
     head: dict[str, object] = {
         "schema": CAPACITY_SCHEMA,

@@ -1,32 +1,17 @@
-"""Plans of batch jobs as text and data."""
+"""Plans of batch jobs as text."""
 
 from __future__ import annotations
 
 import math
 
 from headway.domain import DeadlinePlan
-from headway.report.as_json import fields_json, promises_json
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration
 from headway.words import all_words
 
-DEADLINE_SCHEMA = "headway.deadline-plan/v1"
 _MOST_ROWS = 16
 _WORSE_RATIO = 1.001  # less is rounding
-
-
-def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
-    """A plan as data for :func:`headway.report.as_json.json_text`."""
-    found = fields_json(plan)
-    assert isinstance(found, dict)
-    return {
-        "schema": DEADLINE_SCHEMA,
-        "target": str(plan.deadline),
-        "promises": promises_json([plan.deadline]),
-        **found,
-        "warnings": [*plan.warnings, *all_words(plan.findings)],
-    }
 
 
 def deadline_text(plan: DeadlinePlan) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from headway.domain import LatencyDistribution, Plan, Prediction
-from headway.report.as_json import json_text, plan_json
+from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.frontier import frontier_rows

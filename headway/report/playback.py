@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from headway.domain import Plan, Playback, PlayedStretch
-from headway.report.as_json import fields_json
+from headway.formats.as_json import fields_json
 from headway.report.charts import Tick, axis, place_percent
 from headway.report.columns import aligned, bar, paragraph
 from headway.report.wording import headline, percent, setting_text
@@ -45,7 +45,7 @@ class Timeline:
 
 
 def playback_json(playback: Playback) -> dict[str, object]:
-    """A playback as data for :func:`headway.report.as_json.json_text`."""
+    """A playback as data for :func:`headway.formats.as_json.json_text`."""
     found = fields_json(playback)
     assert isinstance(found, dict)
     return {"schema": PLAYBACK_SCHEMA, **found}

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, JobProfile
+from headway.formats.as_json import json_text
 from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
-from headway.report.as_json import json_text
 from headway.report.columns import printable
 from headway.units import counted, format_duration, format_rate
 

@@ -11,7 +11,7 @@ import yaml
 
 from headway.cli.main import run
 from headway.emitters import ALL_FORMATS
-from headway.report.as_json import json_text, plan_json
+from headway.formats.as_json import json_text, plan_json
 from headway.sparkconf import parse_properties
 from tests.factories import a_plan
 

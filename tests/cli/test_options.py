@@ -18,9 +18,9 @@ import pytest
 from headway import api
 from headway.cli.main import _COMMANDS, cli, run
 from headway.errors import ExitCode
+from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import save_profile
 from headway.gate import lock, save_lock
-from headway.report.as_json import json_text, plan_json
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
 from tests.planner.test_deadline import a_long_job

@@ -24,11 +24,10 @@ from headway.domain import (
 )
 from headway.domain.kept_promise import PROMISE_FORM, KeptPromise, PromiseKind, _numbers, is_about
 from headway.errors import InputError
+from headway.formats.as_json import deadline_json, json_text, plan_json
+from headway.formats.from_json import parse_any_plan, parse_plan
 from headway.gate import load_lock, save_lock
 from headway.gate.nouns import Lock, Locked, LockedBatch
-from headway.report.as_json import json_text, plan_json
-from headway.report.deadline import deadline_json
-from headway.report.from_json import parse_any_plan, parse_plan
 from tests.factories import a_plan
 from tests.planner.test_deadline import answer
 

@@ -15,9 +15,8 @@ from headway.cli.main import run
 from headway.domain import DeadlinePlan
 from headway.emitters import ALL_FORMATS, Submission
 from headway.emitters.difference import only_what_differs, reasons_text
-from headway.report.as_json import json_text
-from headway.report.deadline import deadline_json
-from headway.report.from_json import parse_any_plan
+from headway.formats.as_json import deadline_json, json_text
+from headway.formats.from_json import parse_any_plan
 from headway.sparkconf import parse_properties
 
 ROOT = Path(__file__).parents[2]

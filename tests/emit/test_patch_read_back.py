@@ -13,7 +13,7 @@ from headway.cli.main import run
 from headway.emitters.patch import patch
 from headway.emitters.submission import Submission
 from headway.errors import InputError
-from headway.report.as_json import json_text, plan_json
+from headway.formats.as_json import json_text, plan_json
 from tests.emit.test_patch import BUNDLE, KUBEFLOW
 from tests.factories import a_plan
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from headway.api.settings import plan, predict
 from headway.domain import Drift, Evidence, JobProfile, Plan, WarmUp, WarmUpPoint
 from headway.errors import InputError
+from headway.formats.as_json import plan_json
+from headway.formats.from_json import plan_from_json
 from headway.models.estimation.warm_up import falling_ratios
 from headway.planner.after_start import for_fresh_jvm
-from headway.report.as_json import plan_json
 from headway.report.explanation import explanation_text
-from headway.report.from_json import plan_from_json
 from headway.report.text import plan_text
 from tests.factories import a_profile
 

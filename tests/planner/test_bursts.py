@@ -26,12 +26,12 @@ from headway.domain import (
     parse_promise,
 )
 from headway.errors import InputError
+from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.bursts import Passage, passage
 from headway.planner.playback import play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.from_json import plan_from_json
 from tests.factories import a_profile
 
 SPACE = SearchSpace(max_nodes=24, cores_per_executor=2)

@@ -31,6 +31,8 @@ from headway.domain import (
 from headway.domain.configuration import task_slots
 from headway.emitters import ALL_FORMATS, Submission
 from headway.errors import InputError
+from headway.formats.as_json import deadline_json, json_text
+from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import dump_profile, load_application_profile
 from headway.planner.batch_run_time import BatchRunTime, _job_stages
 from headway.planner.deadline import (
@@ -40,9 +42,7 @@ from headway.planner.deadline import (
     plan_for_deadline,
 )
 from headway.planner.space import SearchSpace
-from headway.report.as_json import json_text
-from headway.report.deadline import deadline_json, deadline_text
-from headway.report.from_json import parse_any_plan
+from headway.report.deadline import deadline_text
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
 from tests.factories import a_configuration, a_profile
 from tests.oracles.stage_dag import simulated_lognormal_stage_dag

@@ -17,10 +17,10 @@ from headway.domain import (
 )
 from headway.emitters.wording import reasons
 from headway.errors import InputError
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.from_json import parse_plan
 from headway.planner.profiled_memory import profiled_memory
-from headway.report.as_json import json_text, plan_json
 from headway.report.explanation import explanation_text
-from headway.report.from_json import parse_plan
 from headway.report.text import plan_text
 from headway.units import spark_memory_bytes
 from tests.factories import a_profile

@@ -18,12 +18,12 @@ from headway.domain import (
     Target,
 )
 from headway.emitters import ALL_FORMATS, Submission
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.from_json import parse_plan
 from headway.models.batches.rate_limits import recovery_capped_s
 from headway.planner.playback import play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.as_json import json_text, plan_json
-from headway.report.from_json import parse_plan
 from headway.report.text import plan_text
 from headway.sparkconf import reader_limit
 from tests.factories import a_profile

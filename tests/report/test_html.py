@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headway.domain import Arrivals, FrontierPoint, Interval, LatencyDistribution, Plan
-from headway.report.as_json import json_text, plan_json
+from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.html import plan_page
@@ -244,7 +244,7 @@ def test_an_interval_without_upper_end_reaches_the_edge() -> None:
 
 def test_importing_the_room_imports_nothing_heavy() -> None:
     code = (
-        "import sys, headway.report.text, headway.report.html, headway.report.as_json\n"
+        "import sys, headway.report.text, headway.report.html, headway.formats.as_json\n"
         "print(*{'jinja2', 'numpy', 'pandas', 'scipy', 'pyspark'} & set(sys.modules))"
     )
     done = subprocess.run(

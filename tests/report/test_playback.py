@@ -7,10 +7,10 @@ import re
 from functools import cache
 
 from headway.domain import Arrivals, Outage, Plan, Playback, RateTrace, Target
+from headway.formats.as_json import json_text
 from headway.planner.playback import play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.as_json import json_text
 from headway.report.playback import playback_json, playback_page, playback_text
 from tests.factories import a_profile
 

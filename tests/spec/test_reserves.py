@@ -14,8 +14,8 @@ from headway.cli.main import run
 from headway.cli.plan import _PLATFORMS
 from headway.domain import Deadline, Plan
 from headway.errors import InputError
-from headway.report.as_json import json_text, plan_json
-from headway.report.from_json import parse_plan
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.from_json import parse_plan
 from headway.spec.kinds.reserves import PLATFORMS
 from headway.spec.parts import built_in_catalog, node_type_of, reserve_of
 from headway.spec.spec_file import parse_spec

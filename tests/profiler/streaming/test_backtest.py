@@ -13,8 +13,8 @@ import headway
 from headway.cli.main import run
 from headway.domain import Backtest
 from headway.errors import EventLogError
+from headway.formats.as_json import json_text
 from headway.profiler.streaming.backtest import BY_SETTING, BY_TIME
-from headway.report.as_json import json_text
 from headway.report.backtest import backtest_json, backtest_text
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from headway.domain import Arrivals, NodeType, Plan, Target
 from headway.errors import InputError
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.from_json import load_plan, parse_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.as_json import json_text, plan_json
-from headway.report.from_json import load_plan, parse_plan
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.jobs import with_memory

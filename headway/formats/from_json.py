@@ -33,8 +33,7 @@ from headway.domain import (
 )
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
-from headway.report.as_json import PLAIN_PARTS, PLAN_SCHEMA
-from headway.report.deadline import DEADLINE_SCHEMA
+from headway.formats.as_json import DEADLINE_SCHEMA, PLAIN_PARTS, PLAN_SCHEMA
 from headway.words import all_words
 
 # What plans of earlier versions do not hold.
@@ -114,7 +113,7 @@ def _of_a_query(plan: Plan | DeadlinePlan, name: str) -> Plan:
 
 
 def plan_from_json(data: Mapping[str, object]) -> Plan:
-    """A plan from the data of :func:`headway.report.as_json.plan_json`.
+    """A plan from the data of :func:`headway.formats.as_json.plan_json`.
 
     Numbers have the six digits that were written.
 

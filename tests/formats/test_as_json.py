@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headway.domain import Interval, Plan, Prediction, Target
-from headway.report.as_json import json_text, plan_json, prediction_json
+from headway.formats.as_json import json_text, plan_json, prediction_json
 from tests.factories import a_plan, a_prediction
 
 PREDICTION_KEYS = {

@@ -16,6 +16,7 @@ from headway.domain import (
     Arrivals,
     Configuration,
     Deadline,
+    DeadlinePlan,
     FrontierPoint,
     Interval,
     LatencyDistribution,
@@ -30,6 +31,7 @@ from headway.words import all_words, prediction_warnings
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
+DEADLINE_SCHEMA = "headway.deadline-plan/v1"
 #: Parts of a plan whose JSON has the names of their fields.
 PLAIN_PARTS = (
     "node_type",
@@ -118,6 +120,19 @@ def plan_json(plan: Plan) -> dict[str, object]:
         else _number(plan.physical_floor_s),
         "refused_node_types": list(plan.refused_node_types),
     } | {name: fields_json(getattr(plan, name)) for name in PLAIN_PARTS}
+
+
+def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
+    """A plan as data for :func:`json_text`."""
+    found = fields_json(plan)
+    assert isinstance(found, dict)
+    return {
+        "schema": DEADLINE_SCHEMA,
+        "target": str(plan.deadline),
+        "promises": promises_json([plan.deadline]),
+        **found,
+        "warnings": [*plan.warnings, *all_words(plan.findings)],
+    }
 
 
 def fields_json(value: object) -> object:
