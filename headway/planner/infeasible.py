@@ -116,10 +116,11 @@ def _too_few_source_tasks(question: Question) -> list[str]:
     if not short:
         return []
     tasks, those = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
-    return [
+    text = (
         f"the source is read by {tasks}, as many as it has partitions or splits: more than "
         f"{max(short)} {those} do not read it any faster"
-    ]
+    )
+    return [text]
 
 
 def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> Candidates:
