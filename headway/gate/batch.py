@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headway.domain.configuration import task_slots
+from headway.formats.lock_file import AnyLocked, LockedBatch
 from headway.gate.finding import drift, finding
-from headway.gate.nouns import AnyLocked, Finding, Level, Limits, LockedBatch, Rule
+from headway.gate.nouns import Finding, Level, Limits, Rule
 
 if TYPE_CHECKING:
     from headway.api.specs import PlannedBatch

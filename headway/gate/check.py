@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING
 
 from headway.domain import Provenance, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
+from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch, load_lock
 from headway.gate import batch, streaming
 from headway.gate.finding import finding
-from headway.gate.lock import load_lock, locked_of
-from headway.gate.nouns import (
-    AnyLocked,
-    Finding,
-    Held,
-    Level,
-    Limits,
-    Lock,
-    Locked,
-    LockedBatch,
-    Report,
-    Rule,
-)
+from headway.gate.lock import locked_of
+from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:

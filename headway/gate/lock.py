@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InfeasibleError, InputError
-from headway.gate.nouns import LOCK_SCHEMA, AnyLocked, Lock, Locked, LockedBatch
+from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
 from headway.version import __version__
 
 if TYPE_CHECKING:
     from headway.api.specs import Planned, PlannedBatch
-
-_EXPECTED = "a lock as 'headway lock' writes it"
-_HEADING = (
-    "# What was planned, to hold later plans against:  headway check SPEC --baseline FILE\n"
-    "# Written by 'headway lock'; commit it beside the specs.\n"
-)
 
 
 def lock(specs: Sequence[str | Path]) -> Lock:
@@ -104,46 +98,3 @@ def _locked_batch(planned: PlannedBatch) -> LockedBatch:
         cores_per_executor=plan.cores_per_executor,
         spark_conf=dict(plan.spark_conf),
     )
-
-
-def save_lock(found: Lock, path: str | Path) -> None:
-    """Write a lock in one step: whoever reads sees the old one or the whole new one.
-
-    Raises
-    ------
-    HeadwayError
-        If the file cannot be written.
-    """
-    from headway.formats.text_file import write_text
-    from headway.formats.yaml_text import yaml_text
-
-    write_text(path, _HEADING + yaml_text(found), what="the lock")
-
-
-def load_lock(path: str | Path) -> Lock:
-    """Read a lock.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no lock, or not one of this version; every fault with its place.
-
-    Examples
-    --------
-    >>> load_lock("no/such.lock")
-    Traceback (most recent call last):
-    ...
-    headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
-    """
-    from headway.formats.validation import validate
-    from headway.formats.yaml_document import parse_document, read_text, shown
-
-    text = read_text(Path(path), expected=_EXPECTED)
-    document = parse_document(text, name=str(path))
-    schema = document.root.get("schema") if isinstance(document.root, dict) else None
-    if schema != LOCK_SCHEMA:
-        raise InputError(
-            f"{path}:1:1: schema: got {shown(schema)}; expected {LOCK_SCHEMA}: "
-            "write it anew with 'headway lock'"
-        )
-    return validate(document, Lock)

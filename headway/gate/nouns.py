@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from headway.domain.kept_promise import KeptPromise
 from headway.errors import ExitCode
-
-LOCK_SCHEMA = "headway.lock/v1"
+from headway.formats.lock_file import AnyLocked
 
 
 class Level(StrEnum):
@@ -67,108 +65,6 @@ class Limits:
     latency_ratio: float = 0.1
     drift_ratio: float = 0.2
     strict: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What is held against each other of jobs of any kind: cost, and the time that is promised."""
-
-    cost: float | None
-    cost_of: str
-    planned_s: float | None
-    planned_of: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locked:
-    """What was planned for one streaming job when the lock was written.
-
-    ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
-    do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
-    ``rate_per_s``.
-    """
-
-    name: str
-    file: str
-    targets: tuple[str, ...]
-    rate_per_s: float
-    nodes: int
-    cost_per_hour: float | None = None
-    planned_latency_s: float | None = None
-    batch_duration_s: float | None = None
-    executors: int
-    cores_per_executor: int
-    shuffle_partitions: int
-    trigger_s: float
-    max_offsets_per_trigger: int | None = None
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
-    promises: tuple[KeptPromise, ...] = ()
-    query_options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def figures(self) -> Figures:
-        """Its cost and its planned latency."""
-        return Figures(
-            cost=self.cost_per_hour,
-            cost_of="an hour",
-            planned_s=self.planned_latency_s,
-            planned_of="latency",
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedBatch:
-    """What was planned for one batch job when the lock was written.
-
-    ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
-    predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as
-    those profiled.
-    """
-
-    name: str
-    file: str
-    targets: tuple[str, ...]
-    nodes: int
-    cost_per_run: float | None = None
-    planned_run_time_s: float | None = None
-    run_time_s: float
-    core_speed_ratio: float = 1.0
-    executors: int
-    cores_per_executor: int
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
-    promises: tuple[KeptPromise, ...] = ()
-
-    @property
-    def figures(self) -> Figures:
-        """Its cost and its planned run time."""
-        return Figures(
-            cost=self.cost_per_run,
-            cost_of="a run",
-            planned_s=self.planned_run_time_s,
-            planned_of="run time",
-        )
-
-
-AnyLocked = Locked | LockedBatch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
-    """The plans of some jobs, to hold later ones against."""
-
-    schema: str = LOCK_SCHEMA
-    headway_version: str
-    jobs: tuple[Locked, ...] = ()
-    batch_jobs: tuple[LockedBatch, ...] = ()
-
-    @property
-    def all_jobs(self) -> tuple[AnyLocked, ...]:
-        """The jobs of both kinds."""
-        return (*self.jobs, *self.batch_jobs)
-
-    def of(self, name: str) -> AnyLocked | None:
-        """What was locked of a job."""
-        return next((job for job in self.all_jobs if job.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.formats.lock_file import Locked
 from headway.gate.finding import drift, finding
-from headway.gate.nouns import Finding, Level, Limits, Locked, Rule
+from headway.gate.nouns import Finding, Level, Limits, Rule
 from headway.units import format_rate, spark_trigger_text
 
 if TYPE_CHECKING:

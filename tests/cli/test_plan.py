@@ -11,7 +11,7 @@ import pytest
 from headway.cli.main import run
 from headway.formats.profile_file import dump_profile
 from tests.factories import a_profile
-from tests.report.test_as_json import MORE_KEYS, PLAN_KEYS
+from tests.formats.test_as_json import MORE_KEYS, PLAN_KEYS
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headway.gate.nouns import AnyLocked, Held
+from headway.formats.lock_file import AnyLocked
+from headway.gate.nouns import Held
 from headway.units import format_duration
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from headway.gate.nouns import ABOUT, AnyLocked, Held, Level, Report, Rule
+from headway.formats.lock_file import AnyLocked
+from headway.gate.nouns import ABOUT, Held, Level, Report, Rule
 from headway.version import __version__
 
 CHECK_SCHEMA = "headway.check/v1"

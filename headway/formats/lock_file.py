@@ -1,0 +1,162 @@
+"""Lock files: plans written down, so that a later build can be held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headway.domain.kept_promise import KeptPromise
+from headway.errors import InputError
+
+LOCK_SCHEMA = "headway.lock/v1"
+_EXPECTED = "a lock as 'headway lock' writes it"
+_HEADING = (
+    "# What was planned, to hold later plans against:  headway check SPEC --baseline FILE\n"
+    "# Written by 'headway lock'; commit it beside the specs.\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What is held against each other of jobs of any kind: cost, and the time that is promised."""
+
+    cost: float | None
+    cost_of: str
+    planned_s: float | None
+    planned_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locked:
+    """What was planned for one streaming job when the lock was written.
+
+    ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
+    do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
+    ``rate_per_s``.
+    """
+
+    name: str
+    file: str
+    targets: tuple[str, ...]
+    rate_per_s: float
+    nodes: int
+    cost_per_hour: float | None = None
+    planned_latency_s: float | None = None
+    batch_duration_s: float | None = None
+    executors: int
+    cores_per_executor: int
+    shuffle_partitions: int
+    trigger_s: float
+    max_offsets_per_trigger: int | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    promises: tuple[KeptPromise, ...] = ()
+    query_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> Figures:
+        """Its cost and its planned latency."""
+        return Figures(
+            cost=self.cost_per_hour,
+            cost_of="an hour",
+            planned_s=self.planned_latency_s,
+            planned_of="latency",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedBatch:
+    """What was planned for one batch job when the lock was written.
+
+    ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
+    predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as
+    those profiled.
+    """
+
+    name: str
+    file: str
+    targets: tuple[str, ...]
+    nodes: int
+    cost_per_run: float | None = None
+    planned_run_time_s: float | None = None
+    run_time_s: float
+    core_speed_ratio: float = 1.0
+    executors: int
+    cores_per_executor: int
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    promises: tuple[KeptPromise, ...] = ()
+
+    @property
+    def figures(self) -> Figures:
+        """Its cost and its planned run time."""
+        return Figures(
+            cost=self.cost_per_run,
+            cost_of="a run",
+            planned_s=self.planned_run_time_s,
+            planned_of="run time",
+        )
+
+
+AnyLocked = Locked | LockedBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """The plans of some jobs, to hold later ones against."""
+
+    schema: str = LOCK_SCHEMA
+    headway_version: str
+    jobs: tuple[Locked, ...] = ()
+    batch_jobs: tuple[LockedBatch, ...] = ()
+
+    @property
+    def all_jobs(self) -> tuple[AnyLocked, ...]:
+        """The jobs of both kinds."""
+        return (*self.jobs, *self.batch_jobs)
+
+    def of(self, name: str) -> AnyLocked | None:
+        """What was locked of a job."""
+        return next((job for job in self.all_jobs if job.name == name), None)
+
+
+def save_lock(found: Lock, path: str | Path) -> None:
+    """Write a lock in one step: whoever reads sees the old one or the whole new one.
+
+    Raises
+    ------
+    HeadwayError
+        If the file cannot be written.
+    """
+    from headway.formats.text_file import write_text
+    from headway.formats.yaml_text import yaml_text
+
+    write_text(path, _HEADING + yaml_text(found), what="the lock")
+
+
+def load_lock(path: str | Path) -> Lock:
+    """Read a lock.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no lock, or not one of this version; every fault with its place.
+
+    Examples
+    --------
+    >>> load_lock("no/such.lock")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
+    """
+    from headway.formats.validation import validate
+    from headway.formats.yaml_document import parse_document, read_text, shown
+
+    text = read_text(Path(path), expected=_EXPECTED)
+    document = parse_document(text, name=str(path))
+    schema = document.root.get("schema") if isinstance(document.root, dict) else None
+    if schema != LOCK_SCHEMA:
+        raise InputError(
+            f"{path}:1:1: schema: got {shown(schema)}; expected {LOCK_SCHEMA}: "
+            "write it anew with 'headway lock'"
+        )
+    return validate(document, Lock)
