@@ -10,7 +10,7 @@ from typing import IO, cast
 
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.profiler.logs.naming import one_line
-from headway.profiler.logs.spark_codecs import SPARK_CODECS, DamagedBlockError
+from headway.profiler.logs.spark_codecs import DAMAGE, SPARK_CODECS, DamagedBlockError
 from headway.units import parse_size_bytes
 
 HEAD_BYTES = 64
@@ -38,6 +38,8 @@ def is_json(head: bytes) -> bool:
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
     """The plain text of a file, piece by piece; where it was cut off, what came before.
 
+    What is damaged is left out, and a line that is no event stands for it.
+
     Parameters
     ----------
     packed : file
@@ -58,12 +60,12 @@ def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
         packed.read(len(BYTE_ORDER_MARK))
         head = head.removeprefix(BYTE_ORDER_MARK)
     if head.startswith(_ZSTD_MAGIC):
-        return _of_zstd(packed)
+        return _as_far_as_whole("zstd", _of_zstd(packed))
     if head.startswith(_GZIP_MAGIC):
-        return _of_gzip(packed)
-    for name, (magic, blocks) in SPARK_CODECS.items():
+        return _as_far_as_whole("gzip", _of_gzip(packed))
+    for codec, (magic, blocks) in SPARK_CODECS.items():
         if head.startswith(magic):
-            return _of_spark(name, blocks(packed))
+            return _as_far_as_whole(codec, blocks(packed))
     if is_json(head):
         return iter(lambda: packed.read(_CHUNK_BYTES), b"")
     raise UnreadableLogError(
@@ -72,47 +74,41 @@ def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
     )
 
 
+def _as_far_as_whole(codec: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """What can be unpacked. A log that was cut off ends there; damage is a damaged line."""
+    anything, complaint = False, ""
+    try:
+        for chunk in chunks:
+            anything = anything or chunk != DAMAGE
+            yield chunk
+    except EOFError as error:
+        complaint = f" ({one_line(str(error))})"
+    except DamagedBlockError as error:
+        if not anything:
+            raise UnreadableLogError(f"damaged {codec} data ({one_line(str(error))})") from None
+        yield DAMAGE
+    if not anything:
+        raise NothingWholeError(f"not one whole {codec} block{complaint}")
+
+
 def _of_gzip(packed: IO[bytes]) -> Iterator[bytes]:
-    anything = False
     try:
         with gzip.open(packed, "rb") as reader:
-            for chunk in _chunks(cast(BufferedIOBase, reader)):
-                anything = True
-                yield chunk
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        # A log that was cut off ends inside a block: what came before it stands.
-        if not anything:
-            raise NothingWholeError(f"not one whole gzip block ({one_line(str(error))})") from None
+            yield from _chunks(cast(BufferedIOBase, reader))
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise DamagedBlockError(str(error)) from None
 
 
 def _of_zstd(packed: IO[bytes]) -> Iterator[bytes]:
     import zstandard
 
-    anything = False
     try:
         with zstandard.ZstdDecompressor().stream_reader(
             packed, read_across_frames=True, closefd=False
         ) as reader:
-            for chunk in _chunks(cast(BufferedIOBase, reader)):
-                anything = True
-                yield chunk
+            yield from _chunks(cast(BufferedIOBase, reader))
     except zstandard.ZstdError as error:
-        if not anything:
-            raise UnreadableLogError(f"damaged zstd data ({one_line(str(error))})") from None
-    if not anything:
-        raise NothingWholeError("not one whole zstd block")
-
-
-def _of_spark(codec: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    anything, complaint = False, "it is empty"
-    try:
-        for block in blocks:
-            anything = True
-            yield block
-    except DamagedBlockError as error:
-        complaint = str(error)
-    if not anything:
-        raise NothingWholeError(f"not one whole {codec} block ({complaint})")
+        raise DamagedBlockError(str(error)) from None
 
 
 def _chunks(reader: BufferedIOBase) -> Iterator[bytes]:

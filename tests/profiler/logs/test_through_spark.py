@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headway import api
+from headway.profiler.coverage import gaps
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.logs.sources import EventLog, find_event_logs
+from headway.profiler.logs.spark_codecs import lz4_blocks
 from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import Unpacked, unpack
 from tests.profiler.event_log import write_gzip, write_plain, write_rolling, write_zstd
@@ -117,6 +121,27 @@ def test_what_came_before_a_cut_or_a_damage_stands(
     path.write_bytes(whole[:middle] + bytes(200) + whole[middle + 200 :])
     assert unpack_all(spark, [path], tmp_path / "again").failures == ()
     assert len(text_of(tmp_path / "again")) > 0.4 * len(TEXT) - 66_000
+
+
+def test_a_bit_that_flipped_in_an_lz4_log_is_told(
+    spark: SparkSession, write: Write, tmp_path: Path
+) -> None:
+    """A number with another digit is a sound line: only the checksum of its block can tell."""
+    whole = write("lz4", TEXT.encode(), tmp_path / "log").read_bytes()
+    plain = [block for block in lz4_blocks(io.BytesIO(whole)) if block]
+    assert b"".join(plain) == TEXT.encode()
+    for place in range(3):
+        # Wherever in the second block: some flips cannot be unpacked, most can.
+        begin = whole.index(b"LZ4Block", 20)
+        packed = bytearray(whole)
+        packed[begin + 21 + (300, 2000, 3000)[place]] ^= 1
+        (tmp_path / "flipped").write_bytes(packed)
+        blocks = list(lz4_blocks(io.BytesIO(bytes(packed))))
+        assert blocks == [plain[0], b"\n\0\n", *plain[2:]]
+        (log,) = api.survey(tmp_path / "flipped").logs
+        assert log.coverage is not None
+        assert log.coverage.damaged_lines in (1, 2, 3)
+        assert any("damaged line" in one for one in gaps(log.coverage))
 
 
 def test_sparks_codecs_are_read_inside_zips(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from headway import api
 from headway.profiler.logs.event_logs import HadoopFile
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, find_event_logs
@@ -124,6 +125,22 @@ def test_a_block_that_is_cut_off_keeps_what_came_before(
     assert len(kept) > len(text) - 150_000
 
 
+@pytest.mark.parametrize("write", [write_gzip, write_zstd])
+def test_damage_behind_the_first_block_is_a_damaged_line(
+    tmp_path: Path, write: Callable[[list[str], Path], Path]
+) -> None:
+    path = write(LINES, tmp_path / "log")
+    # Of gzip the checksum is wrong, of zstd what follows the frame.
+    whole = path.read_bytes()
+    path.write_bytes(
+        whole[:-8] + bytes(8) if write is write_gzip else whole + b"\x28\xb5\x2f\xfd" * 9
+    )
+    assert unpacked(path, tmp_path / "work") == TEXT + "\n\0\n"
+    (damaged,) = api.survey(path).logs
+    assert damaged.coverage is not None
+    assert damaged.coverage.damaged_lines == 1
+
+
 def test_an_unfinished_last_zstd_frame_keeps_the_frames_before(tmp_path: Path) -> None:
     first, second = LINES[:1000], LINES[1000:]
     path = write_zstd(first, tmp_path / "log")
@@ -165,7 +182,8 @@ def test_a_part_in_the_middle_must_be_whole(tmp_path: Path) -> None:
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "damaged zstd data"),
         (b"\x28\xb5\x2f\xfd", "not one whole zstd block"),
         (b"\x1f\x8b\x08", "not one whole gzip block"),
-        (b"\x1f\x8b" + b"\xff" * 50, "not one whole gzip block"),
+        # A part that has just begun is cut off, never wrong.
+        (b"\x1f\x8b" + b"\xff" * 50, "damaged gzip data"),
     ],
 )
 def test_what_is_no_event_log_is_refused_and_spares_the_others(
