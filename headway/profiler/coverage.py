@@ -108,7 +108,10 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
             yield f"{share.expected - share.seen} of {share.expected} {name} missing"
         # A few always are: of queries that were stopped, for instance.
         thin |= share.ratio < _LEAST_USUAL_RATIO
-    if thin:
+    cut = coverage.missing_parts or coverage.compacted
+    cut = cut or not (coverage.has_start and coverage.has_end)
+    if thin and not cut:
+        # Of a log that was cut, the lines below say why something is missing.
         yield (
             "events were dropped or left out; next time raise "
             "spark.scheduler.listenerbus.eventqueue.capacity, set no "

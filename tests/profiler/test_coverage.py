@@ -30,3 +30,18 @@ def test_parts_that_are_not_there_are_told(missing: int, said: str) -> None:
     (gap,) = gaps(together([WHOLE, replace(WHOLE, missing_parts=missing)]))
     assert gap.startswith(said)
     assert "profile the whole folder" in gap
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (WHOLE, True),
+        (replace(WHOLE, has_end=False), False),
+        (replace(WHOLE, has_start=False), False),
+        (replace(WHOLE, compacted=True), False),
+        (replace(WHOLE, missing_parts=1), False),
+    ],
+)
+def test_what_a_cut_log_lacks_is_not_laid_on_dropped_events(log: Coverage, said: bool) -> None:
+    found = gaps(replace(log, tasks=Share(seen=2, expected=4)))
+    assert any("events were dropped" in gap for gap in found) is said
