@@ -48,6 +48,15 @@ from headway.domain.profile import (
     StateProfile,
 )
 from headway.domain.query import EventTimeWindow, QueryShape, WindowKind
+from headway.domain.scheduling import (
+    Decision,
+    Policy,
+    QueryReport,
+    QueryState,
+    ScheduledQuery,
+    ScheduleReport,
+    WindowGrid,
+)
 from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
 from headway.domain.target import (
     CatchUp,
@@ -107,6 +116,7 @@ __all__ = [
     "Deadline",
     "DeadlinePlan",
     "DeadlinePoint",
+    "Decision",
     "DeclaredCosts",
     "DeclaredWork",
     "Drift",
@@ -140,11 +150,14 @@ __all__ = [
     "PlannedSetting",
     "Playback",
     "PlayedStretch",
+    "Policy",
     "Prediction",
     "Promise",
     "PromiseNeed",
     "Provenance",
+    "QueryReport",
     "QueryShape",
+    "QueryState",
     "RateTrace",
     "RecordedStage",
     "Recovery",
@@ -152,6 +165,8 @@ __all__ = [
     "RowsLaw",
     "RuleOfThumb",
     "RunShares",
+    "ScheduleReport",
+    "ScheduledQuery",
     "Sensitivity",
     "Separation",
     "Share",
@@ -171,6 +186,7 @@ __all__ = [
     "WallClock",
     "WarmUp",
     "WarmUpPoint",
+    "WindowGrid",
     "WindowKind",
     "parse_promise",
 ]

@@ -1,0 +1,139 @@
+"""Queries of one application that take turns: what is known of each, what is decided, what came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.checks import require_not_negative, require_seconds
+from headway.domain.target import Target
+
+
+class Policy(StrEnum):
+    """Which of the waiting queries runs next."""
+
+    FCFS = "fcfs"
+    ROUND_ROBIN = "rr"
+    SBOX = "sbox"
+    HIGHEST_RATE = "hr"
+    LEAST_SLACK = "least-slack"
+    PROMISE = "promise"
+    ECONOMY = "economy"
+    STAGGER = "stagger"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowGrid:
+    """Where the windows of a query end in event time, and how late its watermark is.
+
+    Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``; the end of
+    a window moves with ``start`` modulo the slide only, as all ends are multiples of it.
+    """
+
+    slide_s: float
+    offset_s: float = 0.0
+    watermark_delay_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_seconds(slide_s=self.slide_s)
+        require_not_negative("windows", watermark_delay_s=self.watermark_delay_s)
+
+    def first_end_after_s(self, event_time_s: float) -> float:
+        """The first end that lies after an event time [s].
+
+        Examples
+        --------
+        >>> WindowGrid(slide_s=10.0, offset_s=3.0).first_end_after_s(13.0)
+        23.0
+        """
+        return ((event_time_s - self.offset_s) // self.slide_s + 1.0) * self.slide_s + self.offset_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledQuery:
+    """What a scheduler is told of a query when it joins.
+
+    ``most_wait_s`` is how long a query may be passed over; then it goes first under every policy.
+    """
+
+    name: str
+    trigger_s: float
+    windows: WindowGrid | None = None
+    row_target: Target | None = None
+    window_target: Target | None = None
+    most_wait_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        require_seconds(trigger_s=self.trigger_s, most_wait_s=self.most_wait_s)
+        if self.window_target is not None and self.windows is None:
+            raise ValueError(f"{self.name}: a window target needs to know the windows")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryState:
+    """A query that waits, as the policy sees it. Times are seconds since the epoch.
+
+    ``closing_s`` is when the row is expected that closes the next window, or arrived; ``emits``
+    says that a window is closed and waits for the batch that emits it. ``duration_s`` is the
+    predicted duration of the next batch, ``pair_s`` that of the next two, at the quantile that the
+    target speaks of. ``output_rows`` are the rows that the next batch is predicted to emit.
+    """
+
+    name: str
+    ready_s: float
+    oldest_unread_s: float
+    last_grant: int
+    duration_s: float
+    pair_s: float
+    closing_s: float | None = None
+    emits: bool = False
+    window_limit_s: float | None = None
+    row_limit_s: float | None = None
+    output_rows: float = 0.0
+    most_wait_s: float = 60.0
+    freed_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One decision: who waited, in which order they were put, who was let go."""
+
+    at_s: float
+    policy: Policy
+    num_running: int
+    at_once: int
+    states: tuple[QueryState, ...]
+    order: tuple[str, ...]
+    granted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryReport:
+    """What became of a query under the gate."""
+
+    name: str
+    num_grants: int
+    num_batches: int
+    wait_mean_s: float
+    wait_max_s: float
+    predicted_duration_mean_s: float | None
+    observed_duration_mean_s: float | None
+    num_windows: int = 0
+    num_windows_late: int = 0
+    num_lease_ends: int = 0
+    num_rows: int = 0
+    num_rows_shed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleReport:
+    """What a gate did while it was in force."""
+
+    policy: Policy
+    at_once: int
+    num_decisions: int
+    decision_p50_s: float
+    decision_p99_s: float
+    opened_because: str | None
+    queries: tuple[QueryReport, ...]

@@ -1,0 +1,1 @@
+"""Runtime scheduling: which rows to process, which query runs next."""

@@ -1,0 +1,101 @@
+"""Which query to run when memory is short: the one whose run removes the most rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LOOKS_AHEAD_S = 3.0
+"""Longest that Klink keeps to its memory policy at a time. [s]"""
+
+
+def rows_removed(queued_rows: Sequence[float], selectivities: Sequence[float]) -> float:
+    r"""Rows that leave memory when all queues up to an operator are worked off through it.
+
+    Parameters
+    ----------
+    queued_rows : sequence of float, >= 0
+        Rows queued at each operator, source first. [rows]
+    selectivities : sequence of float, 0..1
+        Rows out per row in of each of them. [-]
+
+    Returns
+    -------
+    float
+        Rows removed. [rows]
+
+    Notes
+    -----
+    theory.md (G7); Klink (SIGMOD 2021, 3.4), corrected: rows at operator j pass only the operators
+    from j on, :math:`\sum_jq_j(1-\prod_{i=j}^kS_i)`; printed is the product from the source on.
+
+    Examples
+    --------
+    >>> round(rows_removed([100.0, 60.0, 40.0], [0.5, 0.5, 0.1]), 1)
+    190.5
+    """
+    left, removed = 1.0, 0.0
+    for rows, selectivity in zip(reversed(queued_rows), reversed(selectivities), strict=True):
+        left *= selectivity
+        removed += rows * (1.0 - left)
+    return removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReading:
+    """State of the queries that could run, when memory is looked at.
+
+    Parameters
+    ----------
+    used_bytes : float, >= 0
+        State of all queries. [bytes]
+    limit_bytes : float, > 0
+        From where on memory is short. [bytes]
+    relieving_since_s : float or None
+        Since when the memory policy has been in force; None if it is not. [s]
+    used_then_bytes : float
+        What was used when it came into force. [bytes]
+    """
+
+    used_bytes: float
+    limit_bytes: float
+    relieving_since_s: float | None = None
+    used_then_bytes: float = 0.0
+
+
+def is_memory_short(reading: MemoryReading, now_s: float) -> bool:
+    r"""Whether the query that frees the most goes first.
+
+    Parameters
+    ----------
+    reading : MemoryReading
+        What is used and since when memory has been short.
+    now_s : float
+        The time of the decision. [s]
+
+    Returns
+    -------
+    bool
+        Whether the memory policy is in force.
+
+    Notes
+    -----
+    theory.md (G7); Klink (SIGMOD 2021, 3.4): from the limit on, until half of what was used is free
+    or 3 s have passed.
+
+    Examples
+    --------
+    >>> is_memory_short(MemoryReading(used_bytes=9e8, limit_bytes=8e8), 0.0)
+    True
+    >>> going_on = MemoryReading(
+    ...     used_bytes=6e8, limit_bytes=8e8, relieving_since_s=0.0, used_then_bytes=9e8
+    ... )
+    >>> is_memory_short(going_on, 1.0), is_memory_short(going_on, 3.5)
+    (True, False)
+    """
+    if reading.relieving_since_s is None:
+        return reading.used_bytes >= reading.limit_bytes
+    return (
+        now_s - reading.relieving_since_s < LOOKS_AHEAD_S
+        and reading.used_bytes > 0.5 * reading.used_then_bytes
+    )

@@ -1,0 +1,200 @@
+"""Which of the waiting queries runs next: one function for simulation, replay and real gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from headway.domain import Policy, QueryState
+from headway.models.scheduling.memory import MemoryReading, is_memory_short
+
+
+def grant_order(
+    policy: Policy,
+    states: Sequence[QueryState],
+    now_s: float,
+    *,
+    memory: MemoryReading | None = None,
+) -> tuple[str, ...]:
+    r"""Names of the waiting queries that may run now, the one to run first in front.
+
+    Parameters
+    ----------
+    policy : Policy
+        Any but ``auto``.
+    states : sequence of QueryState
+        The queries that wait.
+    now_s : float
+        The time of the decision. [s]
+    memory : MemoryReading or None
+        State in memory; None leaves memory out of it.
+
+    Returns
+    -------
+    tuple of str
+        Those that are not yet due are left out.
+
+    Notes
+    -----
+    theory.md (G8). ``fcfs``: oldest unread row; ``rr``: longest without a turn; ``sbox``: the
+    window that closes first; ``hr``: most output rows per second of work; ``least-slack``: Klink's
+    (SIGMOD 2021) equation 1, ``w - t - cost``; ``promise``: first the batch that emits a closed
+    window, then the least slack to the target; ``economy``: the same, but no windowed query runs
+    before a window closes; ``stagger``: by due time. Over all of them: where memory is short the
+    query that frees the most, and a query that has waited for longer than it may.
+
+    Examples
+    --------
+    >>> early = QueryState(name="early", ready_s=0.0, oldest_unread_s=0.0, last_grant=2,
+    ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0, window_limit_s=2.0)
+    >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=1,
+    ...                  duration_s=0.2, pair_s=0.4, closing_s=2.0, window_limit_s=2.0)
+    >>> [grant_order(Policy(one), [early, due], 3.0) for one in ("fcfs", "promise", "economy")]
+    [('early', 'due'), ('due', 'early'), ('due',)]
+    """
+    if policy is Policy.AUTO:
+        raise ValueError("auto stands for the policy that the simulation prefers")
+    due = [state for state in states if _due_s(policy, state) <= now_s]
+    key = _KEYS[policy]
+    frees_first = memory is not None and is_memory_short(memory, now_s)
+
+    def rank(state: QueryState) -> tuple[float, ...]:
+        waited_s = now_s - _waits_since_s(state)
+        starved = -waited_s if waited_s > state.most_wait_s else 0.0
+        freed = -state.freed_bytes if frees_first else 0.0
+        return (starved, freed, *key(state))
+
+    return tuple(state.name for state in sorted(due, key=lambda one: (rank(one), one.name)))
+
+
+def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> float:
+    r"""When the next of the waiting queries becomes due that is not yet.
+
+    Parameters
+    ----------
+    policy : Policy
+        Any but ``auto``.
+    states : sequence of QueryState
+        The queries that wait.
+    now_s : float
+        The time of the decision. [s]
+
+    Returns
+    -------
+    float
+        ``inf`` if all are due. [s]
+
+    Notes
+    -----
+    theory.md (G8): when to decide again if nothing happens before; Klink (SIGMOD 2021) decides
+    every 120 ms.
+
+    Examples
+    --------
+    >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
+    ...                    duration_s=0.2, pair_s=0.4)
+    >>> next_due_s(Policy.FCFS, [state], 3.0)
+    7.0
+    """
+    return min((at for one in states if (at := _due_s(policy, one)) > now_s), default=math.inf)
+
+
+def slack_s(state: QueryState) -> float:
+    r"""Latest start at which a query still meets its targets; less the time, its slack.
+
+    Parameters
+    ----------
+    state : QueryState
+        The query.
+
+    Returns
+    -------
+    float
+        Latest start; ``inf`` without targets. [s]
+
+    Notes
+    -----
+    theory.md (G8), after Klink (SIGMOD 2021), equation 1. A window takes two batches on Spark, one
+    that reads the row that closes it and one that emits it:
+    ``e + W + delta + target - q(D_n + D_n+1)``, of which one is left where the window is closed. A
+    row takes one: ``oldest unread + target - q(D)``.
+
+    Examples
+    --------
+    >>> slack_s(QueryState(name="a", ready_s=0.0, oldest_unread_s=4.0, last_grant=0,
+    ...                    duration_s=0.25, pair_s=0.5, closing_s=5.0, window_limit_s=2.0))
+    6.5
+    """
+    latest = math.inf
+    if state.closing_s is not None:
+        needs_s = state.duration_s if state.emits else state.pair_s
+        latest = state.closing_s + (state.window_limit_s or 0.0) - needs_s
+    if state.row_limit_s is not None:
+        latest = min(latest, state.oldest_unread_s + state.row_limit_s - state.duration_s)
+    return latest
+
+
+def num_at_once(duration_s: float, executor_s: float, num_queries: int) -> int:
+    r"""Batches that may run at the same time.
+
+    Parameters
+    ----------
+    duration_s : float, > 0
+        Mean duration of a batch that runs alone. [s]
+    executor_s : float, > 0
+        Part of it in which executors work. [s]
+    num_queries : int, >= 1
+        Queries. [-]
+
+    Returns
+    -------
+    int
+        At least 1, at most all.
+
+    Notes
+    -----
+    theory.md (G8): with fewer than ``D / D_executor`` the cores idle while drivers plan and commit;
+    with more, batches slow each other down, which is what Klink (SIGMOD 2021) orders queries for.
+
+    Examples
+    --------
+    >>> num_at_once(0.28, 0.2, 16), num_at_once(0.18, 0.1, 16), num_at_once(0.18, 0.1, 1)
+    (2, 2, 1)
+    """
+    return max(min(math.ceil(duration_s / executor_s - 1e-9), num_queries), 1)
+
+
+def _due_s(policy: Policy, state: QueryState) -> float:
+    if policy is Policy.ECONOMY and state.closing_s is not None and not state.emits:
+        return max(state.ready_s, state.closing_s)
+    return state.ready_s
+
+
+def _waits_since_s(state: QueryState) -> float:
+    """Since when somebody waits for the query: for its window, or for its oldest row."""
+    since_s = state.oldest_unread_s if state.closing_s is None else state.closing_s
+    return max(since_s, state.ready_s) if state.row_limit_s is None else since_s
+
+
+def _closes_first(state: QueryState) -> tuple[float, ...]:
+    if state.closing_s is not None:
+        return (state.closing_s,)
+    return (state.oldest_unread_s + (state.row_limit_s or 0.0),)
+
+
+def _klink(state: QueryState) -> tuple[float, ...]:
+    if state.closing_s is not None:
+        return (state.closing_s - state.pair_s,)
+    return (state.oldest_unread_s + (state.row_limit_s or 0.0) - state.duration_s,)
+
+
+_KEYS: dict[Policy, Callable[[QueryState], tuple[float, ...]]] = {
+    Policy.FCFS: lambda state: (state.oldest_unread_s,),
+    Policy.ROUND_ROBIN: lambda state: (float(state.last_grant),),
+    Policy.SBOX: _closes_first,
+    Policy.HIGHEST_RATE: lambda state: (-state.output_rows / max(state.duration_s, 1e-9),),
+    Policy.LEAST_SLACK: _klink,
+    Policy.PROMISE: lambda state: (not state.emits, slack_s(state)),
+    Policy.ECONOMY: lambda state: (not state.emits, slack_s(state)),
+    Policy.STAGGER: lambda state: (state.ready_s,),
+}

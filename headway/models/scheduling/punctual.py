@@ -1,0 +1,181 @@
+"""Rows of a micro-batch that can be in time: all that is kept commits together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PunctualSubset:
+    """What is kept of a batch.
+
+    Parameters
+    ----------
+    kept : (b, g) array of int
+        Rows kept of each deadline and cost class.
+    end_s : float
+        Predicted end of the batch. [s]
+    """
+
+    kept: np.ndarray
+    end_s: float
+
+    @property
+    def num_kept(self) -> int:
+        """Rows kept. [-]"""
+        return int(self.kept.sum())
+
+
+def punctual_subset(
+    now_s: float,
+    deadlines_s: Array,
+    costs_s: Array,
+    counts: np.ndarray,
+    *,
+    fixed_s: float = 0.0,
+    shed_cost_s: float = 0.0,
+) -> PunctualSubset:
+    r"""The most rows of a batch that are in time if all others are shed.
+
+    Parameters
+    ----------
+    now_s : float
+        Start of the batch. [s]
+    deadlines_s : (b,) array, increasing
+        Deadlines of the rows. [s]
+    costs_s : (g,) array, increasing
+        Time that a row of each cost class adds to the batch. [s]
+    counts : (b, g) array of int, >= 0
+        Rows by deadline and class.
+    fixed_s : float, >= 0
+        Time of a batch without rows. [s]
+    shed_cost_s : float, >= 0
+        Time that a shed row adds, below that of any class. [s]
+
+    Returns
+    -------
+    PunctualSubset
+        The rows, cheapest first among those whose deadline is the end of the batch or later.
+
+    Notes
+    -----
+    theory.md (G3); after VLDB'15, section 4. For each deadline d as the end of the batch: the
+    cheapest rows of deadline d or later, while ``fixed + c_s N + sum (c_k - c_s) <= d - now``. The
+    best d wins.
+
+    Examples
+    --------
+    The rows of VLDB'15's Figure 5, as a batch with fixed times of 0, 1 and 6.
+
+    >>> counts = np.array([[0, 2, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
+    >>> deadlines, costs = np.array([10.0, 15.0, 20.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    >>> [punctual_subset(0.0, deadlines, costs, counts, fixed_s=a).num_kept for a in (0, 1, 6)]
+    [5, 4, 3]
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    costs = np.asarray(costs_s, dtype=np.float64) - shed_cost_s
+    if np.any(costs <= 0.0) or np.any(np.diff(costs) < 0.0):
+        raise ValueError("costs_s must increase and lie above shed_cost_s")
+    always_s = fixed_s + shed_cost_s * float(counts.sum())
+    # Rows of each class with this deadline or a later one.
+    within = counts[::-1].cumsum(axis=0)[::-1]
+    best, best_kept, best_spent = -1, np.zeros(len(costs), dtype=np.int64), 0.0
+    for at, deadline in enumerate(deadlines_s):
+        left = float(deadline) - now_s - always_s
+        if left < 0.0:
+            continue
+        kept = np.zeros(len(costs), dtype=np.int64)
+        spent = 0.0
+        for group, cost in enumerate(costs):
+            room = int(np.floor((left - spent) / cost + 1e-9))
+            kept[group] = min(within[at, group], room)
+            spent += kept[group] * cost
+            if kept[group] < within[at, group]:
+                break
+        if kept.sum() > best_kept.sum():
+            best, best_kept, best_spent = at, kept, spent
+    chosen = np.zeros_like(counts)
+    if best >= 0:
+        for at in reversed(range(best, len(counts))):
+            # The latest deadlines first: they have the most room if the batch takes longer.
+            chosen[at] = np.minimum(counts[at], best_kept)
+            best_kept = best_kept - chosen[at]
+    return PunctualSubset(kept=chosen, end_s=now_s + always_s + best_spent)
+
+
+def goodput_per_s(
+    rate_per_s: Numeric,
+    interval_s: Numeric,
+    fixed_s: Numeric,
+    cost_s: Numeric,
+    shed_cost_s: Numeric,
+) -> Numeric:
+    r"""Rows kept per second when a query sheds what it cannot carry.
+
+    Parameters
+    ----------
+    rate_per_s : float or array, >= 0
+        Input rate. [rows/s]
+    interval_s : float or array, > 0
+        Time between two batches. [s]
+    fixed_s : float or array, >= 0
+        Time of a batch without rows. [s]
+    cost_s : float or array, > 0
+        Time that a kept row adds. [s]
+    shed_cost_s : float or array, >= 0
+        Time that a shed row adds. [s]
+
+    Returns
+    -------
+    float or array
+        Kept rows per second, at most the input rate; 0 where shedding alone is too much. [rows/s]
+
+    Notes
+    -----
+    theory.md (G3); after VLDB'15, section 4: ``(1 - a/T - r c_s) / (c - c_s)``.
+
+    Examples
+    --------
+    >>> [round(float(goodput_per_s(r, 1.0, 0.2, 5e-6, 1e-6))) for r in (1e5, 2e5, 4e5, 9e5)]
+    [100000, 150000, 100000, 0]
+    """
+    rate = np.asarray(rate_per_s, dtype=np.float64)
+    share = 1.0 - np.asarray(fixed_s) / interval_s - rate * shed_cost_s
+    return np.minimum(rate, np.maximum(share / (np.asarray(cost_s) - shed_cost_s), 0.0))
+
+
+def share_in_time(load_ratio: Numeric, cheap_share: Numeric, cheap_load_ratio: Numeric) -> Numeric:
+    r"""Share of tuples in time under steady overload, cheap ones before dear ones.
+
+    Parameters
+    ----------
+    load_ratio : float or array, > 0
+        Work that arrives in a second. [-]
+    cheap_share : float or array, 0..1
+        Share of tuples that are cheap. [-]
+    cheap_load_ratio : float or array, >= 0
+        Part of the load that they make, below 1. [-]
+
+    Returns
+    -------
+    float or array
+        Share of tuples in time. [-]
+
+    Notes
+    -----
+    theory.md (G3); fluid limit of VLDB'15, Algorithm 1: ``m + (1 - r m c_m) / (r c_d)``. Blind to
+    costs it is ``min(1, 1/load)``.
+
+    Examples
+    --------
+    >>> round(float(share_in_time(1.44, 0.8, 0.64)), 3)
+    0.89
+    """
+    load = np.asarray(load_ratio, dtype=np.float64)
+    dear = load - cheap_load_ratio
+    kept = np.asarray((1.0 - np.asarray(cheap_load_ratio)) / np.maximum(dear, 1e-300))
+    return cheap_share + (1.0 - np.asarray(cheap_share)) * np.clip(kept, 0.0, 1.0)

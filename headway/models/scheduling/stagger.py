@@ -1,0 +1,182 @@
+"""Start times of periodic batches so that few of them collide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_TICKS_PER_S = 1000
+_MOST_CANDIDATES = 200
+
+
+def never_collide(
+    period_a_s: float,
+    duration_a_s: float,
+    offset_a_s: float,
+    period_b_s: float,
+    duration_b_s: float,
+    offset_b_s: float,
+) -> bool:
+    r"""Whether two periodic batches never run at the same time.
+
+    Parameters
+    ----------
+    period_a_s, period_b_s : float, > 0
+        Trigger intervals, in whole milliseconds. [s]
+    duration_a_s, duration_b_s : float, > 0
+        Batch durations. [s]
+    offset_a_s, offset_b_s : float
+        A start of each. [s]
+
+    Returns
+    -------
+    bool
+        Whether they never overlap.
+
+    Notes
+    -----
+    theory.md (G6); Korst, Aarts and Lenstra (1991): with G the greatest common divisor of the
+    periods, iff :math:`d_a\le(\phi_b-\phi_a)\bmod G\le G-d_b`.
+
+    Examples
+    --------
+    >>> never_collide(4.0, 1.0, 0.0, 6.0, 1.0, 1.0), never_collide(4.0, 1.2, 0.0, 6.0, 0.9, 1.0)
+    (True, False)
+    """
+    common_s = common_period_s([period_a_s, period_b_s])
+    between_s = (offset_b_s - offset_a_s) % common_s
+    return duration_a_s <= between_s + 1e-9 and between_s <= common_s - duration_b_s + 1e-9
+
+
+def can_be_apart(
+    period_a_s: float, duration_a_s: float, period_b_s: float, duration_b_s: float
+) -> bool:
+    r"""Whether some offset keeps two periodic batches from ever running at the same time.
+
+    Parameters
+    ----------
+    period_a_s, period_b_s : float, > 0
+        Trigger intervals, in whole milliseconds. [s]
+    duration_a_s, duration_b_s : float, > 0
+        Batch durations. [s]
+
+    Returns
+    -------
+    bool
+        Whether there is one.
+
+    Notes
+    -----
+    theory.md (G6); Korst, Aarts and Lenstra (1991): iff :math:`d_a+d_b\le G`.
+
+    Examples
+    --------
+    >>> can_be_apart(4.0, 1.0, 6.0, 1.0), can_be_apart(4.0, 1.2, 6.0, 0.9)
+    (True, False)
+    """
+    return duration_a_s + duration_b_s <= common_period_s([period_a_s, period_b_s]) + 1e-9
+
+
+def common_period_s(periods_s: Sequence[float]) -> float:
+    r"""Greatest common divisor of trigger intervals.
+
+    Parameters
+    ----------
+    periods_s : sequence of float, > 0
+        Trigger intervals, in whole milliseconds. [s]
+
+    Returns
+    -------
+    float
+        Their greatest common divisor. [s]
+
+    Notes
+    -----
+    theory.md (G6); Korst, Aarts and Lenstra (1991). Spark keeps triggers in whole milliseconds.
+
+    Examples
+    --------
+    >>> common_period_s([4.0, 6.0]), common_period_s([0.5, 0.75])
+    (2.0, 0.25)
+    """
+    ticks = [round(period * _TICKS_PER_S) for period in periods_s]
+    if not ticks or min(ticks) < 1:
+        raise ValueError("periods_s must be positive, in whole milliseconds")
+    return math.gcd(*ticks) / _TICKS_PER_S
+
+
+def stagger_offsets_s(
+    periods_s: Sequence[float],
+    durations_s: Sequence[float],
+    earliest_s: Sequence[float] | None = None,
+) -> tuple[float, ...]:
+    r"""Offsets from the trigger grid that keep batches apart as far as can be.
+
+    Parameters
+    ----------
+    periods_s : sequence of float, > 0
+        Trigger intervals, in whole milliseconds. [s]
+    durations_s : sequence of float, > 0
+        Batch durations. [s]
+    earliest_s : sequence of float, or None
+        Where in its interval each query would best tick: just after its windows close. [s]
+
+    Returns
+    -------
+    tuple of float
+        Offset of each query's ticks, 0 to below its period. [s]
+
+    Notes
+    -----
+    theory.md (G6); after Korst, Aarts and Lenstra (1991). The longest batch first; each takes the
+    earliest offset, counted from where it would best tick, at which it overlaps least with those
+    already placed, each pair seen modulo the greatest common divisor of its periods.
+
+    Examples
+    --------
+    >>> stagger_offsets_s([1.0, 1.0, 1.0], [0.2, 0.3, 0.2])
+    (0.3, 0.0, 0.5)
+    >>> stagger_offsets_s([4.0, 6.0], [1.0, 1.0])
+    (0.0, 1.0)
+    """
+    best = [0.0] * len(periods_s) if earliest_s is None else list(earliest_s)
+    if not len(periods_s) == len(durations_s) == len(best):
+        raise ValueError("need a duration and a wish of each period")
+    placed: dict[int, float] = {}
+    for at in sorted(range(len(periods_s)), key=lambda one: -durations_s[one]):
+        period = periods_s[at]
+        candidates = {best[at] % period}
+        for other, offset in placed.items():
+            # Right after it, right before it, and opposite to it.
+            for start in (
+                offset + durations_s[other],
+                offset - durations_s[at],
+                offset + 0.5 * common_period_s([period, periods_s[other]]),
+            ):
+                candidates.add(round(start % period, 9) % period)
+        step = max(len(candidates) // _MOST_CANDIDATES, 1)
+        placed[at] = min(
+            sorted(candidates)[::step],
+            key=lambda start: (
+                round(
+                    sum(
+                        _overlap_s(
+                            common_period_s([period, periods_s[other]]),
+                            (offset - start),
+                            durations_s[at],
+                            durations_s[other],
+                        )
+                        for other, offset in placed.items()
+                    ),
+                    6,
+                ),
+                round((start - best[at]) % period, 6),
+            ),
+        )
+    return tuple(placed[at] for at in range(len(periods_s)))
+
+
+def _overlap_s(common_s: float, between_s: float, first_s: float, second_s: float) -> float:
+    """Time that two batches run together in the worst of their meetings."""
+    after = between_s % common_s
+    return max(first_s - after, 0.0) + max(second_s - (common_s - after), 0.0)

@@ -1,0 +1,101 @@
+"""Policies on the state of queries: what each puts first, and the rules over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway.domain import Policy, QueryState
+from headway.models.scheduling.memory import MemoryReading
+from headway.models.scheduling.order import grant_order, next_due_s, slack_s
+
+OF_ALL = [policy for policy in Policy if policy is not Policy.AUTO]
+
+
+def a_state(name: str, **changes: object) -> QueryState:
+    state = QueryState(
+        name=name, ready_s=0.0, oldest_unread_s=0.0, last_grant=0, duration_s=0.2, pair_s=0.4
+    )
+    return replace(state, **changes)  # type: ignore[arg-type]
+
+
+def first(policy: Policy, *states: QueryState, now_s: float = 10.0) -> str:
+    return grant_order(policy, states, now_s)[0]
+
+
+def test_each_policy_has_its_own_first() -> None:
+    oldest = a_state("oldest", oldest_unread_s=1.0, last_grant=9, closing_s=30.0)
+    longest_passed = a_state("passed", oldest_unread_s=2.0, last_grant=1, closing_s=29.0)
+    closes = a_state("closes", oldest_unread_s=3.0, last_grant=8, closing_s=20.0)
+    costly = a_state("costly", oldest_unread_s=4.0, last_grant=7, closing_s=21.0, pair_s=3.0)
+    rich = a_state("rich", oldest_unread_s=5.0, last_grant=6, closing_s=28.0, output_rows=900.0)
+    early = a_state("early", ready_s=-1.0, oldest_unread_s=6.0, last_grant=5, closing_s=27.0)
+    emits = a_state("emits", oldest_unread_s=7.0, last_grant=4, closing_s=26.0, emits=True)
+    states = (oldest, longest_passed, closes, costly, rich, early, emits)
+    firsts = {policy: first(policy, *states) for policy in OF_ALL}
+    assert firsts == {
+        Policy.FCFS: "oldest",
+        Policy.ROUND_ROBIN: "passed",
+        Policy.SBOX: "closes",
+        Policy.HIGHEST_RATE: "rich",
+        Policy.LEAST_SLACK: "costly",
+        Policy.PROMISE: "emits",
+        Policy.ECONOMY: "emits",
+        Policy.STAGGER: "early",
+    }
+
+
+def test_the_promise_compares_windows_and_rows_by_their_slack() -> None:
+    window = a_state("window", closing_s=9.5, window_limit_s=2.0)
+    rows = a_state("rows", oldest_unread_s=9.0, row_limit_s=2.0)
+    assert slack_s(window) == pytest.approx(11.1)
+    assert slack_s(rows) == pytest.approx(10.8)
+    assert first(Policy.PROMISE, window, rows) == "rows"
+    # A closed window has one batch left to go, and goes first all the same.
+    assert first(Policy.PROMISE, replace(window, emits=True), rows) == "window"
+
+
+def test_economy_runs_nothing_before_a_window_closes_but_row_queries() -> None:
+    states = [a_state("later", closing_s=12.0), a_state("rows", row_limit_s=2.0)]
+    assert grant_order(Policy.ECONOMY, states, 10.0) == ("rows",)
+    assert next_due_s(Policy.ECONOMY, states, 10.0) == 12.0
+    assert set(grant_order(Policy.ECONOMY, states, 12.0)) == {"later", "rows"}
+
+
+@pytest.mark.parametrize("policy", OF_ALL)
+def test_nothing_runs_before_its_trigger_under_any_policy(policy: Policy) -> None:
+    states = [a_state("due"), a_state("later", ready_s=11.0)]
+    assert grant_order(policy, states, 10.0) == ("due",)
+    assert next_due_s(policy, states, 10.0) == 11.0
+
+
+@pytest.mark.parametrize("policy", OF_ALL)
+def test_who_was_passed_over_for_too_long_goes_first_under_any_policy(policy: Policy) -> None:
+    urgent = a_state("urgent", closing_s=99.0, emits=True, oldest_unread_s=95.0, ready_s=95.0)
+    passed = a_state("passed", oldest_unread_s=80.0, last_grant=50, ready_s=98.0, row_limit_s=60.0)
+    assert grant_order(policy, [urgent, replace(passed, most_wait_s=15.0)], 100.0)[0] == "passed"
+    longer = a_state(
+        "longer", oldest_unread_s=70.0, ready_s=98.0, row_limit_s=60.0, most_wait_s=9.0
+    )
+    both = [replace(passed, most_wait_s=15.0), longer]
+    assert grant_order(policy, both, 100.0)[0] == "longer"
+
+
+def test_where_memory_is_short_the_query_that_frees_most_goes_first() -> None:
+    states = [a_state("due", closing_s=1.0, emits=True), a_state("big", freed_bytes=1e9)]
+    short = MemoryReading(used_bytes=9e8, limit_bytes=8e8)
+    enough = MemoryReading(used_bytes=7e8, limit_bytes=8e8)
+    assert grant_order(Policy.PROMISE, states, 10.0, memory=short)[0] == "big"
+    assert grant_order(Policy.PROMISE, states, 10.0, memory=enough)[0] == "due"
+
+
+def test_equal_queries_take_turns_by_name_so_that_a_log_replays() -> None:
+    states = [a_state(name) for name in "cab"]
+    for policy in OF_ALL:
+        assert grant_order(policy, states, 1.0) == ("a", "b", "c")
+
+
+def test_auto_is_no_order_of_its_own() -> None:
+    with pytest.raises(ValueError, match="simulation prefers"):
+        grant_order(Policy.AUTO, [a_state("a")], 0.0)
