@@ -28,9 +28,9 @@ from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_quantile
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.wait import constant_time, lognormal_time, queue_wait
-from headway.models.simulation.queue import correlated_lognormal_s, simulate_queue
 from headway.version import __version__
 from tests.oracles.microbatch import simulate_microbatch
+from tests.oracles.queue import correlated_lognormal_s, simulate_queue
 
 ROUNDS = 7
 NUM_SETTINGS = 100_000

@@ -20,7 +20,6 @@ from headway.domain import (
 from headway.emitters import ALL_FORMATS, Submission
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
-from headway.models.batches.rate_limits import recovery_capped_s
 from headway.planner.playback import play
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
@@ -192,8 +191,8 @@ def test_the_limit_lets_a_backlog_be_worked_off() -> None:
     fixed_s = answer.durations.driver_s + sum(one.fixed_s for one in level)
     per_row_s = sum(term.per_row_s for one in level for term in one.terms)
     trigger_s = answer.configuration.trigger_s
-    back_s = recovery_capped_s(20e3, limit, trigger_s, fixed_s, per_row_s, 60.0)
-    assert 0.0 < float(back_s) < 600.0
+    spare_per_s = limit / max(trigger_s, fixed_s + per_row_s * limit) - 20e3
+    assert 0.0 < 20e3 * 60.0 / spare_per_s < 600.0
 
 
 def _source(spark: SparkSession, folder: Path, kind: str) -> DataFrame:

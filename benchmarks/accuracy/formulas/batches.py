@@ -1,4 +1,4 @@
-"""Micro-batches: latency of a row by the fixed point and by the chain of batches, and windows."""
+"""Micro-batches: latency of a row by the fixed point of mean and variance, and windows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 
 from formulas.cells import Cell, Family, Judged, judged
-from headway.models.batches.batch_chain import batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
 from headway.models.batches.windows import (
@@ -49,11 +48,13 @@ def _trigger_s(inflation: float, utilization: float) -> float:
     return 1.0 / (utilization - inflation) if utilization else 0.0
 
 
-def play_fixed_point(inflation: float, noise: float, utilization: float) -> Cell:
+def play_fixed_point(
+    inflation: float, noise: float, utilization: float, memory: float = 0.0
+) -> Cell:
     """The fast path: fixed point of mean and variance."""
     duration = AffineDuration(1.0, inflation / _RATE_PER_S, noise)
     trigger_s = _trigger_s(inflation, utilization)
-    traces = _traces(duration, trigger_s)
+    traces = _traces(duration, trigger_s, memory)
     state = steady_state(duration, _RATE_PER_S, trigger_s, 0.0)
     cell = {
         "mean": judged(
@@ -68,23 +69,19 @@ def play_fixed_point(inflation: float, noise: float, utilization: float) -> Cell
     return cell
 
 
-def play_chain(inflation: float, noise: float, utilization: float, memory: float) -> Cell:
-    """The slow path, with the fast one beside it."""
-    duration = AffineDuration(1.0, inflation / _RATE_PER_S, noise)
-    trigger_s = _trigger_s(inflation, utilization)
-    chain = batch_chain(duration, _RATE_PER_S, trigger_s, dispersion=0.0, autocorrelation=memory)
-    if chain is None:
+def play_extreme(inflation: float, noise: float, utilization: float, memory: float) -> Cell:
+    """The same where noise is not light and drawn anew: mean and p99."""
+    if not _has_variance(inflation, noise, memory):
         return {}
-    traces = _traces(duration, trigger_s, memory)
-    state = steady_state(duration, _RATE_PER_S, trigger_s, 0.0)
-    mean_s = [trace.latency_mean_s() for trace in traces]
-    p99_s = [float(trace.latency_quantile_s(0.99)) for trace in traces]
-    return {
-        "mean, chain": judged(chain.latency_mean_s, mean_s),
-        "p99, chain": judged(float(chain.latency_quantile_s(0.99)), p99_s),
-        "mean, fixed point": judged(float(tuple_latency_mean(state)), mean_s),
-        "p99, fixed point": judged(float(tuple_latency_quantile(state, 0.99)), p99_s),
-    }
+    cell = play_fixed_point(inflation, noise, utilization, memory)
+    return {name: cell[name] for name in ("mean", "p99")}
+
+
+def _has_variance(inflation: float, noise: float, memory: float) -> bool:
+    """Whether durations have one: their tail index (Kesten 1973) is beyond 2."""
+    log_variance = float(np.log1p(noise * noise))
+    lasting = (1.0 + memory) / (1.0 - memory)
+    return log_variance - 2.0 * float(np.log(inflation)) > 2.0 * log_variance * lasting
 
 
 def play_windows(
@@ -169,15 +166,15 @@ ROWS_NOISY = Family(
 )
 ROWS_HEAVY = Family(
     title="Latency of a row close to capacity",
-    equations="theory.md (B15), beside (B6)",
+    equations="theory.md (B1)-(B6)",
     over="inflation r 0.8 and 0.9, noise c 0.1-0.3, utilization u 0.95-1.1 and free running",
     judge=_SIMULATION,
     cells={name: (*cell, 0.0) for name, cell in _HEAVY.items()},
-    play=play_chain,
+    play=play_extreme,
 )
 ROWS_LASTING = Family(
     title="Latency of a row, noise that lasts",
-    equations="theory.md (B15), beside (B6), which takes noise as drawn anew for each batch",
+    equations="theory.md (B1)-(B6), which take noise as drawn anew for each batch",
     over=(
         "correlation 0.5 and 0.9 of successive durations, inflation r 0.3 and 0.7, noise c 0.1 and "
         "0.3; cells without finite variance left out"
@@ -187,7 +184,7 @@ ROWS_LASTING = Family(
         f"{name}, correlation {memory:g}": (*cell, memory)
         for (name, cell), memory in product(_LASTING.items(), (0.5, 0.9))
     },
-    play=play_chain,
+    play=play_extreme,
 )
 WINDOWS = Family(
     title="Latency of a window",

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.distributions import lognormal_quantile
 from headway.models.laws.normal import quick_ndtr
 
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -175,42 +174,6 @@ def steady_state(
         burst_s=burst,
         after_commit_s=after_commit,
     )
-
-
-def batch_duration_quantile(state: SteadyState, q: Numeric) -> Array:
-    r"""Quantile of the batch duration.
-
-    Parameters
-    ----------
-    state : SteadyState
-        Of one or many settings.
-    q : float or array, 0 to 1
-        Probability; broadcasts against the settings. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` where unstable.
-
-    Raises
-    ------
-    ValueError
-        If ``q`` is outside its range.
-
-    Notes
-    -----
-    theory.md (B1): the duration is taken as lognormal.
-
-    Examples
-    --------
-    >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0)
-    >>> float(batch_duration_quantile(state, 0.99))
-    7.03
-    """
-    stable = state.is_stable
-    mean = np.where(stable, state.mean_duration_s, 1.0)
-    sd = np.where(stable, state.sd_duration_s, 0.0)
-    return np.where(stable, lognormal_quantile(q, mean, sd / mean), np.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.latency_law import LatencyLaw
 from headway.models.batches.microbatch import SteadyState
-from headway.models.laws.uniform_mixture import uniform_mixture_cdf, uniform_mixture_quantile
+from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 
 
 def tuple_latency_mean(state: SteadyState) -> Array:
@@ -104,41 +104,6 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     """
     probability = open_probability(q)
     return LatencyLaw(state).quantile(probability)
-
-
-def empirical_latency_cdf(x_s: Numeric, intervals_s: Array, durations_s: Array) -> Array:
-    r"""Share of rows with a latency of at most ``x_s``, from the batches of a running query.
-
-    Parameters
-    ----------
-    x_s : float or (n,) array
-        Where to evaluate. [s]
-    intervals_s : (k,) array, >= 0
-        For each batch, the time over which its rows arrived. [s]
-    durations_s : (k,) array, >= 0
-        For each batch, the time from its start to its commit. [s]
-
-    Returns
-    -------
-    array
-        Shape of ``x_s``, 0 to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If the arrays differ in length, are empty, or hold negative values.
-
-    Notes
-    -----
-    theory.md (B7). Exact for rows that arrive evenly within each interval.
-
-    Examples
-    --------
-    >>> float(empirical_latency_cdf(12.0, np.array([10.0]), np.array([4.0])))
-    0.8
-    """
-    intervals, durations = _checked_trace(intervals_s, durations_s)
-    return uniform_mixture_cdf(x_s, durations, durations + intervals, intervals)
 
 
 def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Array) -> Array:

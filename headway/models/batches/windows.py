@@ -11,7 +11,6 @@ from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import BoolArray, SteadyState, interval_moments
 from headway.models.laws.distributions import (
     bisect_increasing,
-    lognormal_partial_expectation,
     lognormal_quantile,
     uniform_plus_lognormal_cdf,
 )
@@ -21,7 +20,6 @@ _MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform
 _TICKS_PER_S = 1e3  # Spark keeps triggers, watermarks and windows in whole milliseconds
 _ROUNDING_S = 1e-7
 _MOST_SKIPPED = 0.99
-_LARGEST_CUT_RATIO = 0.1
 _NEGLIGIBLE = 1e-10
 _HIGHEST_QUANTILE = 1.0 - 1e-15
 
@@ -211,103 +209,6 @@ def update_window_latency(
     _checked("the size of last_lag_s", np.abs(last_lag_s))
     none = np.zeros(np.shape(last_lag_s))
     return _mixture(state, ends, none, np.asarray(last_lag_s), none, num_batches=1)
-
-
-def late_data_ratio(
-    watermark_delay_s: Numeric,
-    excess_mean_s: Numeric,
-    excess_cv: Numeric,
-    *,
-    slide_s: Numeric = 0.0,
-    interval_s: Numeric = 0.0,
-) -> Array:
-    r"""Share of rows that find their (first) window closed, and are dropped.
-
-    Parameters
-    ----------
-    watermark_delay_s : float or array, >= 0
-        As in `append_window_latency`. [s]
-    excess_mean_s : float or array, > 0
-        Mean lag of a row beyond the lag of the newest rows, taken as lognormal. [s]
-    excess_cv : float or array, >= 0
-        Coefficient of variation of that excess. [-]
-    slide_s : float or array, >= 0
-        Slide of the windows; a tumbling window's length. [s]
-    interval_s : float or array, >= 0
-        Trigger interval, if ends fall anywhere on its grid; else add W1's wait to the delay. [s]
-
-    Returns
-    -------
-    array
-        Inputs broadcast, 0 to 1; an upper bound where slide and interval are left at 0. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (W6).
-
-    Examples
-    --------
-    >>> float(late_data_ratio(5.0, 2.0, 1.0)), float(late_data_ratio(5.0, 2.0, 1.0, slide_s=60.0))
-    (0.0647, 0.0028)
-    """
-    names = "watermark_delay_s, slide_s, interval_s"
-    checked = _checked(names, watermark_delay_s, slide_s, interval_s)
-    delay, slide, interval = (values[..., np.newaxis] for values in checked)
-    node, share = leggauss(_NUM_NODES)
-    tolerated = delay + interval * 0.5 * (node + 1.0)
-    # A slide too short to difference over is widened to what rounding allows.
-    width = np.maximum(slide, 1e-5 * (1.0 + tolerated))
-    mean, cv = (np.asarray(value)[..., np.newaxis] for value in (excess_mean_s, excess_cv))
-    longest, shortest = (
-        lognormal_partial_expectation(time, mean, cv) for time in (tolerated + width, tolerated)
-    )
-    ratio: Array = (0.5 * share * (1.0 - (longest - shortest) / width)).sum(axis=-1)
-    return np.clip(ratio, 0.0, 1.0)
-
-
-def trigger_winning_cut_s(
-    trigger_s: Numeric, ends: WindowEnds, watermark_delay_s: Numeric, lag_s: Numeric
-) -> Array:
-    r"""By how much to lower the watermark delay so that windows leave one trigger earlier.
-
-    Parameters
-    ----------
-    trigger_s, watermark_delay_s, lag_s : float or array, >= 0
-        As in `append_window_latency`. [s]
-    ends : WindowEnds
-        Where windows end.
-
-    Returns
-    -------
-    array
-        Inputs broadcast, whole milliseconds [s]. 0 where the cut would exceed a tenth of the
-        trigger or the delay itself, and where ends are not a multiple of the trigger apart.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (W7).
-
-    Examples
-    --------
-    >>> float(trigger_winning_cut_s(10.0, WindowEnds(slide_s=60.0), 10.0, 0.5))
-    0.501
-    """
-    names = "trigger_s, watermark_delay_s, lag_s"
-    trigger, delay, lag = _checked(names, trigger_s, watermark_delay_s, lag_s)
-    num_phases, past = _phases(trigger, ends, delay + lag)
-    cut = (np.floor((past + _ROUNDING_S) * _TICKS_PER_S) + 1.0) / _TICKS_PER_S
-    wins = (num_phases == 1.0) & (cut <= _LARGEST_CUT_RATIO * trigger) & (cut <= delay)
-    return np.where(wins, cut, 0.0)
 
 
 def _checked(names: str, *values: Numeric) -> list[Array]:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.arrays import Array, Numeric
-from headway.models.laws.normal import ndtri
+from headway.models.arrays import Array
 
 _STARTS = 8
 _MOST_SWEEPS = 100
@@ -129,139 +128,6 @@ def d_optimal_design(
     if told[best] == float("-inf"):
         raise ValueError("these candidates leave a coefficient open, whichever are run")
     return Design(np.sort(designs[best]), told[best])
-
-
-def design_efficiency(columns: Array, chosen: NDArray[np.intp], best: NDArray[np.intp]) -> float:
-    r"""Share of the runs that a better design would have needed.
-
-    Parameters
-    ----------
-    columns : (m, k) array
-        As in `log_information`.
-    chosen, best : (r,), (s,) arrays of int
-        The two designs; the second tells every coefficient.
-
-    Returns
-    -------
-    float
-        Information per run and coefficient over that of ``best``; 0 if a coefficient stays open.
-
-    Raises
-    ------
-    ValueError
-        If ``best`` leaves a coefficient open.
-
-    Notes
-    -----
-    theory.md (E20): D-efficiency.
-
-    Examples
-    --------
-    >>> loads = np.column_stack([np.ones(3), [1.0, 2.0, 3.0]])
-    >>> design_efficiency(loads, np.array([0, 1]), np.array([0, 2]))
-    0.5
-    """
-    of_best = log_information(columns, best)
-    if of_best == float("-inf"):
-        raise ValueError("the design to compare with leaves a coefficient open")
-    gain = (log_information(columns, chosen) - of_best) / columns.shape[1]
-    return float(np.exp(gain) * len(best) / max(len(chosen), 1))
-
-
-def batches_per_level(
-    relative_noise: Numeric,
-    accuracy_ratio: Numeric,
-    confidence: float = 0.95,
-    autocorrelation: Numeric = 0.0,
-) -> NDArray[np.int_]:
-    r"""Batches after warm-up that tell the mean duration of a setting to a wished accuracy.
-
-    Parameters
-    ----------
-    relative_noise : float or (n,) array, >= 0
-        Noise in proportion to the duration. [-]
-    accuracy_ratio : float or (n,) array, > 0
-        Largest error over the mean. [-]
-    confidence : float, 0 to 1, both excluded
-        Probability of keeping it. [-]
-    autocorrelation : float or (n,) array, 0 to 1, 1 excluded
-        Correlation of the noise of successive batches. [-]
-
-    Returns
-    -------
-    array of int
-        Inputs broadcast, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (E21), with the inflation (E18) of long runs.
-
-    Examples
-    --------
-    >>> batches_per_level(np.array([0.1, 0.3]), 0.05)
-    array([ 16, 139])
-    """
-    noise, accuracy, phi = (
-        np.asarray(value, dtype=np.float64)
-        for value in (relative_noise, accuracy_ratio, autocorrelation)
-    )
-    if not (np.all(noise >= 0.0) and np.all(accuracy > 0.0) and 0.0 < confidence < 1.0):
-        raise ValueError("need relative_noise >= 0, accuracy_ratio > 0 and confidence in 0..1")
-    if not np.all((phi >= 0.0) & (phi < 1.0)):
-        raise ValueError("autocorrelation must lie in 0..1, 1 excluded")
-    independent = np.square(ndtri(0.5 + 0.5 * confidence) * noise / accuracy)
-    needed = independent * (1.0 + phi) / (1.0 - phi)
-    if np.any(needed > np.iinfo(np.int64).max / 2):
-        raise ValueError("no number of batches tells the mean so closely")
-    return np.maximum(np.ceil(needed * (1.0 - 1e-12)), 1.0).astype(np.int64)
-
-
-def setting_time_s(
-    num_batches: Numeric, trigger_s: Numeric, warm_up_s: Numeric = 60.0, warm_up_batches: int = 10
-) -> Array:
-    r"""How long one setting has to run.
-
-    Parameters
-    ----------
-    num_batches : float or (n,) array, >= 0
-        Batches that count. [-]
-    trigger_s : float or (n,) array, > 0
-        Time between two starts. [s]
-    warm_up_s : float or (n,) array, >= 0
-        Time that is thrown away at least. [s]
-    warm_up_batches : int, >= 0
-        Batches that are thrown away at least.
-
-    Returns
-    -------
-    array
-        Inputs broadcast. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (E21).
-
-    Examples
-    --------
-    >>> setting_time_s(20, np.array([2.0, 10.0]))
-    array([100., 300.])
-    """
-    batches, trigger, warm_up = (
-        np.asarray(value, dtype=np.float64) for value in (num_batches, trigger_s, warm_up_s)
-    )
-    if not (np.all(batches >= 0.0) and np.all(trigger > 0.0) and np.all(warm_up >= 0.0)):
-        raise ValueError("need num_batches >= 0, trigger_s > 0 and warm_up_s >= 0")
-    return np.asarray(np.maximum(warm_up, warm_up_batches * trigger) + batches * trigger)
 
 
 def _greedy(

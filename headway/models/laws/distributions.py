@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric, any_probability, open_probability
+from headway.models.arrays import Array, Numeric, any_probability
 from headway.models.laws.normal import ndtr, ndtri
 from headway.models.laws.uniform_wait import uniform_wait_cdf
 
@@ -15,42 +15,6 @@ from headway.models.laws.uniform_wait import uniform_wait_cdf
 _NARROWEST_LOG_SD = 1e-9
 _BISECTION_TOLERANCE_RATIO = 1e-10
 _MOST_BISECTIONS = 200
-
-
-def lognormal_sigma2(mean: Numeric, variance: Numeric) -> Array:
-    r"""Variance of the logarithm of a lognormal with the given mean and variance.
-
-    Parameters
-    ----------
-    mean : float or (n,) array, > 0
-        Mean, any unit.
-    variance : float or (n,) array, >= 0
-        Variance, unit of the mean squared.
-
-    Returns
-    -------
-    array
-        Inputs broadcast. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (D1).
-
-    Examples
-    --------
-    >>> float(lognormal_sigma2(2.0, 0.04))
-    0.00995
-    """
-    centre = np.asarray(mean, dtype=np.float64)
-    spread = np.asarray(variance, dtype=np.float64)
-    if not (np.all(centre > 0.0) and np.all(spread >= 0.0)):
-        raise ValueError("mean must be positive and variance non-negative")
-    return np.log1p(spread / (centre * centre))
 
 
 def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
@@ -233,53 +197,6 @@ def uniform_plus_lognormal_cdf(
         mean,
         lambda point: ndtr(_score(point, mean, log_sd)),
         lambda point: partial_expectation_from_log_sd(point, mean, log_sd),
-    )
-
-
-def uniform_plus_lognormal_quantile(
-    q: Numeric, interval_s: Numeric, mean_s: Numeric, sd_s: Numeric
-) -> Array:
-    r"""Quantile of a uniform wait plus an independent lognormal duration.
-
-    Parameters
-    ----------
-    q : float or (n,) array, 0 < q < 1
-        Probability. [-]
-    interval_s : float or (n,) array, >= 0
-        Length of the uniform wait. [s]
-    mean_s : float or (n,) array, > 0
-        Mean duration. [s]
-    sd_s : float or (n,) array, >= 0
-        Standard deviation of the duration; 0 is a constant. [s]
-
-    Returns
-    -------
-    array
-        Inputs broadcast. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (D4), inverted by bisection.
-
-    Examples
-    --------
-    >>> float(uniform_plus_lognormal_quantile(0.99, 10.0, 5.0, 1.0))
-    16.0303
-    """
-    probability = open_probability(q)
-    interval, mean, _ = _checked_sum(interval_s, mean_s, sd_s)
-    sd = np.asarray(sd_s, dtype=np.float64)
-    own_quantile = lognormal_quantile(probability, mean, sd / mean)
-    return bisect_increasing(
-        lambda x: uniform_plus_lognormal_cdf(x, interval, mean, sd),
-        probability,
-        np.zeros_like(own_quantile),
-        own_quantile * (1.0 + 1e-8) + interval,
     )
 
 

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
-from headway.models.laws.normal import log_ndtr, ndtri
+from headway.models.arrays import Array
+from headway.models.laws.normal import log_ndtr
 
 _SCORE_STEP = 0.05
 _LOWEST_SCORE = -9.0
 _TAIL_SCORES = 9.0
-_EULER_GAMMA = 0.5772156649015329
 
 
 class MaximumMoments(NamedTuple):
@@ -97,119 +96,6 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
     value = np.exp(log_sd * score - log_variance / 2.0)
     mean = float(probability @ value)
     return MaximumMoments(mean, float(np.sqrt(probability @ (value - mean) ** 2)))
-
-
-def max_normal_chen_tyler(num_values: Numeric) -> tuple[Array, Array]:
-    r"""Closed-form mean and standard deviation of the largest of n standard normals.
-
-    Parameters
-    ----------
-    num_values : float or (n,) array, > 1
-        How many independent values; need not be whole. [-]
-
-    Returns
-    -------
-    tuple of arrays
-        Mean and standard deviation. [-] Against (O1): mean +6.2 % at 2, within 1 % from 5 on;
-        standard deviation within 0.5 %.
-
-    Raises
-    ------
-    ValueError
-        If a count is not above 1.
-
-    Notes
-    -----
-    theory.md (O3); Chen and Tyler (1999). For where a differentiable expression is needed.
-
-    Examples
-    --------
-    >>> [round(float(value), 3) for value in max_normal_chen_tyler(40)]
-    [2.146, 0.480]
-    """
-    count = np.asarray(num_values, dtype=np.float64)
-    if not np.all(count > 1.0):
-        raise ValueError("num_values must be above 1")
-    mean = ndtri(0.5264 ** (1.0 / count))
-    sd = 0.5 * (ndtri(0.8832 ** (1.0 / count)) - ndtri(0.2142 ** (1.0 / count)))
-    return mean, sd
-
-
-def max_normal_gumbel(num_values: Numeric) -> tuple[Array, Array]:
-    r"""Mean and standard deviation of the largest of n standard normals by the limit law.
-
-    Parameters
-    ----------
-    num_values : float or (n,) array, >= 2
-        How many independent values; need not be whole. [-]
-
-    Returns
-    -------
-    tuple of arrays
-        Mean and standard deviation, the constants of VLDB'15, section 3.3. [-] Against (O1), for
-        2 to 1000 values: mean 33 % high, falling to 0.9 %; standard deviation 32 % high at
-        2, right at 18, 1.8 % low from 400 on.
-
-    Raises
-    ------
-    ValueError
-        If a count is below 2.
-
-    Notes
-    -----
-    theory.md (O4); Fisher, Tippett and Gnedenko. For comparison with the paper: (O1) costs no
-    more and is exact.
-
-    Examples
-    --------
-    >>> [float(value) for value in max_normal_gumbel(40)]
-    [2.22251, 0.47218]
-    """
-    count = np.asarray(num_values, dtype=np.float64)
-    if not np.all(count >= 2.0):
-        raise ValueError("num_values must be at least 2")
-    log_count = np.log(count)
-    root = np.sqrt(2.0 * log_count)
-    place = root - (np.log(log_count) + np.log(4.0 * np.pi)) / (2.0 * root)
-    return place + _EULER_GAMMA / root, np.pi / (np.sqrt(6.0) * root)
-
-
-def max_correlated_normal(num_values: int, correlation: float) -> MaximumMoments:
-    r"""Mean and standard deviation of the largest of n standard normals with a common factor.
-
-    Parameters
-    ----------
-    num_values : int, >= 1
-        How many values. [-]
-    correlation : float, 0 to 1
-        Correlation of any two of them. [-]
-
-    Returns
-    -------
-    MaximumMoments
-        Mean and standard deviation. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (O5). Exact: the factor moves all values alike.
-
-    Examples
-    --------
-    >>> max_correlated_normal(40, 0.6)
-    MaximumMoments(mean=1.36660, sd=0.83138)
-    """
-    if not 0.0 <= correlation <= 1.0:
-        raise ValueError(f"correlation must lie in 0..1, got {correlation}")
-    apart = max_normal(num_values)
-    own = 1.0 - correlation
-    return MaximumMoments(
-        float(np.sqrt(own)) * apart.mean, float(np.sqrt(correlation + own * apart.sd**2))
-    )
 
 
 def _scores_of_maximum(num_values: int, highest_shift: float) -> tuple[Array, Array]:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import bisect_increasing
-from headway.models.laws.moment_quantiles import cantelli_quantile_bound
 from headway.models.laws.normal import ndtr, ndtri
 
 # A uniform narrower than this share of the scale is as good as normal, and would cancel.
@@ -142,9 +141,11 @@ class PipelineLatency:
     def cantelli_bound_s(self, q: Numeric) -> Array:
         """Bound of a quantile, 0 < q < 1, that holds whatever the law. [s]
 
-        theory.md (D9), (L9); the paper's answer where no law is known.
+        theory.md (D9), (L9): Cantelli's inequality, VLDB'15 eq. 4; the paper's answer where no law
+        is known.
         """
-        return cantelli_quantile_bound(q, self.mean_s, self.sd_s)
+        probability = open_probability(q)
+        return self.mean_s + self.sd_s * np.sqrt(probability / (1.0 - probability))
 
 
 def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:

@@ -26,169 +26,6 @@ class WaitMoments(NamedTuple):
         return self.variance_s2 + self.mean_s * self.mean_s
 
 
-def kingman_bound_s(
-    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
-) -> Array:
-    r"""Upper bound of the mean wait of any queue with independent arrivals and services.
-
-    Parameters
-    ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
-    interarrival_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation; 0 is a clock, 1 is Poisson. [-]
-    service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` from utilization 1 on.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q1); Kingman (1962). Tight towards utilization 1, several times too large for
-    clocked arrivals below 0.9: a bound for checks, not a prediction.
-
-    Examples
-    --------
-    >>> float(kingman_bound_s(1.0, 0.25, 0.8, 0.25))
-    1.025
-    """
-    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
-    variance = queue.interarrival_scv * queue.interarrival_s**2
-    variance = variance + queue.service_scv * queue.service_s**2
-    return queue.or_inf(variance / (2.0 * queue.slack_s))
-
-
-def heavy_traffic_wait_s(
-    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
-) -> Array:
-    r"""Mean wait as the product of variability, utilization and service time ("VUT").
-
-    Parameters
-    ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
-    interarrival_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
-    service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` from utilization 1 on.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q2). Exact for Poisson arrivals, and in the limit of utilization 1.
-
-    Examples
-    --------
-    >>> float(heavy_traffic_wait_s(1.0, 0.25, 0.8, 0.25))
-    0.8
-    """
-    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
-    return queue.or_inf(queue.heavy_traffic_s())
-
-
-def marchal_wait_s(
-    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
-) -> Array:
-    r"""Mean wait by Marchal's correction of Kingman's bound.
-
-    Parameters
-    ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
-    interarrival_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation; near 1, see Notes. [-]
-    service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` from utilization 1 on.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q3); Marchal (1976). Exact for Poisson arrivals; twice the wait of a clocked queue
-    at utilization 0.7 and service cv 0.3.
-
-    Examples
-    --------
-    >>> float(marchal_wait_s(1.0, 0.25, 0.8, 0.25))
-    0.70690
-    """
-    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
-    bound = kingman_bound_s(interarrival_s, interarrival_scv, service_s, service_scv)
-    rho2 = queue.utilization**2
-    return queue.or_inf(bound * rho2 * (1.0 + queue.service_scv) / (1.0 + rho2 * queue.service_scv))
-
-
-def kraemer_langenbach_belz_wait_s(
-    interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Numeric, service_scv: Numeric
-) -> Array:
-    r"""Mean wait by the formula of Kraemer and Langenbach-Belz.
-
-    Parameters
-    ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
-    interarrival_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation; not 0, see Notes. [-]
-    service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` from utilization 1 on.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q4); Kraemer and Langenbach-Belz (1976). Exact for Poisson arrivals. Orders of
-    magnitude too small for clocked arrivals with a service cv below 0.5.
-
-    Examples
-    --------
-    >>> float(kraemer_langenbach_belz_wait_s(1.0, 0.25, 0.8, 0.25))
-    0.66322
-    """
-    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
-    return queue.or_inf(queue.heavy_traffic_s() * _correction(queue, for_bursty=True))
-
-
 def qna_wait(
     interarrival_s: Numeric,
     interarrival_scv: Numeric,
@@ -238,7 +75,7 @@ def qna_wait(
     # E[S] E[S^3] >= E[S^2]^2; the tolerance lets rounded moments of a constant pass.
     if not np.all(third >= (1.0 + cs2) ** 2 * (1.0 - 1e-9)):
         raise ValueError("service_third_ratio must be at least (1 + service_scv)^2")
-    mean = queue.heavy_traffic_s() * _correction(queue, for_bursty=False)
+    mean = queue.heavy_traffic_s() * _correction(queue)
 
     spread = 4.0 * ca2 + cs2
     regular = (1.0 + ca2 + rho * cs2) / (idle + rho * cs2 + rho * rho * spread)
@@ -362,15 +199,14 @@ class _Queue(NamedTuple):
         return np.where(self.stable, value, np.inf)
 
 
-def _correction(queue: _Queue, *, for_bursty: bool) -> Array:
-    """Factor on heavy traffic, (Q4); QNA leaves it at 1 for arrivals burstier than Poisson."""
-    ca2, cs2 = queue.interarrival_scv, queue.service_scv
+def _correction(queue: _Queue) -> Array:
+    """Factor on heavy traffic; 1 for arrivals burstier than Poisson."""
+    ca2 = queue.interarrival_scv
     idle = queue.slack_s / queue.interarrival_s
     rho = queue.utilization
-    total = ca2 + cs2
+    total = ca2 + queue.service_scv
     # Two clocks: nothing varies and nothing waits, whatever the factor.
     safe_total = np.where(total > _NO_VARIATION, total, 1.0)
     with np.errstate(over="ignore"):  # an infinite exponent is as good as a huge one
         regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
-    bursty = np.exp(-idle * (ca2 - 1.0) / (ca2 + 4.0 * cs2 + (ca2 <= 1.0))) if for_bursty else 1.0
-    return np.where(ca2 <= 1.0, regular, bursty)
+    return np.where(ca2 <= 1.0, regular, 1.0)

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln, ndtr
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.spitzer import spitzer_terms
@@ -24,11 +24,10 @@ _TEMME_SHAPE = 1e4
 _SMALL_TILT = 1e-2
 _SERIES_ORDERS = np.arange(2.0, 10.0)
 _SMALLEST_DRIFT_RATIO = 1e-9
+
+
 # -zeta(1/2) / sqrt(2 pi): what the maximum of a walk in discrete time falls short of the
 # Brownian one.
-_DISCRETE_TIME = 0.582597157939
-
-
 def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     r"""Wait of a queue from three cumulants of its increment.
 
@@ -78,176 +77,6 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
         np.where(mean < 0.0, sums[..., 1] * variance, np.inf),
         sums[..., 2],
     )
-
-
-def gaussian_wait(increment_mean_s: Numeric, increment_sd_s: Numeric) -> WaitMoments:
-    r"""Wait of a queue with normal increments.
-
-    Parameters
-    ----------
-    increment_mean_s : float or (n,) array
-        Mean of service minus inter-arrival time. [s]
-    increment_sd_s : float or (n,) array, >= 0
-        Its standard deviation. [s]
-
-    Returns
-    -------
-    WaitMoments
-        Inputs broadcast; ``inf`` moments and probability 1 where the mean is not negative.
-
-    Raises
-    ------
-    ValueError
-        As in `shifted_gamma_wait`.
-
-    Notes
-    -----
-    theory.md (Q10) without skewness; exact.
-
-    Examples
-    --------
-    >>> wait = gaussian_wait(-0.5, 1.0)
-    >>> float(wait.mean_s), float(wait.variance_s2), float(1.0 - wait.wait_prob)
-    (0.53206, 0.82294, 0.52933)
-    """
-    sd = np.asarray(increment_sd_s, dtype=np.float64)
-    if not np.all(sd >= 0.0):
-        raise ValueError("increment_sd_s must be non-negative")
-    return shifted_gamma_wait(Increment(np.asarray(increment_mean_s), sd * sd, np.zeros(())))
-
-
-def gaussian_wait_series(increment_mean_s: Numeric, increment_sd_s: Numeric) -> WaitMoments:
-    r"""Leading terms of the wait with normal increments, near utilization 1.
-
-    Parameters
-    ----------
-    increment_mean_s : float or (n,) array, < 0
-        Mean of service minus inter-arrival time; at least -1 standard deviation. [s]
-    increment_sd_s : float or (n,) array, > 0
-        Its standard deviation. [s]
-
-    Returns
-    -------
-    WaitMoments
-        Inputs broadcast.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range: beyond one standard deviation the series is useless.
-
-    Notes
-    -----
-    theory.md (Q11); Janssen and van Leeuwaarden (2007). Mean 2 % high at half a standard
-    deviation, 0.2 % at a quarter.
-
-    Examples
-    --------
-    >>> wait = gaussian_wait_series(-0.25, 1.0)
-    >>> float(wait.mean_s), float(wait.variance_s2), float(1.0 - wait.wait_prob)
-    (1.4799, 3.7889, 0.3056)
-    """
-    sd = np.asarray(increment_sd_s, dtype=np.float64)
-    drift = -np.asarray(increment_mean_s, dtype=np.float64)
-    if not (np.all(sd > 0.0) and np.all(drift > 0.0) and np.all(drift <= sd)):
-        raise ValueError("need -increment_sd_s <= increment_mean_s < 0")
-    beta = drift / sd
-    mean = 1.0 / (2.0 * beta) - _DISCRETE_TIME + beta / 4.0
-    variance = 1.0 / (4.0 * beta * beta) - 0.25 + 0.1659 * beta - beta * beta / 24.0
-    no_wait = np.sqrt(2.0) * beta * np.exp(-_DISCRETE_TIME * beta)
-    return WaitMoments(mean * sd, variance * sd * sd, 1.0 - no_wait)
-
-
-def skew_corrected_heavy_traffic_wait(increment: Increment) -> tuple[Array, Array]:
-    r"""Mean and variance of the wait near utilization 1, from three cumulants.
-
-    Parameters
-    ----------
-    increment : Increment
-        Service minus inter-arrival time; mean -0.2 to 0 standard deviations, variance positive.
-
-    Returns
-    -------
-    tuple of arrays
-        Mean [s] and variance [s^2], inputs broadcast; ``inf`` where the mean increment is not
-        negative.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q12). A cross-check of (Q10): within 2.5 % for a service cv up to 0.3, 9 % for
-    lognormal service of cv 1 at -0.11.
-
-    Examples
-    --------
-    >>> increment = Increment(np.array(-0.1), np.array(1.0), np.array(0.5))
-    >>> [float(value) for value in skew_corrected_heavy_traffic_wait(increment)]
-    [4.5257, 26.4167]
-    """
-    variance = np.asarray(increment.variance_s2, dtype=np.float64)
-    mean = np.asarray(increment.mean_s, dtype=np.float64)
-    if not np.all(variance > 0.0):
-        raise ValueError("the increment must vary")
-    sd = np.sqrt(variance)
-    if not np.all(mean >= -0.2 * sd * (1.0 + 1e-12)):
-        raise ValueError("the mean increment must be at least -0.2 standard deviations")
-    stable = mean < 0.0
-    beta = np.where(stable, -mean / sd, 1.0)
-    skewness = increment.third_central_s3 / (variance * sd)
-    scaled_mean = 1.0 / (2.0 * beta) - _DISCRETE_TIME + skewness / 6.0 + beta / 4.0
-    scaled_variance = 1.0 / (4.0 * beta * beta) + skewness / (3.0 * beta) - 0.25
-    return (
-        np.where(stable, sd * scaled_mean, np.inf),
-        np.where(stable, variance * scaled_variance, np.inf),
-    )
-
-
-def correlated_service_wait(
-    increment: Increment, autocorrelation: Numeric
-) -> tuple[WaitMoments, WaitMoments]:
-    r"""Interval for the wait when the service times of successive jobs resemble each other.
-
-    Parameters
-    ----------
-    increment : Increment
-        Service minus inter-arrival time, of clocked arrivals.
-    autocorrelation : float or (n,) array, 0 <= phi < 1
-        Correlation of successive service times, falling off geometrically (AR(1)). [-]
-
-    Returns
-    -------
-    tuple of two WaitMoments
-        Without correlation, and with the variance of long sums: the mean and the variance lie
-        between the two, in heavy traffic near the second. ``wait_prob`` keeps no such order.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q13).
-
-    Examples
-    --------
-    >>> increment = Increment(np.array(-0.1), np.array(0.0324), np.array(0.0))
-    >>> [round(float(wait.mean_s), 3) for wait in correlated_service_wait(increment, 0.3)]
-    [0.080, 0.181]
-    """
-    phi = np.asarray(autocorrelation, dtype=np.float64)
-    if not (np.all(phi >= 0.0) and np.all(phi < 1.0)):
-        raise ValueError("autocorrelation must lie in 0..1, without 1")
-    long_run = Increment(
-        np.asarray(increment.mean_s),
-        increment.variance_s2 * (1.0 + phi) / (1.0 - phi),
-        increment.third_central_s3 * (1.0 - phi**3) / (1.0 - phi) ** 3,
-    )
-    return shifted_gamma_wait(increment), shifted_gamma_wait(long_run)
 
 
 def _scaled_sums(mean_s: float, sd_s: float, third_s3: float) -> tuple[float, float, float]:

@@ -50,51 +50,6 @@ def wait_decay_per_s(increment: Increment) -> Array:
     return 2.0 * drift / (variance / 2.0 + np.sqrt(np.maximum(discriminant, 0.0)))
 
 
-def exponential_tail_wait_quantile_s(
-    q: Numeric, wait_mean_s: Numeric, decay_per_s: Numeric
-) -> Array:
-    r"""Quantile of the wait if its tail were exponential from zero on.
-
-    Parameters
-    ----------
-    q : float or (n,) array, 0 <= q < 1
-        Probability. [-]
-    wait_mean_s : float or (n,) array, >= 0
-        Mean wait; may be ``inf``. [s]
-    decay_per_s : float or (n,) array, >= 0
-        As from `wait_decay_per_s`; 0 goes with an infinite mean. [1/s]
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` where the queue is unstable.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q14). p99 of a clocked queue: 3 to 4 % low at utilization 0.9, 20 % low at 0.7.
-
-    Examples
-    --------
-    >>> float(exponential_tail_wait_quantile_s(0.99, 1.0, 1.0))
-    4.60517
-    """
-    probability = _probability(q)
-    mean = np.asarray(wait_mean_s, dtype=np.float64)
-    decay = np.asarray(decay_per_s, dtype=np.float64)
-    if not (np.all(mean >= 0.0) and np.all(decay >= 0.0)):
-        raise ValueError("wait_mean_s and decay_per_s must be non-negative")
-    stable = np.isfinite(mean) & (decay > 0.0)
-    rate, centre = np.where(stable, decay, 1.0), np.where(stable, mean, 0.0)
-    # A tail that starts below 1 - q reaches q at zero already.
-    height = np.maximum(rate * centre / (1.0 - probability), 1.0)
-    return np.where(stable, np.log(height) / rate, np.inf)
-
-
 def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
     r"""Quantile of a wait that is zero or gamma distributed.
 

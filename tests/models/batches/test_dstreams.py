@@ -19,8 +19,8 @@ from headway.models.queues.wait import (
     lognormal_time,
     observed_time,
 )
-from headway.models.simulation.queue import correlated_lognormal_s
 from tests.oracles.dstreams import DStreamsTrace, simulate_dstreams
+from tests.oracles.queue import correlated_lognormal_s
 
 LEVELS = np.array([0.5, 0.95, 0.99])
 

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 from headway.models.batches.microbatch import AffineDuration, steady_state
-from headway.models.batches.trigger_planning import freerun_moments
 from headway.models.batches.tuple_latency import (
-    empirical_latency_cdf,
     empirical_latency_mean,
     empirical_latency_quantile,
     tuple_latency_cdf,
     tuple_latency_mean,
     tuple_latency_quantile,
 )
-from headway.models.laws.distributions import uniform_plus_lognormal_quantile
+from tests.oracles.closed_forms import freerun_moments, uniform_plus_lognormal_quantile
 from tests.oracles.microbatch import simulate_microbatch
 
 WORKED = AffineDuration(fixed_s=2.0, per_row_s=0.45, relative_noise=0.1)
@@ -182,8 +180,6 @@ def test_free_running_latency_against_its_exact_moments() -> None:
 def test_empirical_latency_of_two_batches() -> None:
     intervals, durations = np.array([10.0, 30.0]), np.array([4.0, 8.0])
     assert empirical_latency_mean(intervals, durations) == pytest.approx(19.5)
-    cdf = empirical_latency_cdf(np.array([3.0, 9.0, 14.0, 38.0]), intervals, durations)
-    assert cdf == pytest.approx([0.0, 6.0 / 40.0, 16.0 / 40.0, 1.0])
     assert float(empirical_latency_quantile(0.4, intervals, durations)) == pytest.approx(14.0)
 
 
@@ -206,4 +202,4 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="one length"):
         empirical_latency_mean(np.ones(2), np.ones(3))
     with pytest.raises(ValueError, match="negative"):
-        empirical_latency_cdf(1.0, -np.ones(2), np.ones(2))
+        empirical_latency_quantile(0.5, -np.ones(2), np.ones(2))

@@ -13,8 +13,6 @@ from headway.models.batches.windows import (
     WindowEnds,
     WindowLatency,
     append_window_latency,
-    late_data_ratio,
-    trigger_winning_cut_s,
     update_window_latency,
 )
 from tests.oracles.microbatch import simulate_microbatch
@@ -162,32 +160,6 @@ def test_settings_broadcast() -> None:
             )
 
 
-def test_the_advice_wins_a_trigger() -> None:
-    cut = float(trigger_winning_cut_s(10.0, MINUTES, 10.0, 0.5))
-    assert cut == pytest.approx(0.501)
-    before, after = (
-        float(append_window_latency(WORKED, MINUTES, delay, 0.5).mean_s)
-        for delay in (10.0, 10.0 - cut)
-    )
-    assert before - after == pytest.approx(10.0, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("trigger_s", "slide_s", "delay_s", "lag_s"),
-    [
-        (10.0, 60.0, 15.0, 0.5),
-        (10.0, 7.3, 10.0, 0.5),
-        (10.0, 0.0, 10.0, 0.5),
-        (10.0, 60.0, 0.0, 0.5),
-        (0.0, 60.0, 10.0, 0.5),
-        (10.0, 60.0, 9.4, 0.5),
-    ],
-)
-def test_nothing_to_win(trigger_s: float, slide_s: float, delay_s: float, lag_s: float) -> None:
-    ends = WindowEnds(slide_s=slide_s)
-    assert float(trigger_winning_cut_s(trigger_s, ends, delay_s, lag_s)) == 0.0
-
-
 TRIGGERS = st.one_of(st.just(0.0), st.integers(100, 60_000).map(lambda ticks: ticks / 1e3))
 SLIDES = st.one_of(st.just(0.0), st.integers(1, 600).map(float))
 STATES = st.builds(
@@ -230,14 +202,6 @@ def test_quantiles_are_ordered_and_never_nan(
             assert law.weight.sum() == pytest.approx(1.0)
             reached = law.cdf(quantiles * (1.0 + 1e-8) + 1e-8)
             assert np.all(reached >= np.array([0.01, 0.5, 0.95, 0.99, 0.999]) - 1e-3)
-
-
-@given(st.floats(0.0, 50.0), st.floats(0.01, 20.0), st.floats(0.0, 3.0), st.floats(0.0, 100.0))
-def test_late_rows_are_a_share(delay_s: float, mean_s: float, cv: float, slide_s: float) -> None:
-    bound = float(late_data_ratio(delay_s, mean_s, cv))
-    ratio = float(late_data_ratio(delay_s, mean_s, cv, slide_s=slide_s))
-    assert 0.0 <= ratio <= bound + 1e-3 <= 1.001
-    assert float(late_data_ratio(delay_s + 1.0, mean_s, cv, slide_s=slide_s)) <= ratio + 1e-9
 
 
 def played(
@@ -303,28 +267,6 @@ def test_the_grid_of_settings(
     assert float(law.quantile_s(0.99)) == pytest.approx(np.quantile(latency, 0.99), rel=0.06)
 
 
-@pytest.mark.parametrize(
-    ("mean_s", "cv", "delay_s", "slide_s", "trigger_s"),
-    [(2.0, 1.0, 1.0, 20.3, 5.0), (5.0, 0.5, 3.0, 10.7, 2.0), (4.0, 1.5, 0.0, 5.3, 10.0)],
-)
-def test_late_rows_against_the_simulation(
-    mean_s: float, cv: float, delay_s: float, slide_s: float, trigger_s: float
-) -> None:
-    rows = RowStream(rate_per_s=500.0, excess_mean_s=mean_s, excess_cv=cv)
-    trace = simulate_windows(
-        np.arange(1.0, 400.0) * slide_s, np.full(200, 0.4 * trigger_s), trigger_s, rows,
-        mode="append", seed=2, length_s=slide_s, watermark_delay_s=delay_s,
-    )  # fmt: skip
-    share = trace.num_late_rows[5:].sum() / trace.num_rows[5:].sum()
-    # The lag of the newest event time that a batch has read is the least of age plus excess.
-    random, log_sd = np.random.default_rng(1), np.sqrt(np.log1p(cv * cv))
-    excess = mean_s * np.exp(log_sd * random.standard_normal((200, 5000)) - 0.5 * log_sd**2)
-    newest = (excess + random.uniform(0.0, 10.0, excess.shape)).min(axis=1).mean()
-    ratio = late_data_ratio(delay_s + newest, mean_s, cv, slide_s=slide_s, interval_s=trigger_s)
-    assert float(ratio) == pytest.approx(share, rel=0.1)
-    assert share <= float(late_data_ratio(delay_s, mean_s, cv))
-
-
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="slide_s"):
         WindowEnds(slide_s=-1.0)
@@ -343,7 +285,3 @@ def test_refusals() -> None:
         update_window_latency(WORKED, MINUTES, np.inf)
     with pytest.raises(ValueError, match="q must"):
         update_window_latency(WORKED, MINUTES, 0.5).quantile_s(1.0)
-    with pytest.raises(ValueError, match="slide_s"):
-        late_data_ratio(1.0, 1.0, 1.0, slide_s=-1.0)
-    with pytest.raises(ValueError, match="trigger_s"):
-        trigger_winning_cut_s(-1.0, MINUTES, 1.0, 1.0)

@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from headway.models.arrays import Array
-from headway.models.estimation.autocorrelation import mean_inflation
 from headway.models.estimation.experiment_design import (
-    batches_per_level,
     d_optimal_design,
-    design_efficiency,
     log_information,
-    setting_time_s,
 )
-from headway.models.estimation.makespan_units import StageSetting, task_terms
 from tests.models.estimation.batches import lognormal
 
 # The design study: four terms of Ernest, three loads and five core counts.
@@ -101,7 +96,6 @@ def test_information_is_that_of_independent_repetitions() -> None:
     once, twice = np.array([0, 3, 4]), np.array([0, 3, 4, 0, 3, 4])
     gain = log_information(columns, twice) - log_information(columns, once)
     assert gain == pytest.approx(2 * log(2.0))
-    assert design_efficiency(columns, twice, once) == pytest.approx(1.0)
 
 
 def test_open_coefficients_are_told() -> None:
@@ -110,10 +104,6 @@ def test_open_coefficients_are_told() -> None:
     assert log_information(np.column_stack([np.ones(3), np.zeros(3)]), np.arange(3)) == -np.inf
     with pytest.raises(ValueError, match="whichever are run"):
         d_optimal_design(one_load, 3)
-    loads = np.column_stack([np.ones(3), [1.0, 2.0, 3.0]])
-    assert design_efficiency(loads, np.array([1, 1]), np.array([0, 2])) == 0.0
-    with pytest.raises(ValueError, match="compare"):
-        design_efficiency(loads, np.array([0, 2]), np.array([1, 1]))
 
 
 def test_too_few_runs_are_refused() -> None:
@@ -122,61 +112,6 @@ def test_too_few_runs_are_refused() -> None:
         d_optimal_design(loads, 1)
     with pytest.raises(ValueError, match="must not exceed"):
         d_optimal_design(loads, 4)
-
-
-@pytest.mark.parametrize("num_tasks", [16, 24, 40, 200])
-@pytest.mark.parametrize(("driver", "fixed", "row"), [(1.0, 0.05, 1e-4), (0.2, 0.2, 2e-5)])
-def test_two_loads_at_the_fewest_and_the_most_cores_come_out(
-    num_tasks: int, driver: float, fixed: float, row: float
-) -> None:
-    """The rule of thumb for experiments: a third core count would only check the model."""
-    grid = np.array([(n, c) for n in (1e4, 3e4, 1e5) for c in (2, 3, 4, 6, 8, 12, 16)], dtype=float)
-    rows, cores = grid.T
-    terms = task_terms(
-        [StageSetting("scan", np.full(len(rows), num_tasks), cores, rows, 0.3)]
-    ).columns
-    columns = relative(terms, np.array([driver, fixed, row]))
-    chosen = grid[d_optimal_design(columns, 6, most_repeats=2).chosen]
-    assert set(chosen[:, 0]) == {1e4, 1e5}
-    assert set(chosen[:, 1]) == {2.0, 16.0}
-    rule = np.flatnonzero(np.isin(rows, (1e4, 1e5)) & np.isin(cores, (2, 16)))
-    best = d_optimal_design(columns, 4, most_repeats=4).chosen
-    assert design_efficiency(columns, rule, best) > 0.6
-
-
-def test_batches_per_level_are_enough_in_simulation() -> None:
-    random = np.random.default_rng(1)
-    for noise, accuracy in ((0.1, 0.05), (0.3, 0.05), (0.3, 0.1)):
-        num_batches = int(batches_per_level(noise, accuracy))
-        means = lognormal(random, noise, (20_000, num_batches)).mean(axis=1)
-        assert np.mean(np.abs(means - 1.0) <= accuracy) == pytest.approx(0.95, abs=0.012)
-
-
-def test_lasting_noise_needs_more_batches() -> None:
-    plain, lasting = batches_per_level(0.2, 0.05), batches_per_level(0.2, 0.05, 0.95, 0.5)
-    independent = float(lasting) / float(mean_inflation(float(lasting), 0.5))
-    assert independent == pytest.approx(float(plain), rel=0.03)
-
-
-@given(st.floats(0.0, 2.0), st.floats(0.0, 2.0), st.floats(1e-3, 1.0))
-def test_more_noise_needs_no_fewer_batches(one: float, other: float, accuracy: float) -> None:
-    low, high = sorted((one, other))
-    assert 1 <= int(batches_per_level(low, accuracy)) <= int(batches_per_level(high, accuracy))
-
-
-def test_time_of_a_setting() -> None:
-    assert setting_time_s(20, np.array([0.5, 60.0])).tolist() == [70.0, 1800.0]
-
-
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match="accuracy_ratio > 0"):
-        batches_per_level(0.1, 0.0)
-    with pytest.raises(ValueError, match="autocorrelation"):
-        batches_per_level(0.1, 0.1, autocorrelation=1.0)
-    with pytest.raises(ValueError, match="no number"):
-        batches_per_level(1.0, 1e-12)
-    with pytest.raises(ValueError, match="trigger_s > 0"):
-        setting_time_s(20, 0.0)
 
 
 DESIGNS = ("all 15", "D-optimal 5", "D-optimal 7", "one load", "4 and 8 cores")

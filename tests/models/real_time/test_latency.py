@@ -17,7 +17,7 @@ from headway.models.real_time.stages import (
     shuffle_wait_limit_s,
     sustainable_rate_per_s,
 )
-from headway.models.simulation.queue import lindley_waits_s
+from headway.models.simulation.lindley import lindley_waits_s
 from headway.models.simulation.real_time import PlayedStage, simulate_real_time
 
 LEVELS = np.array([0.5, 0.95, 0.99])

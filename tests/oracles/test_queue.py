@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.queues.queue_increments import (
-    bulk_member_wait,
-    clocked_increment,
-    lognormal_third_central_s3,
-)
-from headway.models.queues.random_walk import correlated_service_wait, shifted_gamma_wait
-from headway.models.simulation.queue import (
+from headway.models.simulation.lindley import lindley_waits_s
+from tests.oracles.queue import (
     QueueTrace,
     correlated_lognormal_s,
-    lindley_waits_s,
     simulate_queue,
 )
 
@@ -32,7 +26,7 @@ def test_blocks_of_the_recursion_join(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(4)
     arrival, service = generator.exponential(1.0, 1000), generator.exponential(0.95, 1000)
     whole = lindley_waits_s(arrival, service, first_wait_s=2.0)
-    monkeypatch.setattr("headway.models.simulation.queue._BLOCK", 7)
+    monkeypatch.setattr("headway.models.simulation.lindley._BLOCK", 7)
     assert lindley_waits_s(arrival, service, first_wait_s=2.0) == pytest.approx(whole, abs=1e-9)
 
 
@@ -67,37 +61,6 @@ def test_the_seed_decides() -> None:
 def test_quantiles_are_observed_waits() -> None:
     trace = QueueTrace(wait_s=np.array([3.0, 0.0, 1.0, 2.0]), service_s=np.ones(4))
     assert trace.quantile_s(np.array([0.25, 0.26, 0.75, 1.0])).tolist() == [0.0, 1.0, 2.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("num_jobs", "rho", "study_ms"),
-    [(4, 0.3, 22.5), (4, 0.9, 75.5), (10, 0.6, 54.0), (20, 0.9, 85.9)],
-)
-def test_periodic_bulks(num_jobs: int, rho: float, study_ms: float) -> None:
-    mean_s = 0.2 * rho / num_jobs
-    service = correlated_lognormal_s(mean_s, 0.3, 0.0, num_values=num_jobs * 100_000, seed=8)
-    trace = simulate_queue(np.array(0.2), service, bulk_size=num_jobs)
-    variance_s2 = (0.3 * mean_s) ** 2
-    third_s3 = float(lognormal_third_central_s3(mean_s, 0.3))
-    leader = shifted_gamma_wait(
-        clocked_increment(0.2, mean_s, variance_s2, third_s3, bulk_size=num_jobs)
-    )
-    wait = bulk_member_wait(leader, mean_s, variance_s2, num_jobs)
-    assert float(wait.mean_s) == pytest.approx(study_ms * 1e-3, rel=2e-3)
-    assert float(wait.mean_s) == pytest.approx(trace.mean_s, rel=5e-3)
-    assert float(wait.variance_s2) == pytest.approx(trace.variance_s2, rel=1e-2)
-    assert float(wait.wait_prob) == pytest.approx(trace.wait_prob, abs=2e-3)
-
-
-@pytest.mark.parametrize("phi", [0.3, 0.6, 0.8])
-def test_correlated_services_stay_within_the_interval(phi: float) -> None:
-    service = correlated_lognormal_s(0.9, 0.2, phi, num_values=1_000_000, seed=9)
-    trace = simulate_queue(np.array(1.0), service)
-    low, high = correlated_service_wait(
-        clocked_increment(1.0, 0.9, 0.0324, float(lognormal_third_central_s3(0.9, 0.2))), phi
-    )
-    assert float(low.mean_s) < trace.mean_s < float(high.mean_s)
-    assert float(low.variance_s2) < trace.variance_s2 < float(high.variance_s2)
 
 
 def test_refusals() -> None:

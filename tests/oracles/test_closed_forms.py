@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.batches.microbatch import AffineDuration, steady_state
-from headway.models.batches.trigger_planning import (
-    freerun_moments,
-    highest_rate_noise_free_per_s,
-    longest_trigger_noise_free_s,
-    smallest_useful_trigger_s,
-)
-from headway.models.batches.tuple_latency import tuple_latency_quantile
+from headway.models.batches.microbatch import AffineDuration
+from tests.oracles.closed_forms import freerun_moments
 from tests.oracles.microbatch import simulate_microbatch
 
 
@@ -55,36 +49,6 @@ def test_freerun_without_noise_is_uniform() -> None:
     assert (float(latency), float(latency_sd)) == pytest.approx((6.0, 4.0 / np.sqrt(12.0)))
 
 
-def test_smallest_useful_trigger() -> None:
-    triggers = smallest_useful_trigger_s(2.0, np.array([0.0, 0.45, 1.0]))
-    assert triggers == pytest.approx([2.0, 3.63636, np.inf], rel=1e-5)
-
-
-def test_highest_rate_meets_the_limit_and_no_higher_one_does() -> None:
-    rate = float(highest_rate_noise_free_per_s(10.0, 0.99, 1.0, 1e-3))
-    assert rate == pytest.approx(801.0)
-    rates = rate * np.array([0.999, 1.001])
-    for trigger_s in (0.0, 10.0 / 1.99):
-        state = steady_state(AffineDuration(1.0, 1e-3), rates, trigger_s, 0.0)
-        assert (tuple_latency_quantile(state, 0.99) <= 10.0).tolist() == [True, False]
-    assert float(highest_rate_noise_free_per_s(1.0, 0.99, 1.0, 1e-3)) == 0.0
-
-
-def test_longest_trigger_meets_the_limit_and_no_longer_one_does() -> None:
-    trigger = float(longest_trigger_noise_free_s(10.0, 0.99, 2.0, 0.3))
-    assert trigger == pytest.approx(6.20, abs=0.005)
-    state = steady_state(AffineDuration(2.0, 0.3), 1.0, trigger * np.array([0.999, 1.001]), 0.0)
-    assert (tuple_latency_quantile(state, 0.99) <= 10.0).tolist() == [True, False]
-    out_of_reach = longest_trigger_noise_free_s(10.0, 0.99, 2.0, np.array([0.61, 1.0, 1.5]))
-    assert out_of_reach.tolist() == [0.0, 0.0, 0.0]
-
-
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="fixed_s"):
         freerun_moments(0.0, 0.5, 0.1)
-    with pytest.raises(ValueError, match="fixed_s"):
-        smallest_useful_trigger_s(1.0, -0.1)
-    with pytest.raises(ValueError, match="limit_s"):
-        highest_rate_noise_free_per_s(10.0, 1.01, 1.0, 1e-3)
-    with pytest.raises(ValueError, match="per_row_s"):
-        highest_rate_noise_free_per_s(10.0, 0.5, 1.0, 0.0)
