@@ -1,0 +1,363 @@
+"""Queries of one application on shared cores, as Spark runs them or as a gate lets them."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.domain import Decision, Policy, QueryState, ScheduledQuery
+from headway.models.arrays import Array
+from headway.models.scheduling.order import grant_order, next_due_s
+
+_SCORE = 1.645
+"""Standard normal quantile at which durations enter a slack: 95 %."""
+_TICK_S = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWork:
+    """A query and what its batches cost.
+
+    Parameters
+    ----------
+    query : ScheduledQuery
+        Its name, trigger, windows and targets.
+    rate_per_s : float, > 0
+        Rows per second. [rows/s]
+    before_s, after_s : float, >= 0
+        Time of the driver before and after the executors work. [s]
+    fixed_core_s : float, > 0
+        Core time of a batch without rows. [core-s]
+    per_row_core_s : float, >= 0
+        Core time that a row adds. [core-s/row]
+    most_cores : float, > 0
+        Cores that a batch can use at most. [-]
+    noise_ratio : float, >= 0
+        Coefficient of variation of the work of a batch. [-]
+    closing_delay_s : float, >= 0
+        From the end of a window plus the watermark delay to the row that closes it. [s]
+    output_rows : float, >= 0
+        Rows that a window emits. [rows]
+    """
+
+    query: ScheduledQuery
+    rate_per_s: float
+    before_s: float
+    after_s: float
+    fixed_core_s: float
+    per_row_core_s: float
+    most_cores: float = math.inf
+    noise_ratio: float = 0.0
+    closing_delay_s: float = 0.0
+    output_rows: float = 0.0
+
+    def duration_s(self, rows: float, cores: float) -> float:
+        """Mean duration of a batch that has so many cores. [s]"""
+        work_s = self.fixed_core_s + self.per_row_core_s * rows
+        return self.before_s + work_s / min(cores, self.most_cores) + self.after_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueryOutcome:
+    """What became of a query, after the warm-up.
+
+    Parameters
+    ----------
+    window_latency_s : (n,) array
+        Of each window that was due, above the watermark delay; of those still open at the end, what
+        it was by then. [s]
+    num_open : int
+        Windows that were due and still open at the end. [-]
+    row_wait_s : (m, 3) array
+        Of each batch: latency of its newest and of its oldest row [s], and its rows.
+    num_batches : int
+        Batches. [-]
+    """
+
+    window_latency_s: Array
+    num_open: int
+    row_wait_s: Array
+    num_batches: int
+
+    @property
+    def row_latency_mean_s(self) -> float:
+        """Mean latency of a row; nan without rows. [s]"""
+        if not len(self.row_wait_s):
+            return math.nan
+        newest, oldest, rows = self.row_wait_s.T
+        return float(np.average(0.5 * (newest + oldest), weights=rows))
+
+    def rows_later_than(self, limit_s: float) -> float:
+        """Share of rows with a latency above a limit. [-]"""
+        newest, oldest, rows = self.row_wait_s.T
+        width = np.maximum(oldest - newest, 1e-9)
+        return float(np.average(np.clip((oldest - limit_s) / width, 0.0, 1.0), weights=rows))
+
+    def row_latency_quantile_s(self, quantile: float) -> float:
+        """Quantile of the latency of rows. [s]"""
+        low, high = 0.0, float(self.row_wait_s[:, 1].max())
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            late = self.rows_later_than(middle) > 1.0 - quantile
+            low, high = (middle, high) if late else (low, middle)
+        return high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GateOutcome:
+    """What became of the queries.
+
+    Parameters
+    ----------
+    queries : tuple of QueryOutcome
+        In the order in which they were given.
+    busy_ratio : float
+        Share of core time that was used. [-]
+    """
+
+    queries: tuple[QueryOutcome, ...]
+    busy_ratio: float
+
+    @property
+    def window_latency_s(self) -> Array:
+        """Latency of all windows of all queries, above the watermark delay. [s]"""
+        return np.concatenate([outcome.window_latency_s for outcome in self.queries])
+
+
+@dataclass(slots=True)
+class _Running:
+    """A query while it is played."""
+
+    work: QueryWork
+    tick_offset_s: float = 0.0
+    ready_s: float = 0.0
+    read_to_s: float = 0.0
+    started_s: float = 0.0
+    watermark_s: float = -math.inf
+    emits_to_s: float = -math.inf
+    last_grant: int = 0
+    next_end_s: float = math.inf
+    runs: bool = False
+    num_batches: int = 0
+    windows: list[tuple[float, float]] = field(default_factory=list)
+    rows: list[tuple[float, float, float]] = field(default_factory=list)
+
+
+def simulate_gate(
+    works: Sequence[QueryWork],
+    policy: Policy | None,
+    *,
+    cores: float,
+    at_once: int,
+    length_s: float,
+    warm_up_s: float = 40.0,
+    seed: int = 1,
+    offsets_s: Sequence[float] | None = None,
+    on_decision: Callable[[Decision], None] | None = None,
+) -> GateOutcome:
+    r"""Play queries that share cores evenly, each batch between two pieces of driver work.
+
+    Parameters
+    ----------
+    works : sequence of QueryWork
+        The queries. A trigger of a millisecond or less is as fast as possible.
+    policy : Policy or None
+        Who is let go next; None lets everyone go at its trigger, as Spark does.
+    cores : float, > 0
+        Cores of all executors. [-]
+    at_once : int, >= 1
+        Batches that may run at the same time; without a policy there is no limit. [-]
+    length_s, warm_up_s : float
+        Time that is played, and the part of it that does not count. [s]
+    seed : int
+        Seed of the generator.
+    offsets_s : sequence of float, or None
+        Of each query's triggers from the grid, for the policy ``stagger``. [s]
+    on_decision : callable or None
+        Told of each decision.
+
+    Returns
+    -------
+    GateOutcome
+        Latencies of windows and rows, and how busy the cores were.
+
+    Notes
+    -----
+    theory.md (S7). A batch reads what has arrived when it starts; at its end the watermark is the
+    newest event time that it read less the delay; the next batch emits what that closes. A gate
+    lets a query go before its trigger if the last batch had rows.
+
+    Examples
+    --------
+    >>> work = QueryWork(query=ScheduledQuery(name="a", trigger_s=1.0), rate_per_s=100.0,
+    ...                  before_s=0.1, after_s=0.1, fixed_core_s=0.4, per_row_core_s=0.0)
+    >>> run = simulate_gate([work], None, cores=2, at_once=1, length_s=100.0)
+    >>> run.queries[0].num_batches, round(run.queries[0].row_latency_mean_s, 3), run.busy_ratio
+    (60, 0.9, 0.2)
+    """
+    if not (works and cores > 0.0 and at_once >= 1 and 0.0 <= warm_up_s < length_s):
+        raise ValueError("need queries, cores, at_once of at least 1, and time after the warm-up")
+    generator = np.random.default_rng(seed)
+    queries = [_Running(work) for work in works]
+    for at, one in enumerate(queries):
+        one.tick_offset_s = offsets_s[at] if offsets_s is not None else 0.0
+        one.ready_s = one.tick_offset_s
+        if one.work.query.windows is not None:
+            one.next_end_s = one.work.query.windows.first_end_after_s(0.0)
+    on_grid = policy is None or policy is Policy.STAGGER
+    limit = len(works) if policy is None else at_once
+    share_cores = cores / min(limit, len(works))
+    # Times at which the driver is done with a part: time, query, whether the batch is over.
+    timers: list[tuple[float, int, bool]] = []
+    working: dict[int, float] = {}
+    now_s, busy_s, num_grants, num_running = 0.0, 0.0, 0, 0
+    must_decide = True
+    next_s = math.inf
+    while True:
+        if must_decide:
+            next_s = math.inf
+            if num_running < limit:
+                idle = [one for one in queries if not one.runs]
+                states = [_state(one, share_cores) for one in idle]
+                asked = policy or Policy.FCFS
+                order = grant_order(asked, states, now_s)
+                granted = order[: limit - num_running]
+                if on_decision is not None and order:
+                    on_decision(
+                        Decision(
+                            at_s=now_s,
+                            policy=asked,
+                            num_running=num_running,
+                            at_once=limit,
+                            states=tuple(states),
+                            order=order,
+                            granted=granted,
+                        )
+                    )
+                for at, one in enumerate(queries):
+                    if one.work.query.name in granted and not one.runs:
+                        num_grants += 1
+                        one.last_grant, one.runs, one.started_s = num_grants, True, now_s
+                        one.emits_to_s = one.watermark_s
+                        num_running += 1
+                        heapq.heappush(timers, (now_s + one.work.before_s, at, False))
+                if num_running < limit:
+                    next_s = next_due_s(asked, states, now_s)
+            must_decide = False
+        share = cores / max(len(working), 1)
+        ends = {
+            at: now_s + left / min(share, queries[at].work.most_cores)
+            for at, left in working.items()
+        }
+        first = min(ends, key=ends.__getitem__) if ends else -1
+        end_s = ends.get(first, math.inf)
+        event_s = min(end_s, timers[0][0] if timers else math.inf, next_s)
+        if event_s > length_s:
+            break
+        elapsed_s = event_s - now_s
+        for at in working:
+            done_s = elapsed_s * min(share, queries[at].work.most_cores)
+            working[at] -= done_s
+            if event_s > warm_up_s:
+                busy_s += done_s
+        now_s = event_s
+        if event_s == end_s:
+            del working[first]
+            heapq.heappush(timers, (now_s + queries[first].work.after_s, first, True))
+        elif timers and event_s == timers[0][0]:
+            _, at, is_over = heapq.heappop(timers)
+            if is_over:
+                _end_batch(queries[at], now_s, warm_up_s, on_grid)
+                num_running -= 1
+                must_decide = True
+            else:
+                one = queries[at]
+                rows = one.work.rate_per_s * (one.started_s - one.read_to_s)
+                mean_s = one.work.fixed_core_s + one.work.per_row_core_s * rows
+                working[at] = mean_s * _noise(one.work.noise_ratio, generator)
+        else:
+            must_decide = True
+    return GateOutcome(
+        queries=tuple(_outcome(one, length_s, warm_up_s) for one in queries),
+        busy_ratio=busy_s / (cores * (length_s - warm_up_s)),
+    )
+
+
+def _state(one: _Running, share_cores: float) -> QueryState:
+    work, query = one.work, one.work.query
+    # Of what is there when it is let go; what arrives meanwhile comes with the next batch.
+    rows = work.rate_per_s * max(one.ready_s - one.read_to_s, 0.0)
+    duration_s = work.duration_s(rows, share_cores)
+    second_s = work.duration_s(work.rate_per_s * duration_s, share_cores)
+    margin = 1.0 + _SCORE * work.noise_ratio
+    closing_s = None
+    if query.windows is not None:
+        closing_s = one.next_end_s + query.windows.watermark_delay_s + work.closing_delay_s
+    return QueryState(
+        name=query.name,
+        ready_s=one.ready_s,
+        oldest_unread_s=one.read_to_s,
+        last_grant=one.last_grant,
+        duration_s=margin * duration_s,
+        pair_s=margin * (duration_s + second_s),
+        closing_s=closing_s,
+        emits=one.watermark_s >= one.next_end_s,
+        window_limit_s=None if query.window_target is None else query.window_target.limit_s,
+        row_limit_s=None if query.row_target is None else query.row_target.limit_s,
+        output_rows=work.output_rows,
+        most_wait_s=query.most_wait_s,
+    )
+
+
+def _end_batch(one: _Running, now_s: float, warm_up_s: float, on_grid: bool) -> None:
+    query, started_s = one.work.query, one.started_s
+    if started_s >= warm_up_s and started_s > one.read_to_s:
+        rows = one.work.rate_per_s * (started_s - one.read_to_s)
+        one.rows.append((now_s - started_s, now_s - one.read_to_s, rows))
+        one.num_batches += 1
+    one.read_to_s = started_s
+    if query.windows is not None:
+        delay_s = query.windows.watermark_delay_s
+        while one.next_end_s <= one.emits_to_s:
+            one.windows.append((one.next_end_s, now_s - one.next_end_s - delay_s))
+            one.next_end_s += query.windows.slide_s
+        one.watermark_s = started_s - one.work.closing_delay_s - delay_s
+    one.runs = False
+    one.ready_s = now_s
+    if on_grid and query.trigger_s > _TICK_S:
+        offset_s = one.tick_offset_s
+        next_tick = math.floor((started_s - offset_s) / query.trigger_s + 1e-9) + 1.0
+        one.ready_s = max(now_s, next_tick * query.trigger_s + offset_s)
+
+
+def _outcome(one: _Running, length_s: float, warm_up_s: float) -> QueryOutcome:
+    query = one.work.query
+    latencies, num_open = [], 0
+    if query.windows is not None:
+        delay_s = query.windows.watermark_delay_s
+        latencies = [late_s for end_s, late_s in one.windows if end_s + delay_s >= warm_up_s]
+        limit_s = 0.0 if query.window_target is None else query.window_target.limit_s
+        end_s = one.next_end_s
+        while end_s + delay_s + one.work.closing_delay_s + limit_s < length_s:
+            if end_s + delay_s >= warm_up_s:
+                latencies.append(length_s - end_s - delay_s)
+                num_open += 1
+            end_s += query.windows.slide_s
+    return QueryOutcome(
+        window_latency_s=np.array(latencies),
+        num_open=num_open,
+        row_wait_s=np.array(one.rows).reshape(-1, 3),
+        num_batches=one.num_batches,
+    )
+
+
+def _noise(cv: float, generator: np.random.Generator) -> float:
+    """A lognormal factor of mean 1."""
+    if cv == 0.0:
+        return 1.0
+    variance = math.log1p(cv * cv)
+    return float(math.exp(math.sqrt(variance) * generator.standard_normal() - 0.5 * variance))
