@@ -1,0 +1,1 @@
+"""Sharing of windows and exchanges: what is merged, what each way costs, what may be fused."""

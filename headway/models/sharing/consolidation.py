@@ -1,0 +1,281 @@
+"""Which pieces a window is merged from: panes, smaller windows, roll-ups; the least merges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headway.domain.window_set import WindowSet, WindowSpec
+
+_MOST_PERIODS = 20
+"""Longest windows that a steady horizon spans where the slides share no short period."""
+
+
+class Piece(NamedTuple):
+    """A partial result over ``[start_ms, start_ms + length_ms)``."""
+
+    start_ms: int
+    length_ms: int
+
+
+def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
+    """Weight of a piece where pieces are counted, whatever they hold.
+
+    Parameters
+    ----------
+    length_ms : int, > 0
+        Length of the piece. [ms]
+
+    Returns
+    -------
+    float
+        1. [-]
+
+    Notes
+    -----
+    Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315) counts merges so.
+
+    Examples
+    --------
+    >>> one_per_piece(60_000)
+    1.0
+    """
+    return 1.0
+
+
+def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
+    r"""Keys that a piece holds, where keys are equally frequent and rows come at random times.
+
+    Parameters
+    ----------
+    num_keys : float, > 0
+        Keys of the stream, :math:`K`. [-]
+    rows_per_ms : float, >= 0
+        Arrival rate, :math:`\lambda`. [rows/ms]
+
+    Returns
+    -------
+    callable
+        Length of a piece [ms] to the mean number of its keys [-].
+
+    Notes
+    -----
+    :math:`K (1 - e^{-\lambda L / K})`: a key is absent from a piece with the probability that a
+    Poisson count is 0. With the rows of each piece given (theory.md (K5)) the exponential is
+    :math:`(1 - 1/K)^{\lambda L}`. Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315).
+
+    Examples
+    --------
+    >>> keys = present_keys(1000, 1000 / 60_000)
+    >>> keys(15 * 60_000) + keys(5 * 60_000), 2 * keys(10 * 60_000)
+    (1993.26, 1999.91)
+    """
+    return lambda length_ms: -num_keys * math.expm1(-rows_per_ms * length_ms / num_keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """From which pieces every window is merged.
+
+    ``rollups`` are tumbling windows that nobody asked for, made because larger ones are cheaper
+    with them. ``pane_ms`` divides every window.
+    """
+
+    windows: WindowSet
+    pane_ms: int
+    rollups: tuple[WindowSpec, ...] = ()
+    weight: Callable[[int], float] = one_per_piece
+
+    def __post_init__(self) -> None:
+        lengths = [part for each in self.made for part in (each.size_ms, each.slide_ms)]
+        offsets = [each.offset_ms for each in self.made]
+        if self.pane_ms < 1 or any(part % self.pane_ms for part in (*lengths, *offsets)):
+            raise ValueError(
+                f"a pane of {self.pane_ms} ms does not divide all of {lengths}; expected a divisor "
+                f"of {self.windows.pane_ms}"
+            )
+
+    @property
+    def made(self) -> tuple[WindowSpec, ...]:
+        """Everything that is merged, smallest first: roll-ups and windows."""
+        return tuple(sorted((*self.rollups, *self.windows.windows)))
+
+    def pieces(self, spec: WindowSpec, start_ms: int) -> tuple[Piece, ...]:
+        """Pieces of least total weight that make up the window of ``spec`` at ``start_ms``."""
+        return _shortest(self._smaller(spec), start_ms, spec.size_ms, self.pane_ms, self.weight)
+
+    def cost(self, spec: WindowSpec, start_ms: int) -> float:
+        """Total weight of those pieces."""
+        return sum(self.weight(piece.length_ms) for piece in self.pieces(spec, start_ms))
+
+    def total_cost(self, horizon_ms: int) -> float:
+        """Weight of everything merged for windows that end in ``(0, horizon_ms]``."""
+        return sum(self._cost_between(spec, horizon_ms) for spec in self.made)
+
+    def naive_cost(self, horizon_ms: int) -> float:
+        """The same where every window is merged from panes alone, without roll-ups."""
+        pane = self.weight(self.pane_ms)
+        return sum(
+            len(spec.ends_between(0, horizon_ms)) * (spec.size_ms // self.pane_ms) * pane
+            for spec in self.windows.windows
+        )
+
+    def _smaller(self, spec: WindowSpec) -> tuple[WindowSpec, ...]:
+        return tuple(each for each in self.made if each.size_ms < spec.size_ms)
+
+    def _cost_between(self, spec: WindowSpec, horizon_ms: int) -> float:
+        # Windows that lie alike between their pieces cost alike.
+        again_ms = math.lcm(self.pane_ms, *(each.slide_ms for each in self._smaller(spec)))
+        known: dict[int, float] = {}
+        total = 0.0
+        for end_ms in spec.ends_between(0, horizon_ms):
+            start_ms = (end_ms - spec.size_ms) % again_ms
+            if start_ms not in known:
+                known[start_ms] = self.cost(spec, start_ms)
+            total += known[start_ms]
+        return total
+
+
+def _shortest(
+    smaller: Iterable[WindowSpec],
+    start_ms: int,
+    size_ms: int,
+    pane_ms: int,
+    weight: Callable[[int], float],
+) -> tuple[Piece, ...]:
+    """The shortest path from start to end; of equally short ones that of the larger last piece."""
+    steps = [(pane_ms, pane_ms, 0, weight(pane_ms))]
+    steps += [(s.size_ms, s.slide_ms, s.offset_ms, weight(s.size_ms)) for s in smaller]
+    num_places = size_ms // pane_ms
+    least = [0.0] + [math.inf] * num_places
+    last = [0] * (num_places + 1)
+    for place in range(num_places):
+        at_ms = start_ms + place * pane_ms
+        for length_ms, slide_ms, offset_ms, cost in steps:
+            there = place + length_ms // pane_ms
+            if there > num_places or (at_ms - offset_ms) % slide_ms:
+                continue
+            if least[place] + cost <= least[there]:
+                least[there], last[there] = least[place] + cost, length_ms
+    pieces, place = list[Piece](), num_places
+    while place:
+        length_ms = last[place]
+        place -= length_ms // pane_ms
+        pieces.append(Piece(start_ms + place * pane_ms, length_ms))
+    return tuple(reversed(pieces))
+
+
+def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
+    r"""The plan with the roll-ups that pay: the best one is added, while one pays.
+
+    Parameters
+    ----------
+    plan : MergePlan
+        Windows, panes and weights.
+    horizon_ms : int, optional
+        Time over which merges are counted; a period of all windows by default. [ms]
+
+    Returns
+    -------
+    MergePlan
+        With more roll-ups, or as it was.
+
+    Notes
+    -----
+    "Factor windows", arXiv 2008.12379 (2020). Tumbling roll-ups of every multiple of the pane are
+    tried; their own merges count. Greedy, equal to enumeration on the sets of
+    ``tests/models/sharing``.
+
+    Examples
+    --------
+    >>> minutes = 60_000
+    >>> plan = MergePlan(windows=WindowSet.parse(["20m", "30m"]), pane_ms=minutes)
+    >>> better = with_rollups(plan, 60 * minutes)
+    >>> plan.total_cost(60 * minutes), better.total_cost(60 * minutes), str(better.rollups[0])
+    (82.0, 70.0, '10 min')
+    """
+    best = plan
+    while True:
+        candidates = [
+            MergePlan(
+                windows=best.windows,
+                pane_ms=best.pane_ms,
+                rollups=tuple(sorted((*best.rollups, rollup))),
+                weight=best.weight,
+            )
+            for rollup in possible_rollups(best)
+        ]
+        at_ms = horizon_ms or steady_horizon_ms(best)
+        cheapest = min(candidates, key=lambda each: each.total_cost(at_ms), default=best)
+        if not cheapest.total_cost(at_ms) < best.total_cost(at_ms):
+            return best
+        best = cheapest
+
+
+def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
+    """Tumbling windows between the pane and the longest window that are not made yet.
+
+    Parameters
+    ----------
+    plan : MergePlan
+        Windows and panes.
+
+    Returns
+    -------
+    list of WindowSpec
+        Of the sizes that divide a slide or a size: others align with no window for long.
+
+    Notes
+    -----
+    "Factor windows", arXiv 2008.12379 (2020).
+
+    Examples
+    --------
+    >>> plan = MergePlan(windows=WindowSet.parse(["20m", "30m"]), pane_ms=300_000)
+    >>> [str(rollup) for rollup in possible_rollups(plan)]
+    ['10 min', '15 min']
+    """
+    made = {spec.size_ms for spec in plan.made}
+    parts = [part for spec in plan.windows.windows for part in (spec.size_ms, spec.slide_ms)]
+    sizes_ms = {
+        size_ms
+        for part in parts
+        for count in range(1, math.isqrt(part // plan.pane_ms) + 1)
+        if (part // plan.pane_ms) % count == 0
+        for size_ms in (count * plan.pane_ms, part // count)
+    }
+    return [
+        WindowSpec(size_ms=size_ms, slide_ms=size_ms)
+        for size_ms in sorted(sizes_ms - made)
+        if plan.pane_ms < size_ms < plan.windows.longest_ms
+    ]
+
+
+def steady_horizon_ms(plan: MergePlan) -> int:
+    """A time over which the merges of a plan stand for those of any other time.
+
+    Parameters
+    ----------
+    plan : MergePlan
+        Windows, panes and roll-ups.
+
+    Returns
+    -------
+    int
+        A common period of all that is merged, at most 20 times the longest window. [ms]
+
+    Notes
+    -----
+    Over a common period the count is exact; Enorm 2016, section 6.1, counts over an hour.
+
+    Examples
+    --------
+    >>> windows = WindowSet.parse(["1h every 5m", "10m"])
+    >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
+    >>> steady_horizon_ms(plan), plan.total_cost(3_600_000), plan.naive_cost(3_600_000)
+    (600000, 90.0, 156.0)
+    """
+    period_ms = math.lcm(*(spec.slide_ms for spec in plan.made))
+    return min(period_ms, _MOST_PERIODS * plan.windows.longest_ms)

@@ -1,0 +1,197 @@
+"""Key groups moved between nodes: which ones, and what the move costs by the way it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from headway.domain.checks import require_not_negative
+
+_SAFETY = 2.0
+"""A change of partitions must win back its catch-up twice: estimates of both are rough."""
+
+
+class Move(NamedTuple):
+    """A key group, by its place on the node it leaves, that goes to another node."""
+
+    source: int
+    target: int
+    load: float
+
+
+def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
+    """One period of Flux: busy nodes hand a key group each to idle ones.
+
+    Parameters
+    ----------
+    nodes : sequence of sequences of float
+        Loads of the key groups of each node, in any one unit.
+
+    Returns
+    -------
+    tuple of Move
+        At most one per pair of nodes; none where no move lowers the variance.
+
+    Notes
+    -----
+    Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes by load, the
+    first paired with the last, the second with the second last; the largest group that weighs less
+    than the difference of the pair moves. Spark cannot move single state partitions: it is a model
+    of what an even deal would bring.
+
+    Examples
+    --------
+    >>> flux_moves([[30, 25, 20], [20, 20], [15, 10], [10]])
+    (Move(source=0, target=3, load=30),)
+    """
+    loads = [sum(groups) for groups in nodes]
+    order = sorted(range(len(nodes)), key=lambda node: -loads[node])
+    moves = []
+    for first, last in zip(order[: len(order) // 2], reversed(order), strict=False):
+        difference = loads[first] - loads[last]
+        fitting = [load for load in nodes[first] if 0 < load < difference]
+        if fitting:
+            moves.append(Move(first, last, max(fitting)))
+    return tuple(moves)
+
+
+def after_moves(
+    nodes: Sequence[Sequence[float]], moves: Sequence[Move]
+) -> tuple[tuple[float, ...], ...]:
+    """The key groups of each node after some moves.
+
+    Parameters
+    ----------
+    nodes : sequence of sequences of float
+        Loads of the key groups of each node.
+    moves : sequence of Move
+        From :func:`flux_moves`.
+
+    Returns
+    -------
+    tuple of tuples of float
+        As the nodes.
+
+    Notes
+    -----
+    Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315).
+
+    Examples
+    --------
+    >>> nodes = [[30, 25, 20], [10]]
+    >>> [sum(groups) for groups in after_moves(nodes, flux_moves(nodes))]
+    [45, 40]
+    """
+    held = [list(groups) for groups in nodes]
+    for move in moves:
+        held[move.source].remove(move.load)
+        held[move.target].append(move.load)
+    return tuple(map(tuple, held))
+
+
+class Migration(StrEnum):
+    """How a key group changes its node."""
+
+    INSTANT = "instant"
+    DISRUPTIVE = "disruptive"
+    SMOOTH = "smooth"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationCost:
+    """What a move costs: how long rows wait, until when it takes, and processor time."""
+
+    pause_s: float
+    takes_s: float
+    work_s: float
+
+
+def migration_costs(
+    *, state_copies: float, copy_s: float, longest_window_s: float, rows_work_s: float
+) -> Mapping[Migration, MigrationCost]:
+    """Pause, time and work of moving one key group, by each way.
+
+    Parameters
+    ----------
+    state_copies : float, >= 0
+        Copies of key state that the group holds: keys, times panes where they are kept apart. [-]
+    copy_s : float, >= 0
+        To send and take up one copy. [s]
+    longest_window_s : float, >= 0
+        Time until no window needs what the old node holds. [s]
+    rows_work_s : float, >= 0
+        Work of the group's rows over that time, done twice in a smooth migration. [s]
+
+    Returns
+    -------
+    mapping of Migration to MigrationCost
+        Instant: partials of both nodes are merged until no window needs the old ones, the same
+        copies, later. Disruptive: rows wait for the copies. Smooth: both work for a window.
+
+    Raises
+    ------
+    ValueError
+        If an argument is negative or infinite.
+
+    Notes
+    -----
+    Enorm 2016, sections 4.5 and 7.2-7.4 (doi:10.1145/2933267.2933315).
+
+    Examples
+    --------
+    >>> costs = migration_costs(state_copies=50_000, copy_s=2e-5, longest_window_s=300.0,
+    ...     rows_work_s=30.0)
+    >>> [(cost.pause_s, cost.takes_s, cost.work_s) for cost in costs.values()]
+    [(0.0, 300.0, 1.0), (1.0, 1.0, 1.0), (0.0, 300.0, 30.0)]
+    """
+    require_not_negative(
+        "migration",
+        state_copies=state_copies,
+        copy_s=copy_s,
+        longest_window_s=longest_window_s,
+        rows_work_s=rows_work_s,
+    )
+    copied_s = state_copies * copy_s
+    return {
+        Migration.INSTANT: MigrationCost(pause_s=0.0, takes_s=longest_window_s, work_s=copied_s),
+        Migration.DISRUPTIVE: MigrationCost(pause_s=copied_s, takes_s=copied_s, work_s=copied_s),
+        Migration.SMOOTH: MigrationCost(pause_s=0.0, takes_s=longest_window_s, work_s=rows_work_s),
+    }
+
+
+def worth_repartitioning(
+    *, slots_saved: float, horizon_s: float, slots: float, catch_up_s: float
+) -> bool:
+    """Whether other partitions of a running query win more slot time than the restart costs.
+
+    Parameters
+    ----------
+    slots_saved : float
+        Slots that are free afterwards. [-]
+    horizon_s : float, >= 0
+        How long it stays so; at least the longest window. [s]
+    slots : float, >= 0
+        Slots of the query. [-]
+    catch_up_s : float, >= 0
+        Time to catch up after the restart. [s]
+
+    Returns
+    -------
+    bool
+        True where the gain is more than twice the cost.
+
+    Notes
+    -----
+    theory.md (P8) for the catch-up; Enorm 2016, section 5.1.2 (doi:10.1145/2933267.2933315) decides
+    once per longest window.
+
+    Examples
+    --------
+    >>> worth_repartitioning(slots_saved=1.0, horizon_s=3600.0, slots=8.0, catch_up_s=30.0)
+    True
+    >>> worth_repartitioning(slots_saved=1.0, horizon_s=300.0, slots=8.0, catch_up_s=30.0)
+    False
+    """
+    return slots_saved * horizon_s > slots * catch_up_s * _SAFETY
