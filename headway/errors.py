@@ -33,10 +33,10 @@ class ExitCode(IntEnum):
 EXIT_CODES: Mapping[ExitCode, str] = MappingProxyType(
     {
         ExitCode.OK: "ok",
-        ExitCode.FAILURE: "failure: disk, network, or an error of Headway itself",
-        ExitCode.INVALID: "bad usage, or input that is missing or not valid",
+        ExitCode.FAILURE: "failure: disk, network, or an internal error of Headway",
+        ExitCode.INVALID: "bad usage, or missing or invalid input",
         ExitCode.INFEASIBLE: "target infeasible; the nearest feasible plan is printed",
-        ExitCode.REGRESSION: "regression against the baseline, or errors beyond --max-error",
+        ExitCode.REGRESSION: "regression against the baseline, or an error above --max-error",
         ExitCode.OUTSIDE: "outside the calibrated range, with --strict",
     }
 )

@@ -20,7 +20,7 @@ from headway.errors import ExitCode
 @click.option(
     "--max-error",
     type=PERCENT,
-    help="Exit with 4 if the median error of mean or p99 is larger, e.g. 15%.",
+    help="Exit with 4 if the median error of the mean or the p99 is above this, e.g. 15%.",
 )
 @reading_options
 @json_option
@@ -34,14 +34,14 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> int:
-    """How right the models are about your job: fitted on part of its logs, judged on the rest.
+    """Validate predictions against your own logs: fit on some runs, predict the others.
 
     \b
     headway backtest logs/
     headway backtest run1.zstd run2.zstd --query orders --max-error 15%
 
-    Where the logs hold runs at several settings, each setting is predicted from the runs at the
-    others; else the later half of each run from the earlier half.
+    If the logs hold runs in several configurations, each configuration is predicted from the runs
+    of the others; otherwise the second half of each run is predicted from the first half.
     """
     from headway.formats.as_json import json_text
     from headway.report.backtest import backtest_json, backtest_text

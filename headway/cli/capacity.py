@@ -13,11 +13,11 @@ from headway.errors import ExitCode, InputError
 
 @click.command("capacity", cls=Command)
 @click.argument("fleet", metavar="FLEET")
-@click.option("--growth", help="Rates times this, e.g. 1.5x.")
-@click.option("--by", help="Month by which they will have grown, e.g. 2027-06.")
+@click.option("--growth", help="Multiply all rates by this, e.g. 1.5x.")
+@click.option("--by", help="Month by which the rates will have grown, e.g. 2027-06.")
 @json_option
 def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> int:
-    """What to buy for many jobs: nodes, pools, hours, what it costs and what would save most.
+    """Find the cheapest capacity for many jobs: nodes by pool and hour, and what targets cost.
 
     \b
     headway capacity configs/fleet.yaml
@@ -25,14 +25,14 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
     headway capacity fleet.yaml --json
 
     FLEET is a spec file of the kind CapacityPlan ('headway init fleet.yaml --kind CapacityPlan').
-    Exits with 3 when not every job can be served, and says what would have to give.
+    If not every job can be served, names the jobs and limits in the way and exits with 3.
     """
     from headway.api.capacity import capacity
     from headway.report.capacity import capacity_json, capacity_text
 
     ratio = None if growth is None else _ratio(growth)
     if by is not None and ratio is None:
-        raise InputError("--by: grown by how much? give --growth, e.g. 1.5x")
+        raise InputError("--by needs --growth, e.g. --growth 1.5x")
     answer = capacity(fleet, growth=ratio, by=by, tell=_tell)
     if as_json:
         from headway.formats.as_json import json_text

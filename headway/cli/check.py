@@ -12,27 +12,41 @@ _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
 
 @click.command("check", cls=Command)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
-@click.option("--baseline", metavar="LOCK", help="What 'headway lock' wrote; targets only if not.")
+@click.option(
+    "--baseline",
+    metavar="LOCK",
+    help="Lock file to compare with; without it only the targets are checked.",
+)
 @click.option(
     "--format",
     "output_format",
     type=click.Choice(_FORMATS),
     default=_FORMATS[0],
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
-@click.option("--max-cost", type=PERCENT, default="5%", show_default=True, help="Dearer by more.")
 @click.option(
-    "--max-latency", type=PERCENT, default="10%", show_default=True, help="Slower by more."
+    "--max-cost",
+    type=PERCENT,
+    default="5%",
+    show_default=True,
+    help="Fail if the cost rises by more than this.",
+)
+@click.option(
+    "--max-latency",
+    type=PERCENT,
+    default="10%",
+    show_default=True,
+    help="Fail if the planned latency or run time rises by more than this.",
 )
 @click.option(
     "--max-drift",
     type=PERCENT,
     default="20%",
     show_default=True,
-    help="Batches of the locked setting shorter or longer by more.",
+    help="Fail if batches in the locked configuration become shorter or longer by more than this.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @strict_option
 def command(
     specs: tuple[str, ...],
@@ -44,21 +58,24 @@ def command(
     as_json: bool,
     strict: bool,
 ) -> int:
-    """The gate of a build: are targets met, and is anything dearer or slower than locked?
+    """Fail a CI build when a target is missed, or a plan costs more or is slower than locked.
 
     \b
     headway check orders.yaml --baseline headway.lock
     headway check jobs/*.yaml --baseline headway.lock --format github
     headway check jobs/*.yaml --format junit > headway.xml
 
-    Exits with 3 when a target cannot be met, 4 on a regression against the lock, 5 outside the
-    calibrated range under --strict, 2 when a file is not what it should be.
+    Exits with 3 if a target cannot be met, 4 if a plan is worse than locked, 5 outside the
+    calibrated range with --strict, and 2 if a file is invalid.
     """
     from headway.gate import Limits, check
     from headway.gate.formats import FORMATS
 
     if baseline is None:
-        refuse(given("max_cost", "max_latency", "max_drift"), "against what? give --baseline LOCK")
+        refuse(
+            given("max_cost", "max_latency", "max_drift"),
+            "there is nothing to compare with; give --baseline LOCK",
+        )
     limits = Limits(
         cost_ratio=max_cost, latency_ratio=max_latency, drift_ratio=max_drift, strict=strict
     )

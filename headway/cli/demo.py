@@ -18,11 +18,11 @@ from headway.errors import ExitCode, InputError
     "-o",
     "--output",
     type=OutputFolder(),
-    help="Folder for all files; by default a new one here.",
+    help="Folder for all files; a new one in the working folder by default.",
 )
-@click.option("--quick", is_flag=True, help="About a minute: shorter runs, fewer comparisons.")
+@click.option("--quick", is_flag=True, help="Shorter runs and fewer comparisons, about a minute.")
 def command(output: Path | None, quick: bool) -> int:
-    """The whole line on an embedded Spark, in about two minutes.
+    """Profile, predict, plan and run a real query on an embedded Spark, in about two minutes.
 
     \b
     headway demo
@@ -30,14 +30,14 @@ def command(output: Path | None, quick: bool) -> int:
 
     Runs a real streaming word count, profiles its event log, predicts two settings it has not
     run, plans for a p99 target at a higher rate, runs the plan, and prints predicted beside
-    measured. Exits with 1 if the promise was not kept.
+    measured. Exits with 1 if the target was missed.
     """
     from headway.demo.run import FULL, QUICK, run_demo
     from headway.demo.story import story
 
     folder = output or Path(f"headway-demo-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder}: the folder is not empty; name a new one with -o")
+        raise InputError(f"{folder}: the folder is not empty; give another one with -o")
     with Progress(plain=True) as progress:
         outcome = run_demo(
             folder, QUICK if quick else FULL, step=progress.step, share=progress.share

@@ -27,25 +27,27 @@ if TYPE_CHECKING:
     "output_format",
     type=click.Choice(tuple(ALL_FORMATS)),
     metavar="FORMAT",
-    help=f"What to write: {', '.join(ALL_FORMATS)}.",
+    help=f"Output format: {', '.join(ALL_FORMATS)}.",
 )
-@click.option("--diff-from", metavar="CURRENT", help="Leave out what this file already says.")
-@click.option("--patch", metavar="FILE", help="Put the plan into this manifest or bundle instead.")
-@click.option("--write", is_flag=True, help="With --patch: change the file; it is printed if not.")
-@click.option("--job", help="With --patch: the job, where the file holds several.")
+@click.option(
+    "--diff-from", metavar="CURRENT", help="Leave out settings that this file already has."
+)
+@click.option("--patch", metavar="FILE", help="Put the plan into this existing manifest or bundle.")
+@click.option("--write", is_flag=True, help="With --patch: change the file instead of printing it.")
+@click.option("--job", help="With --patch: which job, if the file has several.")
 @click.option(
     "--files",
     type=OutputFolder(),
     metavar="FOLDER",
-    help="Write must-set.conf, merged.conf and reasons.txt against --diff-from.",
+    help="With --diff-from: write must-set.conf, merged.conf and reasons.txt to this folder.",
 )
-@click.option("--spark-version", help="Spark that will run it; as planned by default.")
+@click.option("--spark-version", help="Spark version that will run the job; as planned by default.")
 @click.option("--name", help="Name of the job.")
-@click.option("--main", help="The application's file.")
+@click.option("--main", help="Application file, e.g. local:///opt/app/orders.py.")
 @click.option("--image", help="Container image.")
 @click.option("--namespace", help="Namespace.")
-@click.option("--node-type", help="Node type as the platform calls it.")
-@click.option("--runtime", help="The platform's release, e.g. 17.3.x-scala2.13.")
+@click.option("--node-type", help="The platform's name of the node type.")
+@click.option("--runtime", help="Release of the platform's runtime, e.g. 17.3.x-scala2.13.")
 def command(
     plan: str,
     output_format: str | None,
@@ -56,7 +58,7 @@ def command(
     files: Path | None,
     **names: str | None,
 ) -> int:
-    """A plan in the form that runs the job, each setting with its reason.
+    """Write a plan as configuration for your platform, each setting with its reason.
 
     \b
     headway emit plan.json --format kubeflow
@@ -64,14 +66,16 @@ def command(
     headway emit orders.yaml --patch deploy/orders.yaml --write
     headway plan orders.yaml --json | headway emit - --format emr
 
-    PLAN is what 'headway plan --json' printed, or a job's spec, which is planned now.
-    JSON has no comments: reasons are printed on stderr there. Exits with 3 when the plan misses
-    its target; what is written then says so.
+    PLAN is what 'headway plan --json' printed, or a job's spec file, which is planned first. JSON
+    has no comments, so reasons go to stderr. If the plan misses its target, the output says so and
+    the exit code is 3.
     """
     if (output_format is None) == (patch is None and files is None):
         raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
     if files is not None and diff_from is None:
-        raise InputError("--files: against what? give --diff-from CURRENT")
+        raise InputError(
+            "--files needs the current settings to compare with; give --diff-from CURRENT"
+        )
     _require_use(output_format, patch, files, [name for name in names if names[name] is not None])
     if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
         raise InputError(f"--patch {patch}: {complaint}")
@@ -94,16 +98,18 @@ def _require_use(
 ) -> None:
     """Refuse what would do nothing in what is written."""
     if patch is None:
-        refuse(given("write", "job"), "belongs to --patch FILE")
+        refuse(given("write", "job"), "it works with --patch FILE only")
     elif files is None:
-        refuse(given("diff_from"), "a patch changes what differs; leave it out")
+        refuse(given("diff_from"), "a patch changes only what differs; leave it out")
     if output_format is not None:
         unused = [name for name in names if name not in ALL_FORMATS[output_format].uses]
         for name in unused:
             others = [each for each, found in ALL_FORMATS.items() if name in found.uses]
-            refuse(given(name), f"{output_format} has no place for it; {', '.join(others)} have")
+            refuse(
+                given(name), f"{output_format} has no place for it; these have: {', '.join(others)}"
+            )
     elif patch is None:
-        refuse(given(*names), "these files hold Spark configuration alone")
+        refuse(given(*names), "these files hold Spark configuration only")
     else:
         refuse(
             given(*(name for name in names if name != "node_type")), "a patch leaves it as it is"
@@ -180,12 +186,12 @@ def _patch(
 
     before = read_whole_text(Path(file), expected="a manifest or a bundle")
     if given("node_type") and not names_node_types(before, file):
-        refuse(["--node-type"], f"{file} has no place for it; Databricks bundles have")
+        refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
     after = patch(before, plan, name=file, submission=submission, job=job)
     if not write:
         click.echo(after, nl=False)
     elif after == before:
-        click.echo(f"{file}: is as planned already", err=True)
+        click.echo(f"{file}: already as planned", err=True)
     else:
         write_text(file, after, what="the patched file")
         click.echo(f"{file}: patched", err=True)
@@ -198,7 +204,7 @@ def _write_files(plan: AnyPlan, current: dict[str, str], folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise HeadwayError(f"{folder}: cannot be made: {error.strerror}") from None
+        raise HeadwayError(f"{folder}: cannot be created: {error.strerror}") from None
     for name, render in (
         ("must-set.conf", difference.must_set_text),
         ("merged.conf", difference.merged_text),

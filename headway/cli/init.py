@@ -23,26 +23,26 @@ _KINDS = ("StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan")
     type=click.Choice(_KINDS, case_sensitive=False),
     default=_KINDS[0],
     show_default=True,
-    help="What the file describes.",
+    help="Kind of spec file.",
 )
-@click.option("--name", help="What it is called; after the file by default.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--name", help="Name in the metadata; taken from the file name by default.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def command(file: str, kind: str, name: str | None, force: bool) -> int:
-    """Write a spec file to begin with: valid as it stands, to be filled in.
+    """Create a spec file to start from: valid as it stands, with values to replace.
 
     \b
     headway init orders.yaml
     headway init fleet.yaml --kind CapacityPlan
-    headway init - --kind Cluster                    print it instead
+    headway init - --kind Cluster                    print it
 
-    FILE is written with a line that lets editors complete and check it.
+    The first line of FILE lets editors complete and check it.
     """
     from headway.formats.text_file import write_text
     from headway.spec.scaffolds import scaffold
     from headway.spec.spec_file import parse_spec
 
     if file == "-":
-        refuse(given("force"), "nothing is replaced on standard output")
+        refuse(given("force"), "there is nothing to overwrite on standard output")
     if file != "-" and (complaint := file_complaint(Path(file))) is not None:
         raise InputError(f"{file}: {complaint}")
     stem = "job" if file == "-" else _NOT_IN_NAMES.sub("-", Path(file).name.split(".")[0])
@@ -53,7 +53,7 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
         click.echo(text, nl=False)
         return 0
     if not force and os.path.lexists(file):
-        raise InputError(f"{file}: is there already; give another name, or --force")
+        raise InputError(f"{file}: already exists; give another name, or --force to overwrite it")
     write_text(file, text, what="the scaffold", only_new=not force)
-    click.echo(f"{file}: written; fill it in, then: headway validate {file}", err=True)
+    click.echo(f"{file}: written; fill in your values, then run: headway validate {file}", err=True)
     return 0

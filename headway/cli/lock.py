@@ -16,16 +16,16 @@ from headway.cli.outputs import OutputFile
     type=OutputFile(),
     default="headway.lock",
     show_default=True,
-    help="The lock to write.",
+    help="Lock file to write.",
 )
 def command(specs: tuple[str, ...], output: str) -> int:
-    """Write down what is planned now, for 'headway check' to hold later plans against.
+    """Record the plans of today as the baseline for 'headway check'.
 
     \b
     headway lock orders.yaml clicks.yaml
     headway lock jobs/*.yaml -o ci/headway.lock
 
-    The lock is replaced in one step, or not at all when a target cannot be met. Commit it.
+    The lock file is replaced in one step, and not at all if a target cannot be met. Commit it.
     """
     from headway.gate import lock, save_lock
     from headway.units import counted

@@ -14,20 +14,23 @@ from headway.version import __version__
 
 # Name -> module that holds the command of the same name, and the line shown in the overview.
 _COMMANDS = {
-    "demo": ("headway.cli.demo", "Run a real streaming query, plan it, and check the promise."),
-    "profile": ("headway.cli.profile", "Event logs -> a job profile."),
-    "predict": ("headway.cli.predict", "Latency of a profiled job at a setting."),
-    "backtest": ("headway.cli.backtest", "How right the models are about a job, by its logs."),
-    "plan": ("headway.cli.plan", "Fewest nodes that keep a latency target, and the Spark conf."),
-    "explain": ("headway.cli.explain", "A plan in words: every number with where it comes from."),
-    "simulate": ("headway.cli.simulate", "A plan played against a rate that changes, outages too."),
-    "emit": ("headway.cli.emit", "A plan in the form that runs the job, on every platform."),
-    "capacity": ("headway.cli.capacity", "Many jobs, node types, prices: what to buy."),
-    "lock": ("headway.cli.lock", "Write down what is planned, as a baseline."),
-    "check": ("headway.cli.check", "The gate of a build: targets met, nothing dearer or slower?"),
-    "init": ("headway.cli.init", "Write a spec file to begin with."),
-    "validate": ("headway.cli.validate", "Check spec files, every fault with its place."),
-    "schema": ("headway.cli.schema", "The JSON Schema of spec files, for editors."),
+    "demo": ("headway.cli.demo", "Profile, plan and run a real streaming query on this machine."),
+    "profile": ("headway.cli.profile", "Turn Spark event logs into a job profile."),
+    "predict": ("headway.cli.predict", "Predict the latency of a job in another configuration."),
+    "backtest": ("headway.cli.backtest", "Validate predictions against your own logs."),
+    "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
+    "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
+    "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
+    "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
+    "capacity": ("headway.cli.capacity", "Find the cheapest capacity for many jobs."),
+    "lock": ("headway.cli.lock", "Record plans as the baseline for 'headway check'."),
+    "check": ("headway.cli.check", "Fail a CI build when a target is missed or a cost rises."),
+    "init": ("headway.cli.init", "Create a spec file to start from."),
+    "validate": (
+        "headway.cli.validate",
+        "Check spec files and report every error with its position.",
+    ),
+    "schema": ("headway.cli.schema", "Print the JSON Schema of spec files."),
 }
 _INTERRUPTED = 130
 
@@ -67,9 +70,9 @@ def cli() -> None:
     """Resource planning for Apache Spark from a latency target.
 
     \b
-    headway demo                                             see it work, about two minutes
-    headway profile EVENTLOG -o job.profile.yaml             what a batch of the job costs
-    headway predict job.profile.yaml --rate 50k/s            latency at a setting
+    headway demo                                       see it work, about two minutes
+    headway profile EVENTLOG -o job.profile.yaml       measure what a batch costs
+    headway predict job.profile.yaml --rate 50k/s      predict its latency at another rate
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
     """
 
@@ -117,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
             raise
         kind = type(error).__name__
         return _fail(
-            f"internal error: {kind}: {_said(error)} (HEADWAY_DEBUG=1 shows where)",
+            f"internal error: {kind}: {_said(error)} (set HEADWAY_DEBUG=1 for the traceback)",
             ExitCode.FAILURE,
         )
     return result if isinstance(result, int) else 0

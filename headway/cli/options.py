@@ -114,9 +114,9 @@ CORES = click.IntRange(1, MOST_CORES)
 PARTITIONS = click.IntRange(1, MOST_PARTITIONS)
 ROWS = click.IntRange(1, MOST_LONG)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 strict_option = click.option(
-    "--strict", is_flag=True, help="Exit with 5 when the answer is outside the calibrated range."
+    "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )
 
 
@@ -124,8 +124,12 @@ def setting_options(command: Function) -> Function:
     """The knobs of a setting; what is not given is as profiled."""
     for option in (
         click.option("--partitions", type=PARTITIONS, help="Shuffle partitions."),
-        click.option("--cores", type=CORES, help="Cores per executor; local[n] is one of n."),
-        click.option("--trigger", type=DURATION, help="Trigger interval; 0s: as fast as possible."),
+        click.option(
+            "--cores", type=CORES, help="Cores per executor; local[n] is one executor with n cores."
+        ),
+        click.option(
+            "--trigger", type=DURATION, help="Trigger interval; 0s means as fast as possible."
+        ),
     ):
         command = option(command)
     return command

@@ -45,29 +45,29 @@ class OutputFolder(click.ParamType):  # type: ignore[type-arg]
 
 
 def file_complaint(file: Path) -> str | None:
-    """Why a file cannot be written, as far as that can be told without writing it."""
+    """Why a file cannot be written, as far as known without writing it."""
     try:
         if not str(file).strip() or file.name == "":
             return "no file name"
         if file.is_dir():
-            return "a folder; name a file in it"
+            return "it is a folder; expected a file"
         folder = file.absolute().parent
         if not folder.exists():
-            return f"no folder {folder}; make it, or name another file"
+            return f"the folder {folder} does not exist; create it, or give another file"
         if not folder.is_dir():
-            return f"{folder} is no folder; name another file"
+            return f"{folder} is not a folder; give another file"
         # A file is replaced by a new one beside it; a device is written to as it is.
         if not (file.exists() and not file.is_file()) and not os.access(folder, os.W_OK | os.X_OK):
-            return f"the folder {folder} is not yours to write to"
+            return f"no permission to write to the folder {folder}"
         if file.exists() and not os.access(file, os.W_OK):
-            return "not yours to write to"
+            return "no permission to write to it"
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error)
     return None
 
 
 def folder_complaint(folder: Path) -> str | None:
-    """Why a folder cannot be made or written to, as far as that can be told."""
+    """Why a folder cannot be made or written to, as far as known."""
     try:
         there = folder.absolute()
         while not there.exists():
@@ -76,10 +76,10 @@ def folder_complaint(folder: Path) -> str | None:
             return (
                 f"{there} is a file; expected a folder"
                 if there != folder
-                else ("a file; expected a folder")
+                else ("it is a file; expected a folder")
             )
         if not os.access(there, os.W_OK | os.X_OK):
-            return f"the folder {there} is not yours to write to"
+            return f"no permission to write to the folder {there}"
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error)
     return None

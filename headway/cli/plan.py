@@ -45,78 +45,90 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 
 @click.command("plan", cls=Command)
 @click.argument("profile", metavar="PROFILE")
-@click.option("--rate", type=RATE, help="Arrivals to plan for, e.g. 50k/s; not for batch jobs.")
+@click.option("--rate", type=RATE, help="Input rate to plan for, e.g. 50k/s; not for batch jobs.")
 @click.option(
     "--target",
     "targets",
     type=TARGET,
     multiple=True,
-    help="The promise, e.g. 'p99 <= 3s'; of several all must hold.",
+    help="Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met.",
 )
-@click.option("--max-nodes", type=NODES, default=50, show_default=True, help="Most nodes to buy.")
-@click.option("--node-cores", type=CORES, help="Cores of a node; as an executor by default.")
+@click.option(
+    "--max-nodes", type=NODES, default=50, show_default=True, help="Maximum number of nodes."
+)
+@click.option("--node-cores", type=CORES, help="Cores per node; those of an executor by default.")
 @setting_options
 @click.option(
     "--node-type",
     "node_types",
     multiple=True,
-    help="A kind of node on offer: a name in the catalogue, or its figures as shown; repeatable.",
+    help="Node type to choose from: a name in the catalogue, or figures as shown above; "
+    "repeatable.",
 )
-@click.option("--catalog", help="Spec file of the kind NodeCatalog; else the one of Headway.")
+@click.option(
+    "--catalog", help="Node catalogue (a spec file of kind NodeCatalog); Headway's own by default."
+)
 @click.option(
     "--platform",
     type=click.Choice(_PLATFORMS),
     default="kubernetes",
     show_default=True,
-    help="What runs Spark on nodes of the catalogue, of which it keeps a part.",
+    help="Platform that runs Spark; it reserves part of each catalogue node.",
 )
 @click.option(
     "--objective",
     type=click.Choice([str(one) for one in Objective]),
     default=str(Objective.NODES),
     show_default=True,
-    help="What to make small.",
+    help="Quantity to minimise.",
 )
 @click.option(
     "--budget",
     type=click.FloatRange(0.0, min_open=True),
-    help="Most that all nodes may cost per hour.",
+    help="Maximum price of all nodes per hour.",
 )
 @click.option(
     "--checkpoint",
     type=click.Choice(["existing", "new"]),
-    help="Keep what the checkpoint pins, or start without it.",
+    help="Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
+    "one.",
 )
 @click.option(
-    "--source-partitions", type=PARTITIONS, help="Source partitions or input splits to plan for."
+    "--source-partitions",
+    type=PARTITIONS,
+    help="Number of source partitions (or input splits) to plan for.",
 )
-@click.option("--task-cpus", type=CORES, help="Cores that a task takes; as profiled by default.")
+@click.option(
+    "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
+)
 @click.option(
     "--burst",
     "bursts",
     type=BURST,
     multiple=True,
-    help="A burst to hold the promise through: RATE:DURATION[:EVERY]; repeatable.",
+    help="Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
 )
 @click.option(
-    "--relaxation", is_flag=True, help="State the bound by a convex relaxation too; slower."
+    "--relaxation",
+    is_flag=True,
+    help="Also compute the lower bound on nodes by convex relaxation; slower.",
 )
 @click.option(
     "--lower-memory",
     is_flag=True,
-    help="Let executors have less heap than the profiled ones, down to what was measured.",
+    help="Allow less heap than in the profiled run, down to the measured peak plus headroom.",
 )
 @click.option(
     "--from-start",
     is_flag=True,
-    help="Plan for batches that stay as long as those of a fresh JVM, as after a restart.",
+    help="Plan for the batch durations of a freshly started JVM.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
     default=0.95,
     show_default=True,
-    help="How sure the plan must be of its durations.",
+    help="Confidence level at which the targets must be met.",
 )
 @click.option(
     "--format",
@@ -124,7 +136,7 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     type=click.Choice([_TEXT, _JSON, "spark-defaults", "spark-submit", "pyspark"]),
     default=_TEXT,
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
 @strict_option
 @json_option
@@ -154,23 +166,23 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Fewest nodes that keep a latency target, and the Spark configuration that does it.
+    """Find the fewest nodes that meet a latency target, and their Spark configuration.
 
     \b
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
-    headway plan orders.yaml                      as a spec file says ('headway init' writes one)
+    headway plan orders.yaml                      a spec file; 'headway init' writes one
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --burst 150k/s:2m:1h
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --objective cost \\
         --node-type m6i.xlarge:cores=4,memory=14g,price=0.192 \\
         --node-type m7g.xlarge:cores=4,memory=14g,price=0.163,speed=1.1
 
-    Targets: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s', and beside one of
-    those 'p99 <= 9s during 150k/s for 2m', 'catch_up <= 1m after 150k/s for 2m', and of an outage
-    'catch_up <= 15m after 30m'; of a batch job 'deadline <= 10m'. --partitions and --trigger
-    fix what a consumer pins. Exits with 3, and prints the nearest feasible plan, when the target
-    cannot be met.
+    Targets for streaming jobs: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s';
+    together with one of these also 'p99 <= 9s during 150k/s for 2m' and 'catch_up <= 1m after
+    150k/s for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage). For batch jobs:
+    'deadline <= 10m'. Use --partitions and --trigger to fix a setting. If the targets cannot be
+    met, prints the nearest feasible plan and exits with 3.
     """
     from headway.api.specs import is_spec
 
@@ -178,12 +190,16 @@ def command(
     if not targets or is_spec(profile):
         return _plan_spec(profile, output_format, strict=strict)
     if all(":" in each for each in node_types):
-        refuse(given("platform", "catalog"), "for node types of the catalogue: --node-type NAME")
+        refuse(
+            given("platform", "catalog"),
+            "it applies to node types of the catalogue: give --node-type NAME",
+        )
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
             raise click.UsageError(
-                f"'{deadlines[0]}' is for batch jobs and stands alone", click.get_current_context()
+                f"'{deadlines[0]}' is for batch jobs and must be the only target",
+                click.get_current_context(),
             )
         refuse(given(*_OF_STREAMS), "not for batch jobs")
         return _shown_deadline(
@@ -239,7 +255,7 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
     context = click.get_current_context()
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
-    refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec; say it there")
+    refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec file; set it there")
     plan = plan_spec(file).plan
     if isinstance(plan, DeadlinePlan):
         return _shown_deadline(plan, output_format, strict=strict)

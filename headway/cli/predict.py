@@ -23,12 +23,16 @@ from headway.report.text import prediction_text
 
 @click.command("predict", cls=Command)
 @click.argument("profile", metavar="PROFILE")
-@click.option("--rate", type=RATE, help="Arrivals, e.g. 50k/s.")
+@click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
 @setting_options
 @click.option("--executors", type=EXECUTORS, help="Executors.")
-@click.option("--max-offsets", type=ROWS, help="Rate limit: most records per batch.")
-@click.option("--task-cpus", type=CORES, help="Cores that a task takes; as profiled by default.")
-@click.option("--jvm-age", type=DURATION, help="Time since the executors started, e.g. 2min.")
+@click.option(
+    "--max-offsets", type=ROWS, help="Rate limit: maximum records per batch (maxOffsetsPerTrigger)."
+)
+@click.option(
+    "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
+)
+@click.option("--jvm-age", type=DURATION, help="Age of the executor JVMs, e.g. 2min.")
 @strict_option
 @json_option
 def command(
@@ -44,13 +48,13 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Latency of a profiled job at a setting.
+    """Predict the latency of a profiled job in a given configuration.
 
     \b
     headway predict job.profile.yaml --rate 50k/s --trigger 2s
     headway predict job.profile.yaml --executors 4 --partitions 32 --json
 
-    What is not given is as profiled.
+    Every option that is left out is as profiled.
     """
     prediction = api.predict(
         profile,

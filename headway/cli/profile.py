@@ -38,15 +38,19 @@ class _Reader(NamedTuple):
     "-o",
     "--output",
     type=OutputFile(or_folder=True),
-    help="YAML file; or a folder, with / at its end, for a profile of each application.",
+    help="YAML file to write; a folder (ending in /) gets one profile per application.",
 )
-@click.option("--check", is_flag=True, help="Print only what the logs hold and what they lack.")
-@click.option("--advise", is_flag=True, help="Print which runs to record next, and what for.")
+@click.option(
+    "--check", is_flag=True, help="Only report what the logs contain and what is missing."
+)
+@click.option(
+    "--advise", is_flag=True, help="Recommend the runs to record next, with the reason for each."
+)
 @click.option(
     "--tables",
     type=OutputFolder(),
     metavar="FOLDER",
-    help="Write applications, queries, batches, jobs, stages, tasks, plans as Parquet.",
+    help="Write applications, queries, batches, jobs, stages, tasks and plans as Parquet.",
 )
 @reading_options
 @json_option
@@ -63,38 +67,38 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Read Spark event logs and write what a batch of the job costs.
+    """Turn Spark event logs into a job profile: the cost of a batch, stage by stage.
 
     \b
     headway profile eventlog_v2_app-1 -o job.profile.yaml
     headway profile logs/ --query orders -o orders.profile.yaml
-    headway profile run1.zstd run2.zstd -o job.profile.yaml    # one job, two settings
-    headway profile logs/ -o profiles/                         # each application on its own
+    headway profile run1.zstd run2.zstd -o job.profile.yaml    # one job in two configurations
+    headway profile logs/ -o profiles/                         # one profile per application
     headway profile http://history:18080/history/app-1 --check
     headway profile 's3a://logs/app-1*' --conf spark.jars.packages=...:hadoop-aws:3.5.0
-    headway profile run1.zstd --advise                         # what to run next
-    headway profile run1.zstd -o job.profile.yaml --tables t/  # the profile and its tables
+    headway profile run1.zstd --advise                         # which runs to record next
+    headway profile run1.zstd -o job.profile.yaml --tables t/  # also write tables
 
-    A SOURCE is an event log (a file; a rolling folder; a folder of such; a zip; a pattern; the
-    address of an application on a History Server, or one that Hadoop can read) or the file of a
-    recorder; plain, zstd, gzip, lz4, snappy or lzf. Several queries of the same job at different
-    settings make one profile. Without -o the profile is printed.
+    A SOURCE is an event log (a file, a rolling log folder, a folder of logs, a zip, a glob
+    pattern, an application's URL on a History Server, or any path that Hadoop reads) or a file
+    written by headway.record; plain or compressed (zstd, gzip, lz4, snappy, lzf). Runs of the same
+    job in several configurations make one better profile. Without -o the profile is printed.
     """
     each_into = _folder_for_each(output)
     reader, runs = _Reader(engine, master, conf), _Runs(queries, trigger)
     if as_json and not (check or advise):
-        raise InputError("--json belongs to --check and --advise; the profile itself is YAML")
+        raise InputError("--json works with --check and --advise only; the profile itself is YAML")
     if advise:
         refuse(
             given("check", "tables", "output"),
-            "--advise stands alone, or with --query and --trigger: it prints what to run next",
+            "--advise can be combined with --query and --trigger only",
         )
     into_one = output is not None and each_into is None
     if check or each_into is not None or (tables is not None and not into_one):
         refuse(
             [*given("queries", "trigger"), *(given("output") if check else [])],
-            "--query, --trigger and -o FILE make one profile of all logs; --check, -o FOLDER/, "
-            "and --tables without -o FILE, look at each log on its own",
+            "it makes one profile of all logs, but --check, -o FOLDER/, and --tables without "
+            "-o FILE treat each log separately; leave it out",
         )
         _survey(
             sources,
@@ -173,7 +177,7 @@ def _save_each(survey: api.Survey, folder: Path) -> None:
         api.save_profile(log.profile, path)
         click.echo(str(path))
     if not taken:
-        raise EventLogError("none of the logs gives a profile; --check tells what they lack")
+        raise EventLogError("none of the logs gives a profile; --check shows what is missing")
 
 
 def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:

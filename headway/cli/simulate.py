@@ -36,28 +36,28 @@ OUTAGE = Parsed("outage", parse_outage)
     "--for",
     "length",
     type=DURATION,
-    help="How long to play; until the last line of the trace by default.",
+    help="Duration to simulate; until the last line of the trace by default.",
 )
 @click.option(
     "--outage",
     "outages",
     type=OUTAGE,
     multiple=True,
-    help="When the query stands still, e.g. '5m at 1h'; repeatable.",
+    help="Outage during which the query stands still, e.g. '5m at 1h'; repeatable.",
 )
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
     default=16,
     show_default=True,
-    help="Runs to play, each with its own luck.",
+    help="Number of simulated runs.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the luck.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed.")
 @click.option(
     "-o",
     "--output",
     type=OutputFile(),
-    help="Write a page with the lines over time (HTML).",
+    help="Write an HTML page with charts over time.",
 )
 @json_option
 def command(
@@ -70,15 +70,15 @@ def command(
     output: str | None,
     as_json: bool,
 ) -> int:
-    """Plays a plan against a rate trace: latency over time, what comes late, backlog, recovery.
+    """Simulate a plan under a rate trace: latency over time, late rows, backlog, recovery.
 
     \b
     headway simulate plan.json --rate-trace day.csv -o day.html
     headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
 
-    PLAN is what 'headway plan --json' printed. The trace says when each rate begins: 'time,rate',
-    then e.g. '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line, here after 15
-    minutes; with --for 30m the last rate is played until then.
+    PLAN is what 'headway plan --json' printed. The trace is a CSV file with a line for each change
+    of the rate, e.g. 'time,rate', '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line,
+    here after 15 minutes; --for 30m continues with the last rate until then.
     """
     planned = load_plan(plan)
     playback = simulate(planned, rate_trace, length=length, outages=outages, runs=runs, seed=seed)

@@ -24,7 +24,7 @@ class Property(click.ParamType):  # type: ignore[type-arg]  # generic since clic
         name, equals, text = value.partition("=")
         if not equals or not name.startswith("spark."):
             # The rest of it may be a secret.
-            self.fail(f"{name!r} is no Spark property; expected spark.NAME=VALUE", param, ctx)
+            self.fail(f"{name!r} is not a Spark property; expected spark.NAME=VALUE", param, ctx)
         return name, text
 
 
@@ -38,32 +38,37 @@ def reading_options(command: Function) -> Function:
             "--conf",
             type=Property(),
             multiple=True,
-            help="Property of the Spark that reads the logs, as spark-submit takes it. Repeatable.",
+            help="Spark property for the session that reads the logs, as for spark-submit. "
+            "Repeatable.",
             callback=lambda _ctx, _param, pairs: dict(pairs),
         ),
         click.option(
-            "--master", default="local[*]", show_default=True, help="Spark to read the logs with."
+            "--master",
+            default="local[*]",
+            show_default=True,
+            help="Spark master for reading the logs.",
         ),
         click.option(
             "--engine",
             type=click.Choice(["auto", "in-process", "spark"]),
             default="auto",
             show_default=True,
-            help="What reads the logs; auto takes Spark for remote addresses, for --master and "
-            "--conf, and beyond 8 GB of events. Only Spark needs Java.",
+            help="Reader of the logs. 'auto' uses Spark for remote addresses, with --master or "
+            "--conf, and above 8 GB of events. Only 'spark' needs Java.",
         ),
         click.option(
             "--trigger",
             type=DURATION,
-            help="Trigger interval of the queries, 0s for as fast as possible. By default it is "
-            "read off the log.",
+            help="Trigger interval of the queries; 0s means as fast as possible. Estimated from "
+            "the "
+            "log by default.",
         ),
         click.option(
             "--query",
             "queries",
             multiple=True,
             metavar="NAME_OR_ID",
-            help="Queries that are runs of one job. Repeatable.",
+            help="Query to include as a run of the job. Repeatable.",
         ),
     ):
         command = option(command)

@@ -15,14 +15,14 @@ from headway.errors import ExitCode, InputError
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @json_option
 def command(files: tuple[str, ...], as_json: bool) -> int:
-    """Check spec files and what they name, without planning; every fault at once.
+    """Check spec files and the files they refer to, without planning.
 
     \b
     headway validate orders.yaml
     headway validate configs/*.yaml --json
 
-    Each fault is a line `file:line:column: path: what is wrong, what was expected`. Exits with 2
-    when there is one.
+    Each error is one line: `file:line:column: path: what is wrong; what was expected`. Exits with 2
+    if there is one.
     """
     from headway.api.specs import checked_spec
 

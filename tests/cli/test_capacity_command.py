@@ -191,7 +191,7 @@ def test_what_jobs_need_is_what_was_planned_for(
     ("old", "new", "options", "expected"),
     [
         ("schedule: hourly", "node_types: [huge]", [], "no node 'huge' in the catalogue"),
-        ("", "", ["--by", "2027-01"], "give --growth"),
+        ("", "", ["--by", "2027-01"], "--by needs --growth"),
         ("", "", ["--growth", "lots"], "expected a ratio"),
         ("", "", ["--growth", "2x", "--by", "soon"], "expected a month"),
         ("", "", ["--growth", "2x", "--by", "2020-01"], "expected a month after 2026-11"),

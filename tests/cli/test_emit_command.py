@@ -121,7 +121,7 @@ def test_a_patch_is_printed_or_written(
     assert manifest.read_text() == printed
     assert "# ours" in printed
     assert run(["emit", plan_file, "--patch", str(manifest), "--write"]) == 0
-    assert "as planned already" in capsys.readouterr().err
+    assert "already as planned" in capsys.readouterr().err
 
 
 def test_a_plan_that_misses_its_target_is_written_and_called_so(

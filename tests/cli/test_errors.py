@@ -266,7 +266,7 @@ def test_a_folder_that_may_not_be_written_is_told_first(
     output = tmp_path / "job.profile.yaml"
     output.write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "is not yours to write to" in fails(["profile", "log", "-o", str(output)], 2)
+    assert "no permission to write to" in fails(["profile", "log", "-o", str(output)], 2)
     assert output.read_text() == "old"
 
 

@@ -110,7 +110,7 @@ def test_a_missing_input_is_bad_input_in_every_command(
     named = [word.replace("MISSING", "no/such") for word in arguments]
     text = said(capsys, named, ExitCode.INVALID)
     assert "no/such" in text
-    assert "no such file" in text or "no folder" in text
+    assert "no such file" in text or "does not exist; create it" in text
 
 
 @pytest.mark.usefixtures("folder")
@@ -120,9 +120,9 @@ def test_a_missing_input_is_bad_input_in_every_command(
         (arguments, output, complaint)
         for arguments in WRITES_FILES
         for output, complaint in (
-            ("a-folder", "a folder; name a file in it"),
-            ("none/file", "no folder"),
-            ("orders.yaml/file", "orders.yaml is no folder"),
+            ("a-folder", "it is a folder; expected a file"),
+            ("none/file", "does not exist; create it"),
+            ("orders.yaml/file", "orders.yaml is not a folder"),
         )
         # There it writes a file for each application.
         if not (arguments[0] == "profile" and output == "a-folder")
@@ -160,7 +160,7 @@ def test_a_folder_of_somebody_else_is_told_before_the_work(
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
     named = [word.replace("MISSING", "no/such").replace("OUTPUT", "new") for word in arguments]
     text = said(capsys, named, ExitCode.INVALID)
-    assert "not yours to write to" in text
+    assert "no permission to write to" in text
 
 
 @pytest.mark.usefixtures("folder")
