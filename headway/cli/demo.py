@@ -32,12 +32,15 @@ def command(output: Path | None, quick: bool) -> int:
     run, plans for a p99 target at a higher rate, runs the plan, and prints predicted beside
     measured. Exits with 1 if the target was missed.
     """
-    from headway.demo.run import FULL, QUICK, run_demo
+    from headway.demo.run import FULL, QUICK, busy_note, run_demo
     from headway.demo.story import story
 
     folder = output or Path(f"headway-demo-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder}: the folder is not empty; give another one with -o")
+    note = busy_note()
+    if note is not None:
+        click.echo(f"note: {note}", err=True)
     with Progress(plain=True) as progress:
         outcome = run_demo(
             folder, QUICK if quick else FULL, step=progress.step, share=progress.share

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from headway.report.html import plan_page
 from headway.report.text import plan_text
 from headway.report.wording import trigger_words
 from headway.runtime.measure import MeasuredRun, run_query
-from headway.units import format_rate
+from headway.units import counted, format_rate
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _HASH_ROUNDS = 5  # about 10 us of a core per line
 _WARM_S = 3.0
+_LEAST_BATCHES = 6  # a profile takes five, and may cut one as warm-up
+_BUSY_RATIO = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +186,17 @@ def run_demo(
     )
 
 
+def busy_note() -> str | None:
+    """What to know before the runs, where others are at work on this machine."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load < _BUSY_RATIO * cores:
+        return None
+    return (
+        f"this machine is busy: {load:.1f} threads at work on {counted(cores, 'core')} in the last "
+        "minute; runs will differ more from each other, and from what is predicted"
+    )
+
+
 class _Bench:
     """Runs settings of the word count, one after the other, in one warm JVM."""
 
@@ -226,6 +240,7 @@ class _Bench:
             warm_s=_WARM_S,
             run_s=run_s,
             shuffle_partitions=setting.shuffle_partitions,
+            least_batches=_LEAST_BATCHES,
             progress=self._share,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from headway.errors import HeadwayError
 from headway.models.arrays import Array
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.runtime.word_count import ARRIVALS_METRIC
-from headway.units import ms_to_s, spark_trigger_text
+from headway.units import counted, format_duration, ms_to_s, spark_trigger_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +34,8 @@ Json: TypeAlias = Mapping[str, Any]
 """One progress event, as Spark's own JSON has it."""
 
 _LOOK_EVERY_S = 0.2
+_LOOK_AGAIN_S = 1.0
+_PATIENCE_FACTOR = 8.0  # a machine with so many others at work is too busy to measure anything on
 # Above this the query falls behind: a twentieth of the time that passes is added to the age of
 # the oldest row. Noise of 10 % in the duration of ten batches stays well below.
 MOST_AGE_GROWTH_RATIO = 0.05
@@ -79,9 +82,14 @@ def run_query(
     warm_s: float,
     run_s: float,
     shuffle_partitions: int,
+    least_batches: int = 1,
+    least_patience_s: float = 60.0,
     progress: Callable[[float], None] | None = None,
 ) -> MeasuredRun:
     """Run a streaming query into nothing, in update mode, and measure it.
+
+    On a busy machine the first batch may take longer than the warm-up: the warm-up lasts until it
+    has ended, and the run until there are batches enough.
 
     Sets ``spark.sql.shuffle.partitions`` and the number of kept progress events on the query's
     session. The query has stopped when this returns or raises.
@@ -100,13 +108,17 @@ def run_query(
         Time that is left out, and time that is measured after it. [s]
     shuffle_partitions : int, >= 1
         Reduce tasks and state partitions.
+    least_batches : int, >= 1
+        Batches to measure at least.
+    least_patience_s : float, >= 0
+        Time to wait for them at least, beyond the run; eight times the run where that is more. [s]
     progress : callable, optional
         Told the share of the time that has passed, 0 to 1, several times a second.
 
     Raises
     ------
     HeadwayError
-        If the query fails, or finishes no batch after the warm-up.
+        If the query fails, or finishes too few batches in many times the time they should take.
     """
     spark = query.sparkSession
     spark.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
@@ -123,8 +135,34 @@ def run_query(
     started_epoch_s = time.time()
     with _stopped_at_the_end(writer.start()) as running:
         wait_while_running(running, warm_s + run_s, progress)
-        events = progress_events(running)
-    return measure_tuple_latency(events, after_epoch_s=started_epoch_s + warm_s)
+        patience_s = max(_PATIENCE_FACTOR * (warm_s + run_s), least_patience_s)
+        patient_until_s = time.monotonic() + patience_s
+        while True:
+            events = progress_events(running)
+            warm_epoch_s = max(started_epoch_s + warm_s, _first_end_epoch_s(events))
+            measured = _counted(events, warm_epoch_s)
+            if len(measured) >= least_batches or time.monotonic() > patient_until_s:
+                break
+            wait_while_running(running, _LOOK_AGAIN_S)
+    if len(measured) < least_batches:
+        raise HeadwayError(
+            f"query {query_name}: {counted(len(measured), 'batch', 'batches')} with rows in "
+            f"{format_duration(time.time() - started_epoch_s)}, expected {least_batches}: this "
+            "machine is too busy, or the rate is too high for it"
+        )
+    return measure_tuple_latency(events, after_epoch_s=warm_epoch_s)
+
+
+def _first_end_epoch_s(events: Sequence[Json]) -> float:
+    """When the first batch with rows was committed; for ever where there is none yet."""
+    return next((committed_epoch_s(one) for one in events if one["numInputRows"] > 0), math.inf)
+
+
+def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:
+    """The batches with rows that began at an instant or later."""
+    return [
+        one for one in events if one["numInputRows"] > 0 and begun_epoch_s(one) >= after_epoch_s
+    ]
 
 
 def progress_events(query: StreamingQuery) -> list[Json]:
@@ -175,24 +213,20 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
     >>> run.tuple_latency.mean_s, run.tuple_latency.p99_s, run.batch_duration.mean_s
     (0.850, 1.291, 0.420)
     """
-    counted = [
-        event
-        for event in progress
-        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_epoch_s
-    ]
-    if not counted:
+    measured = _counted(progress, after_epoch_s)
+    if not measured:
         raise HeadwayError(
             "no batch with rows was finished after the warm-up; "
             "measure for longer, or at a lower rate"
         )
-    batches = _batches(counted)
+    batches = _batches(measured)
     num_rows = int(batches.num_rows.sum())
     return MeasuredRun(
-        query_id=str(counted[-1]["id"]),
-        name=counted[-1].get("name"),
-        num_batches=len(counted),
+        query_id=str(measured[-1]["id"]),
+        name=measured[-1].get("name"),
+        num_batches=len(measured),
         num_rows=num_rows,
-        rows_per_batch=num_rows / len(counted),
+        rows_per_batch=num_rows / len(measured),
         rate_per_s=_arrival_rate_per_s(batches),
         kept_up=age_growth_ratio(batches.commit_s, batches.first_arrival_s)
         <= MOST_AGE_GROWTH_RATIO,

@@ -143,6 +143,7 @@ def test_a_real_run(spark: SparkSession, tmp_path: Path) -> None:
         warm_s=5,
         run_s=6,
         shuffle_partitions=2,
+        least_batches=3,
         progress=shares.append,
     )
     assert run.name == "real"
@@ -226,5 +227,34 @@ def test_an_interrupted_measurement_stops_its_query(spark: SparkSession, tmp_pat
             run_s=50,
             shuffle_partitions=1,
             progress=interrupt,
+        )
+    assert not spark.streams.active
+
+
+def test_a_run_lasts_until_there_are_batches_enough(spark: SparkSession, tmp_path: Path) -> None:
+    run = run_query(
+        word_count(spark, rate_per_s=500, num_source_partitions=2, hash_rounds=2),
+        query_name="patient",
+        trigger_s=0.5,
+        checkpoint=tmp_path / "checkpoint",
+        warm_s=0.1,
+        run_s=0.1,
+        shuffle_partitions=2,
+        least_batches=3,
+    )
+    assert run.num_batches >= 3
+
+
+def test_a_run_without_rows_ends_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(HeadwayError, match=r"0 batches with rows .* expected 1: .* too busy"):
+        run_query(
+            word_count(spark, rate_per_s=0.001, num_source_partitions=1, hash_rounds=1),
+            query_name="empty",
+            trigger_s=0,
+            checkpoint=tmp_path / "checkpoint",
+            warm_s=0.1,
+            run_s=0.2,
+            shuffle_partitions=1,
+            least_patience_s=0.0,
         )
     assert not spark.streams.active
