@@ -28,7 +28,7 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 tests: $(READY) java
-	$(BIN)/python -m pytest -m "not statistical and not robustness"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not statistical and not robustness"
 
 test-statistical: $(READY) java  ## seeded simulations, minutes
 	$(BIN)/python -m pytest -m statistical

@@ -1,4 +1,4 @@
-"""One Spark session for the whole test process, and the marker of the tests that need it."""
+"""One Spark session for all tests, and the marker of those that need it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        # What needs a JVM shares one; the tests of a module share what it prepares.
+        needs_jvm = item.get_closest_marker("spark") is not None
+        group = "spark" if needs_jvm else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
