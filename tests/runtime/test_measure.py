@@ -188,10 +188,11 @@ def test_the_measured_latency_is_that_of_every_single_row(
     finished = {event["batchId"] for event in events if event["numInputRows"] > 0}
     every_s = np.concatenate([latencies_s[batch_id] for batch_id in finished])
     assert measured.num_rows == len(every_s)
-    # Progress has whole milliseconds, and leaves the function's return and py4j to the batch.
-    assert measured.tuple_latency.mean_s == pytest.approx(float(every_s.mean()), abs=0.05)
-    p99_s = float(np.quantile(every_s, 0.99))
-    assert measured.tuple_latency.p99_s == pytest.approx(p99_s, abs=0.1)
+    # Progress has whole milliseconds, and leaves the function's return and py4j to the batch: the
+    # more, the busier the machine and so the longer all batches.
+    mean_s, p99_s = float(every_s.mean()), float(np.quantile(every_s, 0.99))
+    assert measured.tuple_latency.mean_s == pytest.approx(mean_s, abs=0.05, rel=0.1)
+    assert measured.tuple_latency.p99_s == pytest.approx(p99_s, abs=0.1, rel=0.1)
 
 
 def test_a_failing_query_is_reported_and_stopped(spark: SparkSession, tmp_path: Path) -> None:
