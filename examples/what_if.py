@@ -1,7 +1,7 @@
 """A plan looked at from all sides, cell by cell: run it as a script or in a notebook."""
 
 # %% The plan: two promises, prices, the checkpoint there is.
-from headway.api import load_profile, plan, simulate
+from headway import load_profile, plan, simulate
 
 profile = load_profile("examples/word-count.profile.yaml")
 answer = plan(

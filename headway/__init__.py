@@ -13,9 +13,20 @@ from headway.lazy_names import loads_when_used
 from headway.version import __version__
 
 if TYPE_CHECKING:
-    from headway.api import backtest, load_profile, plan, predict, profile, save_profile, survey
+    from headway.api.backtest import backtest
     from headway.api.capacity import capacity
+    from headway.api.check import check
+    from headway.api.deadlines import plan_deadline
+    from headway.api.emit import emit
+    from headway.api.explain import explain
+    from headway.api.init import init
+    from headway.api.lock import lock
+    from headway.api.plan import plan
+    from headway.api.predict import predict
+    from headway.api.profile import profile, survey
+    from headway.api.simulate import load_rate_trace, simulate
     from headway.api.specs import plan_spec
+    from headway.api.validate import validate
     from headway.domain import (
         Arrivals,
         Configuration,
@@ -25,19 +36,26 @@ if TYPE_CHECKING:
         Target,
     )
     from headway.errors import HeadwayError
-    from headway.gate import check
+    from headway.formats.from_json import load_plan
+    from headway.formats.lock_file import load_lock, save_lock
+    from headway.formats.profile_file import load_profile, save_profile
     from headway.profiler.recording.recorder import record
 
 _HOMES = {
-    "headway.api": (
-        "backtest",
-        "load_profile",
-        "plan",
-        "predict",
-        "profile",
-        "save_profile",
-        "survey",
-    ),
+    "headway.api.backtest": ("backtest",),
+    "headway.api.capacity": ("capacity",),
+    "headway.api.check": ("check",),
+    "headway.api.deadlines": ("plan_deadline",),
+    "headway.api.emit": ("emit",),
+    "headway.api.explain": ("explain",),
+    "headway.api.init": ("init",),
+    "headway.api.lock": ("lock",),
+    "headway.api.plan": ("plan",),
+    "headway.api.predict": ("predict",),
+    "headway.api.profile": ("profile", "survey"),
+    "headway.api.simulate": ("load_rate_trace", "simulate"),
+    "headway.api.specs": ("plan_spec",),
+    "headway.api.validate": ("validate",),
     "headway.domain": (
         "Arrivals",
         "Configuration",
@@ -46,10 +64,10 @@ _HOMES = {
         "Prediction",
         "Target",
     ),
-    "headway.api.capacity": ("capacity",),
-    "headway.api.specs": ("plan_spec",),
     "headway.errors": ("HeadwayError",),
-    "headway.gate": ("check",),
+    "headway.formats.from_json": ("load_plan",),
+    "headway.formats.lock_file": ("load_lock", "save_lock"),
+    "headway.formats.profile_file": ("load_profile", "save_profile"),
     "headway.profiler.recording.recorder": ("record",),
 }
 
@@ -65,15 +83,30 @@ __all__ = [
     "backtest",
     "capacity",
     "check",
+    "emit",
+    "explain",
+    "init",
+    "load_lock",
+    "load_plan",
     "load_profile",
+    "load_rate_trace",
+    "lock",
     "plan",
+    "plan_deadline",
     "plan_spec",
     "predict",
     "profile",
     "record",
+    "save_lock",
     "save_profile",
+    "simulate",
     "survey",
+    "validate",
 ]
 
 # A command pays only for what it needs.
 __getattr__ = loads_when_used(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,7 +35,7 @@ def headway_plan() -> Planner:
 
     def planned(source: str | Path, **options: Any) -> Plan | DeadlinePlan:
         if options:
-            from headway.api import plan, plan_deadline
+            from headway import plan, plan_deadline
 
             if str(options.get("target", "")).lstrip().startswith("deadline"):
                 return plan_deadline(source, **options)

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from headway.api.capacity import capacity
-from headway.api.specs import checked_spec, load_spec, plan_file
-from headway.gate import check, load_lock
+from headway.api.check import check
+from headway.api.specs import plan_file
+from headway.api.validate import validate
+from headway.formats.lock_file import load_lock
 from headway.spec.kinds import BatchJob, CapacityPlan, Cluster, StreamingJob
+from headway.spec.spec_file import load_spec
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = sorted((ROOT / "configs").glob("*.yaml"))
@@ -18,13 +21,13 @@ SAMPLES = sorted((ROOT / "configs").glob("*.yaml"))
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_right_and_names_its_schema(path: Path) -> None:
-    checked_spec(path)
+    validate(path)
     assert path.read_text().startswith("# yaml-language-server: $schema=schema/v1.json\n")
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_planned_as_its_kind_is(path: Path) -> None:
-    file = checked_spec(path)
+    file = validate(path)
     if isinstance(file.spec, StreamingJob | BatchJob):
         assert plan_file(file).plan.feasible
     elif isinstance(file.spec, CapacityPlan):
@@ -38,11 +41,7 @@ def test_a_sample_is_planned_as_its_kind_is(path: Path) -> None:
 
 
 def test_the_committed_lock_is_of_today() -> None:
-    jobs = [
-        path for path in SAMPLES if isinstance(checked_spec(path).spec, StreamingJob | BatchJob)
-    ]
+    jobs = [path for path in SAMPLES if isinstance(validate(path).spec, StreamingJob | BatchJob)]
     locked = load_lock(ROOT / "configs" / "headway.lock")
-    assert {job.name for job in locked.all_jobs} <= {
-        checked_spec(path).metadata.name for path in jobs
-    }
+    assert {job.name for job in locked.all_jobs} <= {validate(path).metadata.name for path in jobs}
     assert check(jobs, baseline=locked).exit_code == 0

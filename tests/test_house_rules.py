@@ -17,14 +17,13 @@ from tests.sources import modules, num_lines
 MOST_LINES, FEWEST_LINES = 400, 60
 
 # Rooms of many things of one kind, where a small thing is a module all the same.
-ROOMS_OF_SMALL_THINGS = ("cli/", "gate/formats/", "emitters/")
+ROOMS_OF_SMALL_THINGS = ("api/", "cli/", "gate/formats/", "emitters/")
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "misc", "tools", "util", "utils"}
 
-TOO_LONG = {"api/settings.py"}
-NUM_TOO_LONG = 1
+TOO_LONG: set[str] = set()
+NUM_TOO_LONG = 0
 
 TOO_SHORT = {
-    "api/profiles.py",
     "domain/advice.py",
     "domain/finding.py",
     "domain/kubernetes_names.py",
@@ -45,7 +44,7 @@ TOO_SHORT = {
     "spec/fleet_parts.py",
     "spec/kinds/cluster.py",
 }
-NUM_TOO_SHORT = 20
+NUM_TOO_SHORT = 19
 
 UNITS = (
     *("_s", "_per_s", "_per_hour", "_per_run", "_bytes", "_bytes_per_row", "_rows"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headway import api
+import headway
 from headway.domain import Backtest, JobProfile
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def log() -> Path:
 
 @pytest.fixture(scope="module")
 def profile(spark: SparkSession, log: Path) -> JobProfile:
-    return api.profile(log, queries=FITTED, session=spark)
+    return headway.profile(log, queries=FITTED, session=spark)
 
 
 def test_the_profile_tells_what_was_run(profile: JobProfile) -> None:
@@ -43,7 +43,7 @@ def test_the_profile_tells_what_was_run(profile: JobProfile) -> None:
 
 def test_a_run_that_was_not_fitted_is_predicted(profile: JobProfile) -> None:
     held_out = TRUTHS[2]
-    prediction = api.predict(
+    prediction = headway.predict(
         profile,
         rate=held_out["rate_per_s"],
         trigger=held_out["trigger_s"],
@@ -56,7 +56,7 @@ def test_a_run_that_was_not_fitted_is_predicted(profile: JobProfile) -> None:
 
 
 def test_the_backtest_sees_what_was_measured_at_the_source(spark: SparkSession, log: Path) -> None:
-    found: Backtest = api.backtest(log, session=spark)
+    found: Backtest = headway.backtest(log, session=spark)
     observed = {run.label.partition(" (")[0]: run.observed_latency for run in found.runs}
     for one in TRUTHS:
         assert observed[one["name"]].mean_s == pytest.approx(
@@ -65,7 +65,7 @@ def test_the_backtest_sees_what_was_measured_at_the_source(spark: SparkSession, 
 
 
 def test_a_profile_is_the_same_twice(spark: SparkSession, log: Path, profile: JobProfile) -> None:
-    again = api.profile(log, queries=FITTED, session=spark)
+    again = headway.profile(log, queries=FITTED, session=spark)
     assert replace(again, notes=profile.notes) == profile
     assert again.notes == profile.notes
 
@@ -82,7 +82,7 @@ def test_the_first_batches_of_the_log_are_kept(profile: JobProfile) -> None:
 
 def test_a_plan_says_what_the_first_minute_was_like(profile: JobProfile) -> None:
     """In the log the promise of later minutes was broken by rows that waited for 4.6 s."""
-    found = api.plan(profile, rate="20k/s", target="p99 <= 3s", trigger="1s", partitions=2)
+    found = headway.plan(profile, rate="20k/s", target="p99 <= 3s", trigger="1s", partitions=2)
     assert found.after_start is not None
     assert found.after_start.holds_from_minute == 2
     expected_s, most_s = found.after_start.expected_first_minute_s, found.after_start.by_minute_s[0]

@@ -37,7 +37,7 @@ from campaign.reading import read_group
 from campaign.schedule import FIT, GROUPS, WARM_S, Group
 from campaign.workloads import WORKLOADS, Stream
 
-from headway import api
+import headway
 from headway.domain import Configuration, JobProfile, Plan
 from headway.errors import HeadwayError
 from headway.planner.pins import pinned_partitions
@@ -148,7 +148,7 @@ def planned(
     place: Place, profile: JobProfile, rate_per_s: float, target: str, checkpoint: str
 ) -> Plan:
     """The plan for a place."""
-    return api.plan(
+    return headway.plan(
         profile,
         rate=rate_per_s,
         target=target,

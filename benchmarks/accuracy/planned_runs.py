@@ -33,7 +33,7 @@ from campaign.reading import read_group
 from campaign.schedule import FIT, GROUPS, WARM_S
 from campaign.workloads import WORKLOADS, Stream
 
-from headway import api
+import headway
 from headway.domain import JobProfile, Plan
 from headway.errors import HeadwayError
 
@@ -84,7 +84,7 @@ def profiles(folder: Path) -> dict[str, JobProfile]:
 
 def planned(profile: JobProfile, asked: Asked) -> Plan:
     """The plan for the machine the profile comes from."""
-    return api.plan(
+    return headway.plan(
         profile,
         rate=asked.rate_per_s,
         target=asked.target,

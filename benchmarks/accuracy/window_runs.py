@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from campaign.truth import window_commits_s
 
-from headway import api
+import headway
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution
 from headway.models.arrays import Array
 from headway.models.job.predict import predict
@@ -146,7 +146,7 @@ def section(case: Case, runs: Sequence[Run], log: Path) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for run in runs:
         others = [other.name for other in runs if other is not run]
-        law = predicted(api.profile(log, queries=others), run.trigger_s)
+        law = predicted(headway.profile(log, queries=others), run.trigger_s)
         trigger = f"{run.trigger_s:g} s" if run.trigger_s else "none"
         if law is None:
             yield f"| {trigger} | {len(run.latency_s)} | not told | | | | | |"

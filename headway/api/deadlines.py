@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.api.settings import (
+from headway.api.arguments import (
     DEFAULT_PLATFORM,
     count,
     executors_by_cores,

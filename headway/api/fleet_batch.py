@@ -112,7 +112,7 @@ class BatchNeeds:
             minutes = math.ceil(1.05 * minutes) + 1
 
     def _fewest(self, speed: float, scale: float, end: str) -> int | None:
-        from headway.api.settings import require_room_for_tasks
+        from headway.api.arguments import require_room_for_tasks
         from headway.domain import Deadline
         from headway.planner.deadline import DeadlineSpace, fewest_in_time
 

@@ -57,7 +57,7 @@ class StreamingNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """What binds at the highest rate."""
-        from headway.api.settings import plan
+        from headway.api.plan import plan
         from headway.fleet.nouns import Refusal
 
         found = plan(
@@ -98,7 +98,7 @@ class StreamingNeeds:
 
     def _question(self, speed: float, rate_per_s: float) -> Question:
         """What a plan for a rate answers, on cores of a speed."""
-        from headway.api.settings import require_room_for_tasks
+        from headway.api.arguments import require_room_for_tasks
         from headway.domain import Target
         from headway.planner.after_start import for_fresh_jvm
         from headway.planner.pins import Checkpoint

@@ -1,10 +1,8 @@
-"""Calls about spec files: check them, plan them."""
+"""Jobs planned as their spec files say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,39 +105,6 @@ class PlannedBatch:
 Planned = PlannedJob | PlannedBatch
 
 
-def load_spec(path: str | Path) -> SpecFile:
-    """Read a spec file of any kind.
-
-    Raises
-    ------
-    InputError
-        One line per fault, as ``file:line:column: path: what, expected``.
-    """
-    from headway.spec.spec_file import load_spec as load
-
-    return load(path)
-
-
-def checked_spec(path: str | Path) -> SpecFile:
-    """Read a spec file and everything that it names: profiles, clusters, catalogues, jobs.
-
-    Raises
-    ------
-    InputError
-        One line per fault in all of these files.
-    """
-    file = load_spec(path)
-    faults: list[str] = []
-    for route, read in _parts(file):
-        try:
-            read()
-        except InputError as error:
-            faults += _placed(file, route, str(error))
-    if faults:
-        raise SpecError("\n".join(dict.fromkeys(faults)))
-    return file
-
-
 def is_spec(path: str | Path) -> bool:
     """Whether a file looks like a spec, right or not: it says of what kind it is.
 
@@ -172,6 +137,8 @@ def plan_spec(path: str | Path) -> Planned:
         If the file, or one that it names, is not what it should be. A target that cannot be met
         is no error: the plan then says ``feasible=False``, and why.
     """
+    from headway.spec.spec_file import load_spec
+
     return plan_file(load_spec(path))
 
 
@@ -191,7 +158,7 @@ def plan_file(file: SpecFile) -> Planned:
         profile = profile_of(name, job)
         return PlannedJob(file=file, profile=profile, plan=plan_job(profile, job))
     except InputError as error:
-        raise SpecError("\n".join(_placed(file, ("spec",), str(error)))) from None
+        raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
 def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
@@ -215,7 +182,7 @@ def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
 
 def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None) -> Plan:
     """Plan a streaming job at its highest rate, or at the rate given."""
-    from headway.api.settings import plan
+    from headway.api.plan import plan
     from headway.spec.kinds.rates import peak_rate
     from headway.spec.parts import cluster_of, node_type_of
 
@@ -258,40 +225,7 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:
-    """What a file names, each with its place and what reads it."""
-    from headway.spec import parts
-
-    # By the name of the kind: kinds that are not met are not loaded.
-    spec, name = file.spec, file.metadata.name
-    if file.kind in ("StreamingJob", "BatchJob"):
-        read = parts.profile_of if file.kind == "StreamingJob" else parts.application_profile_of
-        if spec.profile is not None:
-            yield ("spec", "profile"), partial(read, name, spec)
-        yield ("spec", "cluster"), lambda: _check_cluster(parts.cluster_of(spec))
-    elif file.kind == "Cluster":
-        yield ("spec", "node"), lambda: _check_cluster(spec)
-    elif file.kind == "CapacityPlan":
-        from headway.spec.fleet_parts import catalog_of
-
-        yield ("spec", "catalog"), lambda: catalog_of(spec)
-        for at, entry in enumerate(spec.jobs):
-            if entry.file is not None:
-                yield ("spec", "jobs", at, "file"), _checking(entry.file)
-
-
-def _checking(path: Path) -> Callable[[], Any]:
-    return lambda: checked_spec(path)
-
-
-def _check_cluster(cluster: Any) -> None:
-    from headway.spec.parts import node_cores
-
-    if cluster is not None:
-        node_cores(cluster)
-
-
-def _placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[str]:
+def placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[str]:
     """Lines that have a place of their own keep it; others get that of ``route``."""
     import re
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from headway import api
 from headway.cli.options import (
     PERCENT,
     Command,
@@ -43,11 +42,12 @@ def command(
     If the logs hold runs in several configurations, each configuration is predicted from the runs
     of the others; otherwise the second half of each run is predicted from the first half.
     """
+    from headway.api.backtest import backtest
     from headway.formats.as_json import json_text
     from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:
-        found = api.backtest(
+        found = backtest(
             sources,
             queries=queries,
             trigger=trigger,

@@ -68,7 +68,8 @@ def command(
     Exits with 3 if a target cannot be met, 4 if a plan is worse than locked, 5 outside the
     calibrated range with --strict, and 2 if a file is invalid.
     """
-    from headway.gate import Limits, check
+    from headway.api.check import check
+    from headway.gate import Limits
     from headway.gate.formats import FORMATS
 
     if baseline is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -70,6 +70,9 @@ def command(
     has no comments, so reasons go to stderr. If the plan misses its target, the output says so and
     the exit code is 3.
     """
+    from headway.api.emit import current_conf, emitted, plan_and_submission
+    from headway.formats.from_json import parse_any_plan
+
     if (output_format is None) == (patch is None and files is None):
         raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
     if files is not None and diff_from is None:
@@ -79,14 +82,20 @@ def command(
     _require_use(output_format, patch, files, [name for name in names if names[name] is not None])
     if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
         raise InputError(f"--patch {patch}: {complaint}")
-    found, submission = _plan_and_names(plan, names)
-    current = None if diff_from is None else _current(diff_from)
+    found, submission = plan_and_submission(
+        parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan,
+        {name: value for name, value in names.items() if value is not None},
+    )
+    current = None if diff_from is None else current_conf(diff_from)
     if files is not None:
         _write_files(found, current or {}, files)
     if patch is not None:
         _patch(found, submission, patch, write=write, job=job)
     if output_format is not None:
-        _print(found, submission, output_format, current)
+        out = emitted(found, output_format, submission, current)
+        click.echo(out.text, nl=False)
+        for line in out.beside:
+            click.echo(line, err=True)
     if not found.feasible:
         click.echo(f"headway: the plan misses its target: {'; '.join(found.binding)}", err=True)
         return ExitCode.INFEASIBLE
@@ -116,78 +125,19 @@ def _require_use(
         )
 
 
-def _plan_and_names(source: str, names: dict[str, str | None]) -> tuple[AnyPlan, Submission]:
-    from headway.emitters import Submission
-    from headway.emitters.submission import writes_for
-    from headway.formats.from_json import load_any_plan, parse_any_plan
-
-    known: dict[str, Any] = {}
-    found: AnyPlan
-    if source == "-":
-        found = parse_any_plan(sys.stdin.read(), name="stdin")
-    elif source.endswith((".yaml", ".yml")):
-        from headway.api.specs import plan_spec, submission_fields
-
-        planned = plan_spec(source)
-        found, known = planned.plan, submission_fields(planned)
-    else:
-        found = load_any_plan(source)
-    # For a version that no format is written for the usual one stands in.
-    if found.spark_version is not None and writes_for(found.spark_version):
-        known.setdefault("spark_version", found.spark_version)
-    given = {key: value for key, value in names.items() if value is not None}
-    submission = Submission(**{**known, **given})
-    assert submission.release  # refused here, whatever the format
-    return found, submission
-
-
-def _current(path: str) -> dict[str, str]:
-    """Spark configuration of today: a properties file, or the plan of yesterday."""
-    from headway.formats.from_json import parse_any_plan
-    from headway.sparkconf import parse_properties
-
-    text = _text(path, "a spark-defaults.conf, or a plan's JSON")
-    if text.lstrip().startswith("{"):
-        return dict(parse_any_plan(text, name=path).spark_conf)
-    try:
-        return parse_properties(text)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def _text(path: str, expected: str) -> str:
-    from headway.formats.yaml_document import read_text
-
-    return read_text(Path(path), expected=expected)
-
-
-def _print(
-    plan: AnyPlan, submission: Submission, output_format: str, current: dict[str, str] | None
-) -> None:
-    from headway.emitters.difference import only_what_differs
-    from headway.emitters.wording import header_lines, query_option_lines, reasons
-
-    chosen = ALL_FORMATS[output_format]
-    if current is not None:
-        plan = only_what_differs(plan, current, keeps_sizes=chosen.fills_in_sizes)
-    click.echo(chosen.render(plan, version=__version__, submission=submission), nl=False)
-    if not chosen.has_comments:
-        why = [f"{key}: {text}" for key, text in reasons(plan).items()]
-        for line in (*header_lines(plan, version=__version__), *query_option_lines(plan), *why):
-            click.echo(line, err=True)
-
-
 def _patch(
     plan: AnyPlan, submission: Submission, file: str, *, write: bool, job: str | None
 ) -> None:
-    from headway.emitters.patch import names_node_types, patch
+    from headway.api.emit import patched
+    from headway.emitters.patch import names_node_types
     from headway.formats.text_file import write_text
     from headway.formats.yaml_document import read_whole_text
 
-    before = read_whole_text(Path(file), expected="a manifest or a bundle")
-    if given("node_type") and not names_node_types(before, file):
-        refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
-    after = patch(before, plan, name=file, submission=submission, job=job)
+    if given("node_type"):
+        text = read_whole_text(Path(file), expected="a manifest or a bundle")
+        if not names_node_types(text, file):
+            refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
+    before, after = patched(plan, file, submission, job=job)
     if not write:
         click.echo(after, nl=False)
     elif after == before:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
+from headway.api.explain import explain
 from headway.cli.options import Command
-from headway.formats.from_json import load_plan
-from headway.report.explanation import explanation_text
 
 
 @click.command("explain", cls=Command)
@@ -21,5 +20,5 @@ def command(plan: str) -> int:
     PLAN is what 'headway plan --json' printed. Numbers such as (P4) refer to equations in
     docs/theory.md.
     """
-    click.echo(explanation_text(load_plan(plan)))
+    click.echo(explain(plan))
     return 0

@@ -37,9 +37,8 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
 
     The first line of FILE lets editors complete and check it.
     """
+    from headway.api.init import init
     from headway.formats.text_file import write_text
-    from headway.spec.scaffolds import scaffold
-    from headway.spec.spec_file import parse_spec
 
     if file == "-":
         refuse(given("force"), "there is nothing to overwrite on standard output")
@@ -47,8 +46,7 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
         raise InputError(f"{file}: {complaint}")
     stem = "job" if file == "-" else _NOT_IN_NAMES.sub("-", Path(file).name.split(".")[0])
     name = name or stem.strip("-") or "job"
-    text = scaffold(kind, name=name, file="FILE" if file == "-" else file)
-    parse_spec(text, name=file, folder=Path())  # a name may be none
+    text = init(kind, name=name, file="FILE" if file == "-" else file)
     if file == "-":
         click.echo(text, nl=False)
         return 0

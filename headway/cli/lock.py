@@ -27,7 +27,8 @@ def command(specs: tuple[str, ...], output: str) -> int:
 
     The lock file is replaced in one step, and not at all if a target cannot be met. Commit it.
     """
-    from headway.gate import lock, save_lock
+    from headway.api.lock import lock
+    from headway.formats.lock_file import save_lock
     from headway.units import counted
 
     found = lock(specs)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from headway import api
+from headway.api.plan import plan
 from headway.cli.options import (
     BURST,
     CORES,
@@ -201,9 +201,11 @@ def command(
                 f"'{deadlines[0]}' is for batch jobs and must be the only target",
                 click.get_current_context(),
             )
+        from headway.api.deadlines import plan_deadline
+
         refuse(given(*_OF_STREAMS), "not for batch jobs")
         return _shown_deadline(
-            api.plan_deadline(
+            plan_deadline(
                 profile,
                 target=deadlines[0],
                 max_nodes=max_nodes,
@@ -222,7 +224,7 @@ def command(
         )
     if rate is None:
         raise click.UsageError("Missing option '--rate'.", click.get_current_context())
-    plan = api.plan(
+    found = plan(
         profile,
         rate=rate,
         target=[target for target in targets if not isinstance(target, Deadline)],
@@ -245,7 +247,7 @@ def command(
         lower_memory=lower_memory,
         from_start=from_start,
     )
-    return _shown(plan, output_format, strict=strict)
+    return _shown(found, output_format, strict=strict)
 
 
 def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
@@ -256,10 +258,10 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
     refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec file; set it there")
-    plan = plan_spec(file).plan
-    if isinstance(plan, DeadlinePlan):
-        return _shown_deadline(plan, output_format, strict=strict)
-    return _shown(plan, output_format, strict=strict)
+    found = plan_spec(file).plan
+    if isinstance(found, DeadlinePlan):
+        return _shown_deadline(found, output_format, strict=strict)
+    return _shown(found, output_format, strict=strict)
 
 
 def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headway import api
+from headway.api.predict import predict
 from headway.cli.options import (
     CORES,
     DURATION,
@@ -56,7 +56,7 @@ def command(
 
     Every option that is left out is as profiled.
     """
-    prediction = api.predict(
+    prediction = predict(
         profile,
         rate=rate,
         trigger=trigger,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from headway import api
+from headway.api.profile import Survey, profile, profile_and_tables, profile_any, survey
 from headway.cli.options import Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
@@ -112,31 +112,32 @@ def command(
     if advise:
         _advise(sources, runs, reader, as_json=as_json)
         return
-    from headway.formats.profile_file import dump_profile
+    from headway.formats.profile_file import dump_profile, save_profile
     from headway.report.profiles import profile_summary
 
     with Progress() as progress:
         how = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
         written: tuple[Path, ...] = ()
         if tables is None:
-            found = api.profile_any(sources, **how)
+            found = profile_any(sources, **how)
         else:
-            found, written = api.profile_and_tables(sources, tables, **how)
+            found, written = profile_and_tables(sources, tables, **how)
     if output is None:
         click.echo(dump_profile(found), nl=False)
         return
-    api.save_profile(found, output)
+    save_profile(found, output)
     click.echo(profile_summary(found), err=True)
     for path in (output, *written):
         click.echo(str(path))
 
 
 def _advise(sources: tuple[str, ...], runs: _Runs, reader: _Reader, *, as_json: bool) -> None:
+    from headway.models.job.advice import advised_runs
     from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
-        found = api.profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
-    advised = api.advised_runs(found)
+        found = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
+    advised = advised_runs(found)
     click.echo(advice_as_json(advised) if as_json else advice_as_text(advised))
 
 
@@ -152,29 +153,31 @@ def _survey(
     from headway.report.profiles import survey_as_json, survey_as_text
 
     with Progress() as progress:
-        survey = api.survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
+        found = survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
     if as_json:
-        click.echo(survey_as_json(survey.logs, survey.failures))
+        click.echo(survey_as_json(found.logs, found.failures))
     if as_text:
-        click.echo(survey_as_text(survey.logs))
-    for path in survey.tables:
+        click.echo(survey_as_text(found.logs))
+    for path in found.tables:
         click.echo(str(path), err=as_json)
     if each_into is not None:
-        _save_each(survey, each_into)
+        _save_each(found, each_into)
     if not as_json:
-        for failure in survey.failures:
+        for failure in found.failures:
             click.echo(f"not read: {failure.name}: {failure.why}", err=True)
 
 
-def _save_each(survey: api.Survey, folder: Path) -> None:
+def _save_each(found: Survey, folder: Path) -> None:
+    from headway.formats.profile_file import save_profile
+
     folder.mkdir(parents=True, exist_ok=True)
     taken: set[Path] = set()
-    for log in survey.logs:
+    for log in found.logs:
         if log.profile is None:
             click.echo(f"no profile: {log.name}: {log.why_not}", err=True)
             continue
         path = _free_name(folder, log.profile, taken)
-        api.save_profile(log.profile, path)
+        save_profile(log.profile, path)
         click.echo(str(path))
     if not taken:
         raise EventLogError("none of the logs gives a profile; --check shows what is missing")

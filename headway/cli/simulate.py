@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headway.api.simulation import parse_outage, simulate
+from headway.api.simulate import parse_outage, simulate
 from headway.cli.options import (
     DURATION,
     Command,

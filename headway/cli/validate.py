@@ -24,13 +24,13 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
     Each error is one line: `file:line:column: path: what is wrong; what was expected`. Exits with 2
     if there is one.
     """
-    from headway.api.specs import checked_spec
+    from headway.api.validate import validate
 
     faults: dict[str, list[str]] = {}
     kinds: dict[str, str] = {}
     for file in files:
         try:
-            kinds[file] = checked_spec(file).kind
+            kinds[file] = validate(file).kind
         except InputError as error:
             faults[file] = str(error).splitlines()
     if as_json:

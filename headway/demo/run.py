@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway import api
+import headway
 from headway.domain import JobProfile, Plan, Prediction, Target
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
@@ -145,8 +145,8 @@ def run_demo(
         for name, setting in PROFILED.items():
             bench.run(name, setting, run_s=length.profiled_s)
         step("profiling the event log")
-        profile = api.profile(event_logs, queries=list(PROFILED), engine="in-process")
-        api.save_profile(profile, folder / "word-count.profile.yaml")
+        profile = headway.profile(event_logs, queries=list(PROFILED), engine="in-process")
+        headway.save_profile(profile, folder / "word-count.profile.yaml")
         predictions = {name: _predict(profile, setting) for name, setting in PREDICTED.items()}
         plans = _plans(profile)
         plan = plans[-1]
@@ -246,7 +246,7 @@ class _Bench:
 
 
 def _predict(profile: JobProfile, setting: Setting) -> Prediction:
-    return api.predict(
+    return headway.predict(
         profile,
         rate=setting.rate_per_s,
         trigger=setting.trigger_s,
@@ -258,20 +258,22 @@ def _plans(profile: JobProfile) -> list[Plan]:
     """The plan for the higher rate; and, where this machine alone cannot keep the promise then,
     the plan for what it can, since that one can be run here: the most it carries under the
     target or, if it is too slow for the target at any rate, a target within its reach."""
-    wanted = api.plan(profile, rate=PLANNED_RATE_PER_S, target=TARGET, max_nodes=_MOST_NODES)
+    wanted = headway.plan(profile, rate=PLANNED_RATE_PER_S, target=TARGET, max_nodes=_MOST_NODES)
     if wanted.feasible and wanted.nodes == 1:
         return [wanted]
     within_reach_per_s = _LITTLE_LESS * wanted.frontier[0].sustainable_rate_per_s
     if within_reach_per_s >= _LEAST_RATE_PER_S:
         rounded_per_s = float(f"{within_reach_per_s:.1e}")
-        return [wanted, api.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1)]
-    floor_s = api.plan(profile, rate=_LEAST_RATE_PER_S, target="p99 <= 1ms", max_nodes=1).floor_s
+        return [wanted, headway.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1)]
+    floor_s = headway.plan(
+        profile, rate=_LEAST_RATE_PER_S, target="p99 <= 1ms", max_nodes=1
+    ).floor_s
     if floor_s is None or math.isinf(floor_s):
         raise HeadwayError(
             f"this machine is too slow or too busy for the demonstration: {wanted.binding[0]}"
         )
     laxer = Target(quantile=0.99, limit_s=math.ceil(1.5 * floor_s))
-    return [wanted, api.plan(profile, rate=_LEAST_RATE_PER_S, target=laxer, max_nodes=1)]
+    return [wanted, headway.plan(profile, rate=_LEAST_RATE_PER_S, target=laxer, max_nodes=1)]
 
 
 def _compared(

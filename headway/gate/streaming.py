@@ -12,14 +12,20 @@ from headway.units import format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
     from headway.api.specs import PlannedJob
+    from headway.domain import Prediction
     from headway.sparkconf import Knob
 
 
-def changes(planned: PlannedJob, now: Locked, then: Locked, limits: Limits) -> Iterator[Finding]:
-    """What is not as it was locked, cost and latency aside."""
+def changes(
+    planned: PlannedJob, now: Locked, then: Locked, predicted: Prediction | None, limits: Limits
+) -> Iterator[Finding]:
+    """What is not as it was locked, cost and latency aside.
+
+    ``predicted`` is what the profile of today says of the locked setting.
+    """
     if planned.plan.feasible:
         yield from _other_settings(planned, now, then)
-    yield from _drifted(planned, then, limits)
+    yield from _drifted(planned, then, predicted, limits)
 
 
 def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[Finding]:
@@ -39,23 +45,12 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
         yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
 
 
-def _drifted(planned: PlannedJob, then: Locked, limits: Limits) -> Iterator[Finding]:
+def _drifted(
+    planned: PlannedJob, then: Locked, prediction: Prediction | None, limits: Limits
+) -> Iterator[Finding]:
     """Whether the profile of today says something else of the setting that was locked."""
-    from headway.api.settings import predict
-    from headway.sparkconf import task_cpus_of
-
-    if not then.batch_duration_s:
+    if prediction is None or not then.batch_duration_s:
         return
-    prediction = predict(
-        planned.profile,
-        rate=then.rate_per_s,
-        trigger=then.trigger_s,
-        executors=then.executors,
-        cores=then.cores_per_executor,
-        partitions=then.shuffle_partitions,
-        max_offsets=then.max_offsets_per_trigger,
-        task_cpus=task_cpus_of(then.spark_conf),
-    )
     if prediction.batch_duration is None:
         state = "over capacity" if not prediction.stable else "too close to saturation to tell"
         text = (

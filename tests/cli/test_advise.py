@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from headway import api
 from headway.cli.main import run
 from tests.factories import a_profile
 from tests.profiler.event_log import AppLog, Query, write_plain
@@ -28,7 +27,7 @@ def test_a_log_of_one_setting_asks_for_others(
 def test_the_text_says_what_the_json_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(api, "profile", lambda *_, **__: a_profile())
+    monkeypatch.setattr("headway.cli.profile.profile", lambda *_, **__: a_profile())
     assert run(["profile", "log", "--advise", "--json"]) == 0
     advised = json.loads(capsys.readouterr().out)["advised_runs"]
     assert run(["profile", "log", "--advise"]) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.api.simulation import load_rate_trace, parse_outage
+from headway.api.simulate import load_rate_trace, parse_outage
 from headway.cli.main import run
 from headway.domain import Outage
 from headway.errors import InputError

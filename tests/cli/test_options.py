@@ -15,12 +15,13 @@ from pathlib import Path
 import click
 import pytest
 
-from headway import api
+import headway
+from headway.api.lock import lock
 from headway.cli.main import _COMMANDS, cli, run
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
+from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import save_profile
-from headway.gate import lock, save_lock
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
 from tests.planner.test_deadline import a_long_job
@@ -312,7 +313,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "catalog.yaml").write_text(CATALOG)
     write_plain(AppLog().add(Query(num_batches=40)).lines, folder / "log")
     with contextlib.chdir(folder):
-        plan = api.plan("orders.profile.yaml", rate="5k/s", target="p99 <= 3s")
+        plan = headway.plan("orders.profile.yaml", rate="5k/s", target="p99 <= 3s")
         (folder / "plan.json").write_text(json_text(plan_json(plan)))
         locked = lock(["orders.yaml"])
         dear = tuple(

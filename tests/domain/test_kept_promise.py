@@ -26,8 +26,7 @@ from headway.domain.kept_promise import PROMISE_FORM, KeptPromise, PromiseKind, 
 from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text, plan_json
 from headway.formats.from_json import parse_any_plan, parse_plan
-from headway.formats.lock_file import Lock, Locked, LockedBatch
-from headway.gate import load_lock, save_lock
+from headway.formats.lock_file import Lock, Locked, LockedBatch, load_lock, save_lock
 from tests.factories import a_plan
 from tests.planner.test_deadline import answer
 

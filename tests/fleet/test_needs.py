@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway import api
+import headway
 from headway.api import fleet_streaming
 from headway.api.capacity import capacity
 from headway.domain import JobProfile, NodeType
@@ -72,7 +72,7 @@ def a_job(name: str, rates_per_s: list[float], target: str = "p99 <= 8s") -> str
 
 def fewest_by_plan(rate_per_s: float, target: str = "p99 <= 8s", speed: float = 1.0) -> int:
     node = NodeType(name="e", cores=4, executors_per_node=1, relative_core_speed=speed)
-    found = api.plan(
+    found = headway.plan(
         a_wide_profile(),
         rate=rate_per_s,
         target=target,
@@ -122,7 +122,7 @@ def test_declared_figures_are_planned_as_a_plan_plans_them(tmp_path: Path, end: 
     assert isinstance(member.job, StreamingJob)
     node = NodeType(name="e", cores=4, executors_per_node=1)
     alone = [
-        api.plan(
+        headway.plan(
             profile_of("wide", member.job),
             rate=(3 if end == "high" else 2) * rate,
             target="p99 <= 6s",

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway import api
+import headway
 from headway.cli.main import run
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import HeadwayError, ProfileError
@@ -52,9 +52,9 @@ def num_used(texts: list[str], file: Path) -> int:
             warnings.simplefilter("error")
             try:
                 if isinstance(profile, JobProfile):
-                    api.predict(profile)
+                    headway.predict(profile)
                 else:
-                    api.plan_deadline(profile, target="deadline <= 10m", max_nodes=3)
+                    headway.plan_deadline(profile, target="deadline <= 10m", max_nodes=3)
             except HeadwayError:
                 pass
     return used
@@ -194,8 +194,8 @@ def test_options_have_the_limits_of_specs(
 )
 def test_library_calls_have_them_too(given: dict[str, float], message: str) -> None:
     with pytest.raises(HeadwayError, match=message):
-        api.predict(a_profile(), **given)  # type: ignore[arg-type]
+        headway.predict(a_profile(), **given)  # type: ignore[arg-type]
     if "executors" not in given:
         asked = {"rate": 100.0, **given}
         with pytest.raises(HeadwayError, match=message):
-            api.plan(a_profile(), target="p99 <= 3s", **asked)  # type: ignore[arg-type]
+            headway.plan(a_profile(), target="p99 <= 3s", **asked)  # type: ignore[arg-type]

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from headway.api.check import check
+from headway.api.lock import lock
 from headway.cli.main import run
 from headway.domain import DeadlinePlan
 from headway.errors import InfeasibleError, InputError
+from headway.formats.lock_file import load_lock, save_lock
 from headway.formats.profile_file import save_profile
-from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
+from headway.gate import Level, Limits, Rule
 from headway.gate.formats import FORMATS
 from headway.pytest_plugin import assert_meets
 from tests.planner.test_deadline import a_long_job

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from headway.api.check import check
+from headway.api.lock import lock
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
 from headway.errors import InfeasibleError, InputError
+from headway.formats.lock_file import load_lock, save_lock
 from headway.formats.profile_file import save_profile
-from headway.gate import Level, Limits, Rule, check, load_lock, lock, save_lock
+from headway.gate import Level, Limits, Rule
 from headway.gate.formats import FORMATS
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC, slower

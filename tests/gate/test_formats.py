@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headway.gate import Finding, Held, Level, Locked, Report, Rule
+from headway.formats.lock_file import Locked
+from headway.gate import Finding, Held, Level, Report, Rule
 from headway.gate.formats import FORMATS
 from headway.gate.formats.markdown import MARKER
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.api.settings import plan, predict
+from headway.api.plan import plan
+from headway.api.predict import predict
 from headway.domain import Drift, Evidence, JobProfile, Plan, WarmUp, WarmUpPoint
 from headway.errors import InputError
 from headway.formats.as_json import plan_json

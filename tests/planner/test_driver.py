@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headway import api
+import headway
 from headway.domain import Arrivals, NodeType, Plan, Target
 from headway.errors import InputError
 from headway.planner.driver import most_launches_per_s
@@ -45,8 +45,8 @@ def test_a_driver_that_was_seen_to_launch_more_manages_more() -> None:
 
 
 def test_tasks_of_several_cores_leave_fewer_slots() -> None:
-    one = api.plan(a_profile(), rate=5000.0, target=TARGET, cores=4)
-    two = api.plan(a_profile(), rate=5000.0, target=TARGET, cores=4, task_cpus=2)
+    one = headway.plan(a_profile(), rate=5000.0, target=TARGET, cores=4)
+    two = headway.plan(a_profile(), rate=5000.0, target=TARGET, cores=4, task_cpus=2)
     assert one.configuration.num_slots == 4 * one.configuration.executors
     assert two.configuration.num_slots == 2 * two.configuration.executors
     assert two.spark_conf["spark.task.cpus"] == "2"
@@ -55,7 +55,7 @@ def test_tasks_of_several_cores_leave_fewer_slots() -> None:
 
 
 def test_cores_that_no_task_can_use_are_told() -> None:
-    found = api.plan(a_profile(), rate=5000.0, target=TARGET, cores=5, task_cpus=2)
+    found = headway.plan(a_profile(), rate=5000.0, target=TARGET, cores=5, task_cpus=2)
     assert found.configuration.num_slots == 2 * found.configuration.executors
     assert any("1 core of the 5" in text for text in found.warnings)
 
@@ -64,7 +64,7 @@ def test_a_task_that_fits_no_executor_is_refused_by_name() -> None:
     with pytest.raises(
         InputError, match=r"2 cores has no room for a task of 4 \(spark.task.cpus\)"
     ):
-        api.plan(a_profile(), rate=5000.0, target=TARGET, cores=2, task_cpus=4)
+        headway.plan(a_profile(), rate=5000.0, target=TARGET, cores=2, task_cpus=4)
     with pytest.raises(ValueError, match="task_cpus"):
         a_configuration(task_cpus=5)
 
@@ -80,6 +80,6 @@ def test_executors_on_nodes_make_whole_tasks() -> None:
             ),
         ),
     )
-    found = api.plan(profile, rate=5000.0, target=TARGET, cores=None, node_types=[kind])
+    found = headway.plan(profile, rate=5000.0, target=TARGET, cores=None, node_types=[kind])
     assert found.configuration.task_cpus == 2
     assert found.configuration.cores_per_executor % 2 == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headway import api
+import headway
 from headway.domain import (
     ApplicationProfile,
     Deadline,
@@ -51,7 +51,7 @@ def small_job(
 
 
 def plan_of(profile: JobProfile, **options: Any) -> Plan:
-    return api.plan(profile, rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
+    return headway.plan(profile, rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
 
 
 @pytest.mark.parametrize(("memory", "given"), [(None, "1g"), ("4g", "4g"), ("600m", "600m")])
@@ -183,7 +183,7 @@ def batch(memory: str | None, **properties: str) -> ApplicationProfile:
                                   (4, False, "16g")],
 )  # fmt: skip
 def test_batch_plans_have_the_same_floor(cores: int, *, lower: bool, given: str) -> None:
-    answer = api.plan_deadline(
+    answer = headway.plan_deadline(
         batch("8g", spark_dynamicAllocation_enabled="true", **{OVERHEAD: "2g"}),
         target=Deadline(limit_s=1e6),
         cores=cores,
@@ -200,7 +200,7 @@ def test_batch_plans_have_the_same_floor(cores: int, *, lower: bool, given: str)
 
 
 def test_a_batch_job_that_set_nothing_is_left_sparks_default() -> None:
-    answer = api.plan_deadline(batch(None), target=Deadline(limit_s=1e6))
+    answer = headway.plan_deadline(batch(None), target=Deadline(limit_s=1e6))
     assert "spark.executor.memory" not in answer.spark_conf
 
 

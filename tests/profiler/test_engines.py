@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway import api
+import headway
 from headway.errors import EventLogError, InputError, SparkUnavailableError
 from headway.formats.profile_file import dump_profile
 from headway.profiler import gathered as gathering
@@ -111,7 +111,7 @@ def test_profiles_of_both_engines_are_the_same_to_the_byte(
     spark: SparkSession, tmp_path: Path, small_pieces: None
 ) -> None:
     folder = several_logs(tmp_path / "logs")
-    in_process, on_spark = api.survey(folder), api.survey(folder, session=spark)
+    in_process, on_spark = headway.survey(folder), headway.survey(folder, session=spark)
     assert in_process.failures == on_spark.failures
     for one, other in zip(in_process.logs, on_spark.logs, strict=True):
         assert (one.name, one.counts, one.why_not) == (other.name, other.counts, other.why_not)
@@ -258,8 +258,8 @@ def test_tables_of_both_engines_are_the_same(
     spark: SparkSession, tmp_path: Path, small_pieces: None
 ) -> None:
     folder = several_logs(tmp_path / "logs")
-    here = api.survey(folder, tables=tmp_path / "here").tables
-    there = api.survey(folder, tables=tmp_path / "there", session=spark).tables
+    here = headway.survey(folder, tables=tmp_path / "here").tables
+    there = headway.survey(folder, tables=tmp_path / "there", session=spark).tables
     for one, other in zip(here, there, strict=True):
         assert spark.read.parquet(str(one)).count() > 0
         ours, theirs = (spark.read.parquet(str(path)).collect() for path in (one, other))
@@ -270,15 +270,15 @@ def test_logs_are_profiled_without_java(tmp_path: Path, monkeypatch: pytest.Monk
     log = write_rolling(AppLog().add(QUERY).lines, tmp_path / "eventlog_v2_app-1")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert dump_profile(api.profile(log))
-    assert api.backtest(log).runs
-    assert api.survey(log, tables=tmp_path / "tables").tables
+    assert dump_profile(headway.profile(log))
+    assert headway.backtest(log).runs
+    assert headway.survey(log, tables=tmp_path / "tables").tables
     with pytest.raises(EventLogError, match=r"only Spark can fetch it"):
-        api.profile("hdfs://host/log", engine="in-process")
+        headway.profile("hdfs://host/log", engine="in-process")
     with pytest.raises(InputError, match=r"leave it out"):
-        api.profile(log, engine="in-process", master="spark://host:7077")
+        headway.profile(log, engine="in-process", master="spark://host:7077")
     with pytest.raises(InputError, match=r"no engine 'flink'; expected one of auto"):
-        api.profile(log, engine="flink")
+        headway.profile(log, engine="flink")
 
 
 def test_spark_is_asked_for_where_there_is_much_but_is_not_needed(
@@ -294,20 +294,20 @@ def test_spark_is_asked_for_where_there_is_much_but_is_not_needed(
         raise SparkUnavailableError("no Java")
 
     monkeypatch.setattr("headway.profiler.spark.session.embedded_session", no_java)
-    api.profile(log, progress=told)
+    headway.profile(log, progress=told)
     assert "starting Spark" not in steps
     monkeypatch.setattr("headway.profiler.reading.IN_PROCESS_BYTES", 1000)
-    api.profile(log, progress=told)
+    headway.profile(log, progress=told)
     assert "starting Spark" in steps
     with pytest.raises(SparkUnavailableError):
-        api.profile(log, engine="spark")
+        headway.profile(log, engine="spark")
 
 
 def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headway.profiler.reading._TELL_EVERY_S", 0.0)
     log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
     told: list[tuple[str, float | None]] = []
-    api.profile(log, progress=lambda text, done=None: told.append((text, done)))
+    headway.profile(log, progress=lambda text, done=None: told.append((text, done)))
     ((text, done),) = (one for one in told if one[0].startswith("reading ") and one[1])
     assert done == pytest.approx(1.0)
     assert "events/s, 0 s left" in text

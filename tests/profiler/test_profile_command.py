@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headway import api
+from headway.api.backtest import backtest
+from headway.api.profile import profile_and_tables
 from headway.cli.main import run
 from headway.formats.profile_file import load_profile
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
@@ -31,8 +32,11 @@ LATER = replace(
 @pytest.fixture
 def log(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two runs of one query whose sources differ; commands read with the session of the tests."""
-    for name in ("profile_and_tables", "backtest"):
-        monkeypatch.setattr(f"headway.api.{name}", partial(getattr(api, name), session=spark))
+    for place, door in (
+        ("headway.cli.profile.profile_and_tables", profile_and_tables),
+        ("headway.api.backtest.backtest", backtest),
+    ):
+        monkeypatch.setattr(place, partial(door, session=spark))
     path = tmp_path / "app-1"
     path.write_text("\n".join(AppLog().add(ORDERS).add(LATER).lines), encoding="utf-8")
     return path

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headway import api
+import headway
+from headway.api.profile import profile_any
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import dump_profile
@@ -26,11 +27,11 @@ def test_two_profiles_of_a_log_are_the_same_to_the_byte(
 ) -> None:
     lines = AppLog(executors=(4, 2)).add(QUERY).lines
     once = write_rolling(lines, tmp_path / "eventlog_v2_app-1")
-    texts = {dump_profile(api.profile(once, session=spark)) for _ in range(3)}
+    texts = {dump_profile(headway.profile(once, session=spark)) for _ in range(3)}
     # Neither how many tasks read it, nor how its parts are cut, may show.
     spark.conf.set("spark.sql.files.maxPartitionBytes", "20000")
     try:
-        texts.add(dump_profile(api.profile(once, session=spark)))
+        texts.add(dump_profile(headway.profile(once, session=spark)))
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert len(texts) == 1
@@ -48,8 +49,8 @@ def test_properties_reach_the_session_that_is_started(
         yield spark
 
     monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
-    api.survey(log, conf={"spark.sql.adaptive.enabled": "true", "spark.jars.packages": "a:b:1"})
-    api.survey(log, master="spark://host:7077", conf={"spark.cores.max": "2"})
+    headway.survey(log, conf={"spark.sql.adaptive.enabled": "true", "spark.jars.packages": "a:b:1"})
+    headway.survey(log, master="spark://host:7077", conf={"spark.cores.max": "2"})
     at_home, on_a_cluster = started
     # What is asked for wins over what a local session has for itself.
     assert at_home["spark.sql.adaptive.enabled"] == "true"
@@ -62,14 +63,14 @@ def test_what_cannot_be_read_stops_nothing_else(spark: SparkSession, tmp_path: P
     write_plain(AppLog(app_id="app-1").add(QUERY).lines, tmp_path / "good")
     (tmp_path / "bad").write_text("once upon a time")
     told: list[str] = []
-    survey = api.survey(
+    survey = headway.survey(
         tmp_path, session=spark, progress=lambda text, _done=None: told.append(text)
     )
     assert [log.profile is not None for log in survey.logs] == [True]
     (failure,) = survey.failures
     assert failure.name == str(tmp_path / "bad")
     assert "reading events" in told
-    profile = api.profile(tmp_path, session=spark)
+    profile = headway.profile(tmp_path, session=spark)
     assert any("not read" in note and "bad" in note for note in profile.notes)
 
 
@@ -78,11 +79,11 @@ def test_batch_applications_are_profiled_one_by_one(spark: SparkSession, tmp_pat
         log = AppLog(app_id=name)
         log.add_job([Work(rows=(5, 6))], 1_790_000_020.0)
         write_plain(log.lines, tmp_path / name)
-    assert isinstance(api.profile_any(tmp_path / "one", session=spark), ApplicationProfile)
+    assert isinstance(profile_any(tmp_path / "one", session=spark), ApplicationProfile)
     with pytest.raises(EventLogError, match=r"no streaming query"):
-        api.profile(tmp_path / "one", session=spark)
+        headway.profile(tmp_path / "one", session=spark)
     with pytest.raises(InputError, match=r"2 applications without a streaming query"):
-        api.profile_any(tmp_path, session=spark)
-    each = api.survey(tmp_path, session=spark).logs
+        profile_any(tmp_path, session=spark)
+    each = headway.survey(tmp_path, session=spark).logs
     assert [isinstance(log.profile, ApplicationProfile) for log in each] == [True, True]
     assert not any(isinstance(log.profile, JobProfile) for log in each)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headway import api
+import headway
+from headway.api.profile import Survey
 from headway.formats.profile_file import dump_profile
 from headway.profiler import schema
 from headway.profiler.redaction import ALLOWED_PROPERTIES
@@ -91,7 +92,7 @@ def _planted(events: list[Event]) -> Iterator[dict[str, Any]]:
         yield event
 
 
-def texts_of(survey: api.Survey, spark: SparkSession) -> Iterator[str]:
+def texts_of(survey: Survey, spark: SparkSession) -> Iterator[str]:
     yield survey_as_text(survey.logs)
     yield survey_as_json(survey.logs, survey.failures)
     for log in survey.logs:
@@ -114,7 +115,7 @@ def test_no_output_holds_a_planted_secret(spark: SparkSession, tmp_path: Path, k
     lines = planted(log)
     assert sum(line.count(SECRET) for line in lines) > 20
     file = write_plain(lines, tmp_path / "log")
-    survey = api.survey(file, session=spark, tables=tmp_path / "tables")
+    survey = headway.survey(file, session=spark, tables=tmp_path / "tables")
     (found,) = survey.logs
     assert found.profile is not None, found.why_not
     assert {path.name for path in survey.tables} == {
@@ -129,7 +130,7 @@ def test_no_output_holds_a_planted_secret(spark: SparkSession, tmp_path: Path, k
 
 def test_tables_hold_what_the_log_tells(spark: SparkSession, tmp_path: Path) -> None:
     file = write_plain(AppLog(app_id="app-1").add(Query(num_batches=12)).lines, tmp_path / "log")
-    survey = api.survey(file, session=spark, tables=tmp_path / "tables")
+    survey = headway.survey(file, session=spark, tables=tmp_path / "tables")
     tables = {path.name: spark.read.parquet(str(path)).collect() for path in survey.tables}
     sizes = {name: len(rows) for name, rows in tables.items()}
     assert sizes == {
@@ -148,5 +149,5 @@ def test_tables_hold_what_the_log_tells(spark: SparkSession, tmp_path: Path) -> 
     assert (query["num_batches"], query["terminated"], query["failed"]) == (12, True, False)
     assert tables["batches"][0]["sources"][0]["description"] == "KafkaV2[Subscribe[orders]]"
     # Written again, they are replaced, not doubled.
-    again = api.survey(file, session=spark, tables=tmp_path / "tables")
+    again = headway.survey(file, session=spark, tables=tmp_path / "tables")
     assert spark.read.parquet(str(again.tables[2])).count() == 12

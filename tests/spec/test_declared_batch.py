@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.api import plan_deadline
+from headway import plan_deadline
 from headway.domain import SCORE_OF_RANGE, ApplicationProfile, Deadline, Provenance
 from headway.models.job.declared import work_at
 from headway.planner.batch_run_time import expected_run_time_s

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.api.settings import plan, predict
+from headway.api.plan import plan
+from headway.api.predict import predict
 from headway.cli.main import run
 from headway.domain import (
     SCORE_OF_RANGE,

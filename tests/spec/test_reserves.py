@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from headway import api
-from headway.api.settings import node_types_from
+import headway
+from headway.api.arguments import node_types_from
 from headway.cli.main import run
 from headway.cli.plan import _PLATFORMS
 from headway.domain import Deadline, Plan
@@ -38,7 +38,7 @@ EMR_MIB = {
 
 
 def plan_of(**options: Any) -> Plan:
-    return api.plan(a_profile(), rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
+    return headway.plan(a_profile(), rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
 
 
 def test_the_command_offers_every_platform() -> None:
@@ -162,7 +162,7 @@ def test_a_cluster_keeps_what_its_platform_does_or_what_its_file_says() -> None:
 
 
 def test_batch_plans_leave_the_same() -> None:
-    plan = api.plan_deadline(
+    plan = headway.plan_deadline(
         a_long_job(), target=Deadline(limit_s=1e6), node_types=["m6i.xlarge"], platform="yarn"
     )
     assert plan.node_type is not None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.api import load_profile
+from headway import load_profile
 from headway.domain import DurationNoise, FindingCode, JobProfile, Target
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.question import Question

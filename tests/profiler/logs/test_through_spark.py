@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headway import api
+import headway
 from headway.profiler.coverage import gaps
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.logs.sources import EventLog, find_event_logs
@@ -138,7 +138,7 @@ def test_a_bit_that_flipped_in_an_lz4_log_is_told(
         (tmp_path / "flipped").write_bytes(packed)
         blocks = list(lz4_blocks(io.BytesIO(bytes(packed))))
         assert blocks == [plain[0], b"\n\0\n", *plain[2:]]
-        (log,) = api.survey(tmp_path / "flipped").logs
+        (log,) = headway.survey(tmp_path / "flipped").logs
         assert log.coverage is not None
         assert log.coverage.damaged_lines in (1, 2, 3)
         assert any("damaged line" in one for one in gaps(log.coverage))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from headway import api
+import headway
 from headway.profiler.logs.event_logs import HadoopFile
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, find_event_logs
@@ -136,7 +136,7 @@ def test_damage_behind_the_first_block_is_a_damaged_line(
         whole[:-8] + bytes(8) if write is write_gzip else whole + b"\x28\xb5\x2f\xfd" * 9
     )
     assert unpacked(path, tmp_path / "work") == TEXT + "\n\0\n"
-    (damaged,) = api.survey(path).logs
+    (damaged,) = headway.survey(path).logs
     assert damaged.coverage is not None
     assert damaged.coverage.damaged_lines == 1
 

@@ -1,4 +1,4 @@
-"""Calls about event logs: profile them, look at each, hold the models against them."""
+"""Event logs -> profiles, one of all or one of each, and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from headway.domain import ApplicationProfile, Backtest, JobProfile
+from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError, require_packages
 from headway.units import parse_duration_s
 from headway.version import __version__
@@ -116,8 +116,8 @@ def profile_any(
     Parameters and errors are those of :func:`profile`; several applications without a streaming
     query are an ``InputError``.
     """
-    trigger_s = _trigger_s(trigger)
-    with _read(sources, engine, master, conf, session, progress) as read:
+    trigger_s = trigger_seconds(trigger)
+    with reading(sources, engine, master, conf, session, progress) as read:
         return _profile_together(read, queries, trigger_s)
 
 
@@ -138,9 +138,9 @@ def profile_and_tables(
     ``tables`` is the folder to write all tables to, as Parquet; the other parameters and errors
     are those of :func:`profile_any`.
     """
-    trigger_s = _trigger_s(trigger)
+    trigger_s = trigger_seconds(trigger)
     _require_tables()
-    with _read(sources, engine, master, conf, session, progress) as read:
+    with reading(sources, engine, master, conf, session, progress) as read:
         found = _profile_together(read, queries, trigger_s)
         return found, _written_tables(read, tables)
 
@@ -186,48 +186,13 @@ def survey(
 
     if tables is not None:
         _require_tables()
-    with _read(sources, engine, master, conf, session, progress) as read:
+    with reading(sources, engine, master, conf, session, progress) as read:
         found = tuple(surveys(read.collected, read.logs, __version__))
         return Survey(logs=found, failures=read.failures, tables=_written_tables(read, tables))
 
 
-def backtest(
-    sources: str | Path | Sequence[str | Path],
-    *,
-    queries: Sequence[str] = (),
-    trigger: str | float | None = None,
-    engine: str = "auto",
-    master: str = "local[*]",
-    conf: Mapping[str, str] = NO_CONF,
-    session: SparkSession | None = None,
-    progress: Tell | None = None,
-) -> Backtest:
-    """How right the models are about a job: fitted on part of its logs, judged on the rest.
-
-    Parameters are those of :func:`profile`. Where the logs hold runs at several settings, each
-    setting is predicted from the runs at the others, else the later half of each run from the
-    earlier half.
-
-    Raises
-    ------
-    EventLogError
-        If no log can be read, or holds too little to leave a part of it out.
-    InputError
-        If the logs hold several different jobs.
-    SparkUnavailableError
-        If Spark is to read them and there is no Java to run it with.
-    """
-    from headway.profiler.streaming.backtest import backtest as judged
-
-    trigger_s = _trigger_s(trigger)
-    with _read(sources, engine, master, conf, session, progress) as read:
-        read.tell("fitting and predicting")
-        found = judged(read.collected, read.logs, queries, __version__, trigger_s)
-        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
-        return replace(found, notes=(*found.notes, *not_read))
-
-
-def _trigger_s(trigger: str | float | None) -> float | None:
+def trigger_seconds(trigger: str | float | None) -> float | None:
+    """The trigger interval that was stated; 0 needs no unit."""
     if isinstance(trigger, str):
         return 0.0 if trigger.strip() == "0" else parse_duration_s(trigger)
     if trigger is not None and not 0.0 <= trigger < float("inf"):
@@ -249,7 +214,7 @@ def _written_tables(read: LogsRead, tables: Path | None) -> tuple[Path, ...]:
     return write_tables(read.pieces, read.engine, read.collected.applications, tables)
 
 
-def _read(
+def reading(
     sources: str | Path | Sequence[str | Path],
     engine: str,
     master: str,
@@ -257,6 +222,7 @@ def _read(
     session: SparkSession | None,
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
+    """Logs, laid out and read, until the context ends."""
     from headway.profiler.logs.limits import UnpackLimits
     from headway.profiler.reading import read_logs
 

@@ -1,18 +1,15 @@
-"""Locks: plans written down, so that a later build can be held against them."""
+"""Plans written down, so that a later build can be held against them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from headway.api.specs import Planned, PlannedBatch, plan_spec
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
 from headway.version import __version__
-
-if TYPE_CHECKING:
-    from headway.api.specs import Planned, PlannedBatch
 
 
 def lock(specs: Sequence[str | Path]) -> Lock:
@@ -30,8 +27,6 @@ def lock(specs: Sequence[str | Path]) -> Lock:
     InfeasibleError
         If a target cannot be met: what is infeasible is no baseline.
     """
-    from headway.api.specs import plan_spec
-
     jobs: list[AnyLocked] = []
     missed: list[str] = []
     for path in specs:
@@ -55,8 +50,6 @@ def lock(specs: Sequence[str | Path]) -> Lock:
 
 def locked_of(planned: Planned) -> AnyLocked:
     """What a lock keeps of a plan."""
-    from headway.api.specs import PlannedBatch
-
     if isinstance(planned, PlannedBatch):
         return _locked_batch(planned)
     plan = planned.plan

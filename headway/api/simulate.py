@@ -1,4 +1,4 @@
-"""Calls about playing a plan against a stream whose rate changes."""
+"""A plan played against a stream whose rate changes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from headway.api.arguments import positive_seconds
 from headway.domain import Outage, Plan, Playback, RateTrace
 from headway.errors import InputError
+from headway.formats.from_json import load_plan
 from headway.units import parse_duration_s
 
 
@@ -62,19 +64,6 @@ def simulate(
     )
 
 
-def load_plan(path: str | Path) -> Plan:
-    """Read a plan that ``headway plan --json`` printed.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no such plan; names the file and the place in it.
-    """
-    from headway.formats.from_json import load_plan as load
-
-    return load(path)
-
-
 def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> RateTrace:
     """Read a rate trace from a CSV file, the same that specs name.
 
@@ -93,7 +82,6 @@ def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> R
     InputError
         If the file is no rate trace; names the file and the line.
     """
-    from headway.api.settings import positive_seconds
     from headway.formats.rate_trace import read_rate_trace
 
     length_s = None if length is None else positive_seconds(length, "length")

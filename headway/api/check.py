@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from headway.domain import Provenance, parse_promise
+from headway.api.lock import locked_of
+from headway.api.predict import predict
+from headway.api.specs import Planned, PlannedBatch, PlannedJob, plan_spec
+from headway.domain import Prediction, Provenance, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch, load_lock
 from headway.gate import batch, streaming
 from headway.gate.finding import finding
-from headway.gate.lock import locked_of
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
+from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
-
-if TYPE_CHECKING:
-    from headway.api.specs import Planned
 
 _DEFAULT_LIMITS = Limits()
 # Locks hold six digits.
@@ -45,8 +44,6 @@ def check(
     InputError
         If a file or the lock is not what it should be.
     """
-    from headway.api.specs import plan_spec
-
     locked = load_lock(baseline) if isinstance(baseline, str | Path) else baseline
     jobs = tuple(_held(plan_spec(path), locked, limits) for path in specs)
     names = {job.name for job in jobs}
@@ -85,8 +82,6 @@ def _findings(
     planned: Planned, now: AnyLocked, then: AnyLocked | None, limits: Limits, *, has_lock: bool
 ) -> Iterator[Finding]:
     """What the plan of today says by itself, then against the lock."""
-    from headway.api.specs import PlannedBatch
-
     plan, key = planned.plan, planned.promise_key
     if not plan.feasible:
         promise = " and ".join(now.targets)
@@ -120,7 +115,25 @@ def _findings(
     else:
         assert isinstance(now, Locked)
         assert isinstance(then, Locked)
-        yield from streaming.changes(planned, now, then, limits)
+        yield from streaming.changes(
+            planned, now, then, _predicted_as_locked(planned, then), limits
+        )
+
+
+def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None:
+    """What the profile of today says of the locked setting, where the lock says what it was."""
+    if not then.batch_duration_s:
+        return None
+    return predict(
+        planned.profile,
+        rate=then.rate_per_s,
+        trigger=then.trigger_s,
+        executors=then.executors,
+        cores=then.cores_per_executor,
+        partitions=then.shuffle_partitions,
+        max_offsets=then.max_offsets_per_trigger,
+        task_cpus=task_cpus_of(then.spark_conf),
+    )
 
 
 def _dearer(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -> Iterator[Finding]:

@@ -1,0 +1,215 @@
+"""What callers hand in, read and checked: jobs, rates, promises, node types, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from headway.domain import (
+    Arrivals,
+    Burst,
+    Deadline,
+    DuringBurst,
+    JobProfile,
+    NodeType,
+    Promise,
+    Target,
+    parse_promise,
+)
+from headway.errors import InputError
+from headway.formats.profile_file import load_profile
+from headway.limits import LARGEST_NUMBER, LONGEST_S
+from headway.units import counted, parse_duration_s, parse_rate_per_s
+
+#: What node types of the catalogue are planned for where nothing is said: what keeps most.
+DEFAULT_PLATFORM = "kubernetes"
+
+
+def require_room_for_tasks(cores: int, task_cpus: int) -> None:
+    """Refuse executors in which no task could run.
+
+    Raises
+    ------
+    InputError
+        If a task takes more cores than an executor has.
+    """
+    if task_cpus > cores:
+        raise InputError(
+            f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus} "
+            "(spark.task.cpus); give more --cores or fewer --task-cpus"
+        )
+
+
+def job_from(profile: JobProfile | str | Path) -> JobProfile:
+    """The profile, read where it is a file."""
+    return profile if isinstance(profile, JobProfile) else load_profile(profile)
+
+
+def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
+    """The arrivals of a job at a rate; as profiled where none is given."""
+    if rate is None:
+        return job.arrivals
+    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
+    if not is_number(rate_per_s) or not 0 < rate_per_s <= LARGEST_NUMBER:
+        raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
+    return replace(job.arrivals, rate_per_s=float(rate_per_s))
+
+
+def executors_by_cores(node_cores: int, cores: int) -> int:
+    """Executors that a node holds by its cores alone.
+
+    Raises
+    ------
+    InputError
+        If it holds none.
+    """
+    if node_cores < cores:
+        raise InputError(
+            f"a node of {node_cores} cores has no room for an executor of {cores}; "
+            "give a larger --node-cores or fewer --cores"
+        )
+    return node_cores // cores
+
+
+def promises_from(
+    target: Target | str | Sequence[Promise | str],
+) -> tuple[Target, list[Promise]]:
+    """The latency that is planned by, and the other promises."""
+    given = [target] if isinstance(target, Target | str) else target
+    if not isinstance(given, Sequence) or not given:
+        raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
+    every = [_promise(one) for one in given]
+    first = next((one for one in every if isinstance(one, Target)), None)
+    if first is None:
+        raise InputError(
+            f"target '{every[0]}' is no promise for all times; add a latency, e.g. 'p99 <= 3s'"
+        )
+    place = every.index(first)
+    return first, [*every[:place], *every[place + 1 :]]
+
+
+def during_bursts(bursts: Sequence[Burst | str], asked: Sequence[Promise]) -> list[Promise]:
+    """The latencies that are promised at all times, promised for each burst."""
+    if isinstance(bursts, str):
+        raise InputError(f"bursts is {bursts!r}; expected a list of such texts")
+    read = [one if isinstance(one, Burst) else Burst.parse_short(one) for one in bursts]
+    targets = [one for one in asked if isinstance(one, Target)]
+    return [DuringBurst(target=target, burst=burst) for burst in read for target in targets]
+
+
+def _promise(given: Promise | str) -> Promise:
+    if isinstance(given, Promise):
+        return given
+    if not isinstance(given, str):
+        raise InputError(f"target is {given!r}; expected a text such as 'p99 <= 3s'")
+    promise = parse_promise(given)
+    if isinstance(promise, Deadline):
+        raise InputError(
+            f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
+            "'p99 <= 3s', and headway.api.deadlines.plan_deadline for batch jobs"
+        )
+    return promise
+
+
+def node_types_from(
+    given: Sequence[NodeType | str],
+    catalog: str | Path | None = None,
+    platform: str = DEFAULT_PLATFORM,
+) -> list[NodeType]:
+    """Node types, read where they are texts; none may be named twice.
+
+    A text without figures is a name in the catalogue, or in the one that comes with Headway; of
+    such a node what the platform keeps is taken off. Figures are what Spark may take.
+    """
+    from headway.spec.kinds.reserves import PLATFORMS
+
+    if platform not in PLATFORMS:
+        raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
+    if catalog is not None and not any(isinstance(one, str) and ":" not in one for one in given):
+        raise InputError(
+            f"--catalog {catalog}: no node type is looked up in it; name one, e.g. --node-type NAME"
+        )
+    types = [
+        one
+        if isinstance(one, NodeType)
+        else NodeType.parse(one)
+        if ":" in one
+        else _catalogued(one.strip(), catalog, platform)
+        for one in given
+    ]
+    names = [one.name for one in types]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"node type {name!r} is given twice")
+    return types
+
+
+def _catalogued(name: str, catalog: str | Path | None, platform: str) -> NodeType:
+    from difflib import get_close_matches
+
+    from headway.spec.kinds.catalog import NodeCatalog
+    from headway.spec.parts import built_in_catalog, catalogued_type
+    from headway.spec.spec_file import load_spec_of
+
+    found = built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
+    nodes = {node.name: node for node in found.nodes}
+    if name not in nodes:
+        where = "the catalogue that comes with Headway" if catalog is None else str(catalog)
+        close = get_close_matches(name, nodes, n=1)
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
+        )
+        raise InputError(f"node type {name!r} is not in {where}; {hint}")
+    return catalogued_type(nodes[name], platform, found)
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def one_of(kind: type[Choice], value: str, name: str) -> Choice:
+    """A member of an enumeration by its text."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise InputError(f"{name} is {value!r}; expected one of {known}") from None
+
+
+def seconds(value: float | str, name: str) -> float:
+    """Seconds of a number or a text such as ``5s``; messages call it ``name``."""
+    if isinstance(value, str):
+        try:
+            # Zero needs no unit.
+            value_s = 0.0 if value.strip() == "0" else parse_duration_s(value)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    else:
+        value_s = value
+    if not is_number(value_s) or not 0 <= value_s <= LONGEST_S:
+        raise InputError(f"{name} is {value!r}; expected 0 or more seconds, at most ten years")
+    return float(value_s)
+
+
+def positive_seconds(value: float | str, name: str) -> float:
+    """Seconds of a value that must be above zero; messages call it ``name``."""
+    value_s = seconds(value, name)
+    if value_s == 0:
+        raise InputError(f"{name} is {value!r}; expected more than 0 seconds")
+    return value_s
+
+
+def count(value: int, name: str, most: int) -> int:
+    """A whole number from 1 to ``most``; messages call it ``name``."""
+    if not is_number(value) or not 1 <= value <= most or value != value // 1:
+        raise InputError(f"{name} is {value!r}; expected a whole number from 1 to {most:,}")
+    return int(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

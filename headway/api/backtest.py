@@ -1,0 +1,53 @@
+"""How right the models are about a job, by its own logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.api.profile import NO_CONF, reading, trigger_seconds
+from headway.domain import Backtest
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headway.profiler.reading import Tell
+
+
+def backtest(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    trigger: str | float | None = None,
+    engine: str = "auto",
+    master: str = "local[*]",
+    conf: Mapping[str, str] = NO_CONF,
+    session: SparkSession | None = None,
+    progress: Tell | None = None,
+) -> Backtest:
+    """How right the models are about a job: fitted on part of its logs, judged on the rest.
+
+    Parameters are those of :func:`headway.profile`. Where the logs hold runs at several settings,
+    each setting is predicted from the runs at the others, else the later half of each run from
+    the earlier half.
+
+    Raises
+    ------
+    EventLogError
+        If no log can be read, or holds too little to leave a part of it out.
+    InputError
+        If the logs hold several different jobs.
+    SparkUnavailableError
+        If Spark is to read them and there is no Java to run it with.
+    """
+    from headway.profiler.streaming.backtest import backtest as judged
+
+    trigger_s = trigger_seconds(trigger)
+    with reading(sources, engine, master, conf, session, progress) as read:
+        read.tell("fitting and predicting")
+        found = judged(read.collected, read.logs, queries, __version__, trigger_s)
+        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+        return replace(found, notes=(*found.notes, *not_read))

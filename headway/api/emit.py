@@ -1,0 +1,135 @@
+"""A plan in the form that runs the job, alone or put into a file that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.emitters import ALL_FORMATS
+from headway.emitters.plans import AnyPlan
+from headway.emitters.submission import Submission, writes_for
+from headway.errors import InputError
+from headway.formats.from_json import load_any_plan, parse_any_plan
+from headway.formats.yaml_document import read_text, read_whole_text
+from headway.version import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emitted:
+    """The text of a file, and lines that belong to it where it can hold no comments."""
+
+    text: str
+    beside: tuple[str, ...] = ()
+
+
+def emit(
+    plan: AnyPlan | str | Path,
+    output_format: str,
+    *,
+    submission: Mapping[str, str] | None = None,
+    diff_from: str | Path | None = None,
+) -> Emitted:
+    """A plan in an output format, each setting with its reason.
+
+    Parameters
+    ----------
+    plan : Plan, DeadlinePlan or path
+        A plan, the file that ``headway plan --json`` printed, or a job's spec, which is planned.
+    output_format : str
+        One of ``headway.emitters.ALL_FORMATS``.
+    submission : mapping, optional
+        What is submitted beside the plan, by the fields of ``Submission``, e.g. ``name``.
+    diff_from : path, optional
+        Leave out what this properties file, or plan, already says.
+
+    Raises
+    ------
+    InputError
+        If a file or a name is not what it should be, or there is no such format.
+
+    Examples
+    --------
+    >>> emit("no/such.json", "emr")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such.json: no such file; expected a plan as 'headway plan...
+    """
+    if output_format not in ALL_FORMATS:
+        raise InputError(
+            f"{output_format!r} is no format; expected one of {', '.join(ALL_FORMATS)}"
+        )
+    found, known = plan_and_submission(plan, submission)
+    current = None if diff_from is None else current_conf(diff_from)
+    return emitted(found, output_format, known, current)
+
+
+def emitted(
+    plan: AnyPlan, output_format: str, submission: Submission, current: Mapping[str, str] | None
+) -> Emitted:
+    """As `emit`, of what has been read."""
+    from headway.emitters.difference import only_what_differs
+    from headway.emitters.wording import header_lines, query_option_lines, reasons
+
+    chosen = ALL_FORMATS[output_format]
+    if current is not None:
+        plan = only_what_differs(plan, current, keeps_sizes=chosen.fills_in_sizes)
+    text = chosen.render(plan, version=__version__, submission=submission)
+    if chosen.has_comments:
+        return Emitted(text=text)
+    why = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
+    beside = (*header_lines(plan, version=__version__), *query_option_lines(plan), *why)
+    return Emitted(text=text, beside=beside)
+
+
+def patched(
+    plan: AnyPlan, file: str | Path, submission: Submission, *, job: str | None = None
+) -> tuple[str, str]:
+    """The text of a manifest or bundle as it is, and with the plan in it.
+
+    Raises
+    ------
+    InputError
+        As `headway.emitters.patch.patch`.
+    """
+    from headway.emitters.patch import patch
+
+    before = read_whole_text(Path(file), expected="a manifest or a bundle")
+    return before, patch(before, plan, name=str(file), submission=submission, job=job)
+
+
+def plan_and_submission(
+    source: AnyPlan | str | Path, names: Mapping[str, str] | None = None
+) -> tuple[AnyPlan, Submission]:
+    """A plan, read or made, and what is submitted with it: what the spec says, and ``names``."""
+    known: dict[str, Any] = {}
+    found: AnyPlan
+    if not isinstance(source, str | Path):
+        found = source
+    elif str(source).endswith((".yaml", ".yml")):
+        from headway.api.specs import plan_spec, submission_fields
+
+        planned = plan_spec(source)
+        found, known = planned.plan, submission_fields(planned)
+    else:
+        found = load_any_plan(source)
+    # For a version that no format is written for the usual one stands in.
+    if found.spark_version is not None and writes_for(found.spark_version):
+        known.setdefault("spark_version", found.spark_version)
+    submission = Submission(**{**known, **(names or {})})
+    assert submission.release  # refused here, whatever the format
+    return found, submission
+
+
+def current_conf(path: str | Path) -> dict[str, str]:
+    """Spark configuration of today: a properties file, or the plan of yesterday."""
+    from headway.sparkconf import parse_properties
+
+    text = read_text(Path(path), expected="a spark-defaults.conf, or a plan's JSON")
+    if text.lstrip().startswith("{"):
+        return dict(parse_any_plan(text, name=str(path)).spark_conf)
+    try:
+        return parse_properties(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

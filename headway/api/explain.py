@@ -1,0 +1,25 @@
+"""A plan in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headway.domain import Plan
+from headway.formats.from_json import load_plan
+from headway.report.explanation import explanation_text
+
+
+def explain(plan: Plan | str | Path) -> str:
+    """What binds, what each thing would change, every number with its source.
+
+    Parameters
+    ----------
+    plan : Plan or path
+        A plan, or the file that ``headway plan --json`` printed.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no such plan.
+    """
+    return explanation_text(plan if isinstance(plan, Plan) else load_plan(plan))

@@ -1,0 +1,30 @@
+"""Spec files to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headway.spec.scaffolds import scaffold
+from headway.spec.spec_file import parse_spec
+
+
+def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "FILE") -> str:
+    """The text of a spec file to begin with: valid as it stands, to be filled in.
+
+    Parameters
+    ----------
+    kind : str
+        ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog`` or ``CapacityPlan``.
+    name : str
+        What it is called.
+    file : str or Path
+        Where it will stand, for the commands in its comments.
+
+    Raises
+    ------
+    InputError
+        If the name is none that a spec may have.
+    """
+    text = scaffold(kind, name=name, file=str(file))
+    parse_spec(text, name=str(file), folder=Path())
+    return text

@@ -1,0 +1,167 @@
+"""The fewest nodes for a promise, and the Spark configuration that keeps it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from headway.api.arguments import (
+    DEFAULT_PLATFORM,
+    arrivals_from,
+    count,
+    during_bursts,
+    executors_by_cores,
+    is_number,
+    job_from,
+    node_types_from,
+    one_of,
+    promises_from,
+    require_room_for_tasks,
+    seconds,
+)
+from headway.domain import Burst, JobProfile, NodeType, Objective, Plan, Promise, Target
+from headway.errors import InputError
+from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
+
+
+def plan(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str,
+    target: Target | str | Sequence[Promise | str],
+    max_nodes: int = 50,
+    node_cores: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    trigger: float | str | None = None,
+    confidence: float = 0.95,
+    objective: Objective | str = Objective.NODES,
+    node_types: Sequence[NodeType | str] = (),
+    catalog: str | Path | None = None,
+    budget: float | None = None,
+    checkpoint: str | None = None,
+    source_partitions: int | None = None,
+    task_cpus: int | None = None,
+    bursts: Sequence[Burst | str] = (),
+    relaxation: bool = False,
+    lower_memory: bool = False,
+    executor_memory_bytes: int | None = None,
+    platform: str = DEFAULT_PLATFORM,
+    from_start: bool = False,
+) -> Plan:
+    """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job.
+    rate : float or str
+        Arrivals to plan for, records per second or e.g. ``"50k/s"``.
+    target : Target or str, or several
+        The promise, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``. Of several all must hold, for
+        instance ``"catch_up <= 15m after 30m"``; the first latency is the one that is planned by.
+    max_nodes : int
+        Most nodes that may be bought.
+    node_cores, cores : int
+        Cores of a node and of an executor; as profiled by default, one executor per node.
+    partitions : int
+        Shuffle partitions, if they are fixed (by an existing checkpoint).
+    trigger : float or str
+        Trigger interval, if it is fixed.
+    confidence : float
+        Plan for durations that are exceeded with at most the remaining probability.
+    objective : str
+        ``"nodes"``, ``"cost"`` or ``"latency"``: what to make small.
+    node_types : sequence of NodeType or str
+        What is on offer, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``, or the name of a
+        node in the catalogue.
+    catalog : path
+        A spec file of the kind NodeCatalog; by default the one that comes with Headway.
+    budget : float
+        Most that all nodes may cost per hour.
+    checkpoint : str
+        ``"existing"`` keeps what the checkpoint pins; ``"new"`` starts without; by default today's
+        partitions are preferred, and a change of them says that it needs a new checkpoint.
+    source_partitions : int
+        Partitions of the source, or input splits, to plan for; as profiled by default.
+    task_cpus : int
+        Cores that a task takes (``spark.task.cpus``); as profiled by default.
+    bursts : sequence of Burst or str
+        Bursts through which every latency promise must hold, e.g. ``"150k/s:2m"`` or, once an
+        hour, ``"150k/s:2m:1h"``; ``rate`` is what arrives otherwise.
+    relaxation : bool
+        State the bound by the convex relaxation too, which loads cvxpy.
+    lower_memory : bool
+        Let executors have less heap than the profiled ones, down to what was measured with
+        headroom; without, none gets less than it ran with. Peaks of local runs lower nothing.
+    executor_memory_bytes : int
+        Heap of an executor, if it is fixed; not looked for then. [bytes]
+    platform : str
+        What runs Spark on nodes of the catalogue: it keeps some of each for itself. By default
+        Kubernetes, which keeps most.
+    from_start : bool
+        Plan for batches that stay as long as those of a fresh JVM, as they are after a restart.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be. A target that cannot be met is no error: the plan
+        then says ``feasible=False``, and why.
+    """
+    from headway.planner.pins import Checkpoint
+    from headway.planner.profiled_memory import MemoryRule
+    from headway.planner.search import plan as search
+    from headway.planner.sources import with_source_partitions
+    from headway.planner.space import SearchSpace
+
+    if rate is None:
+        raise InputError("rate is missing; expected the arrivals to plan for, e.g. '50k/s'")
+    job = job_from(profile)
+    per_executor = count(
+        job.baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
+    )
+    per_node = count(per_executor if node_cores is None else node_cores, "node_cores", MOST_CORES)
+    room = executors_by_cores(per_node, per_executor)
+    per_task = count(
+        job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES
+    )
+    require_room_for_tasks(per_executor, per_task)
+    if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    types = node_types_from(node_types, catalog, platform)
+    if types and node_cores is not None:
+        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
+    if budget is not None and not (is_number(budget) and 0 < budget < math.inf):
+        raise InputError(f"budget is {budget!r}; expected a positive price per hour")
+    first, others = promises_from(target)
+    others += during_bursts(bursts, [first, *others])
+    if source_partitions is not None:
+        job = with_source_partitions(
+            job, count(source_partitions, "source_partitions", MOST_PARTITIONS)
+        )
+    return search(
+        job,
+        arrivals_from(job, rate),
+        first,
+        SearchSpace(
+            max_nodes=count(max_nodes, "max_nodes", MOST_NODES),
+            executors_per_node=room,
+            cores_per_executor=per_executor,
+            task_cpus=per_task,
+            shuffle_partitions=None
+            if partitions is None
+            else count(partitions, "partitions", MOST_PARTITIONS),
+            trigger_s=None if trigger is None else seconds(trigger, "trigger"),
+            memory=MemoryRule(heap_bytes=executor_memory_bytes, may_lower=lower_memory),
+        ),
+        confidence=confidence,
+        also=others,
+        objective=one_of(Objective, objective, "objective"),
+        node_types=types,
+        cores_per_executor=None if cores is None else per_executor,
+        budget_per_hour=budget,
+        checkpoint=None if checkpoint is None else one_of(Checkpoint, checkpoint, "checkpoint"),
+        relaxation=relaxation,
+        from_start=from_start,
+    )

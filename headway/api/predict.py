@@ -1,0 +1,100 @@
+"""What the latency of a job is at a setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from headway.api.arguments import (
+    arrivals_from,
+    count,
+    job_from,
+    positive_seconds,
+    require_room_for_tasks,
+    seconds,
+)
+from headway.domain import Configuration, JobProfile, Prediction
+from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
+
+
+def predict(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str | None = None,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    max_offsets: int | None = None,
+    task_cpus: int | None = None,
+    jvm_age: float | str | None = None,
+) -> Prediction:
+    """Latency of a job at a setting; what is not given is as profiled.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job.
+    rate : float or str
+        Arrivals, records per second or e.g. ``"50k/s"``.
+    trigger : float or str
+        Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
+    executors, cores, partitions, max_offsets : int
+        Executors, cores per executor, shuffle partitions, rate limit per batch.
+    task_cpus : int
+        Cores that a task takes (``spark.task.cpus``).
+    jvm_age : float or str
+        Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be.
+    """
+    from headway.models.job.predict import predict as predict_setting
+
+    job = job_from(profile)
+    return predict_setting(
+        job,
+        configuration_from(
+            job.baseline,
+            trigger=trigger,
+            executors=executors,
+            cores=cores,
+            partitions=partitions,
+            max_offsets=max_offsets,
+            task_cpus=task_cpus,
+        ),
+        arrivals_from(job, rate),
+        jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
+    )
+
+
+def configuration_from(
+    baseline: Configuration,
+    *,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    max_offsets: int | None = None,
+    task_cpus: int | None = None,
+) -> Configuration:
+    """The baseline with what is given replaced."""
+    changes: dict[str, float] = {}
+    for field, value, name, most in (
+        ("executors", executors, "executors", MOST_EXECUTORS),
+        ("cores_per_executor", cores, "cores", MOST_CORES),
+        ("shuffle_partitions", partitions, "partitions", MOST_PARTITIONS),
+        ("max_offsets_per_trigger", max_offsets, "max_offsets", MOST_LONG),
+        ("task_cpus", task_cpus, "task_cpus", MOST_CORES),
+    ):
+        if value is not None:
+            changes[field] = count(value, name, most)
+    if trigger is not None:
+        changes["trigger_s"] = seconds(trigger, "trigger")
+    require_room_for_tasks(
+        int(changes.get("cores_per_executor", baseline.cores_per_executor)),
+        int(changes.get("task_cpus", baseline.task_cpus)),
+    )
+    return replace(baseline, **changes)  # type: ignore[arg-type]  # values checked field by field

@@ -1,0 +1,68 @@
+"""Spec files held against what they may say, and all that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.api.specs import placed
+from headway.errors import InputError, SpecError
+from headway.spec.spec_file import load_spec
+
+if TYPE_CHECKING:
+    from headway.spec.spec_file import SpecFile
+
+
+def validate(path: str | Path) -> SpecFile:
+    """Read a spec file and everything that it names: profiles, clusters, catalogues, jobs.
+
+    Raises
+    ------
+    InputError
+        One line per fault in all of these files.
+    """
+    file = load_spec(path)
+    faults: list[str] = []
+    for route, read in _parts(file):
+        try:
+            read()
+        except InputError as error:
+            faults += placed(file, route, str(error))
+    if faults:
+        raise SpecError("\n".join(dict.fromkeys(faults)))
+    return file
+
+
+def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:
+    """What a file names, each with its place and what reads it."""
+    from headway.spec import parts
+
+    # By the name of the kind: kinds that are not met are not loaded.
+    spec, name = file.spec, file.metadata.name
+    if file.kind in ("StreamingJob", "BatchJob"):
+        read = parts.profile_of if file.kind == "StreamingJob" else parts.application_profile_of
+        if spec.profile is not None:
+            yield ("spec", "profile"), partial(read, name, spec)
+        yield ("spec", "cluster"), lambda: _check_cluster(parts.cluster_of(spec))
+    elif file.kind == "Cluster":
+        yield ("spec", "node"), lambda: _check_cluster(spec)
+    elif file.kind == "CapacityPlan":
+        from headway.spec.fleet_parts import catalog_of
+
+        yield ("spec", "catalog"), lambda: catalog_of(spec)
+        for at, entry in enumerate(spec.jobs):
+            if entry.file is not None:
+                yield ("spec", "jobs", at, "file"), _checking(entry.file)
+
+
+def _checking(path: Path) -> Callable[[], Any]:
+    return lambda: validate(path)
+
+
+def _check_cluster(cluster: Any) -> None:
+    from headway.spec.parts import node_cores
+
+    if cluster is not None:
+        node_cores(cluster)
