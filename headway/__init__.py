@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headway.api.plan import plan
     from headway.api.predict import predict
     from headway.api.profile import profile, survey
-    from headway.api.simulate import load_rate_trace, simulate
+    from headway.api.simulate import simulate
     from headway.api.specs import plan_spec
     from headway.api.validate import validate
     from headway.domain import (
@@ -53,7 +53,7 @@ _HOMES = {
     "headway.api.plan": ("plan",),
     "headway.api.predict": ("predict",),
     "headway.api.profile": ("profile", "survey"),
-    "headway.api.simulate": ("load_rate_trace", "simulate"),
+    "headway.api.simulate": ("simulate",),
     "headway.api.specs": ("plan_spec",),
     "headway.api.validate": ("validate",),
     "headway.domain": (
@@ -89,7 +89,6 @@ __all__ = [
     "load_lock",
     "load_plan",
     "load_profile",
-    "load_rate_trace",
     "lock",
     "plan",
     "plan_deadline",

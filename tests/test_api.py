@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import headway
+from headway.cli.main import _COMMANDS
 from headway.domain import Applies
 from headway.errors import HeadwayError, InputError
 from tests.factories import a_profile
@@ -165,12 +166,20 @@ def test_infeasible_is_an_answer() -> None:
 
 
 def test_public_names_are_few_and_exist() -> None:
-    assert len(headway.__all__) <= 20
+    nouns = [name for name in headway.__all__ if name[0].isupper()]
+    assert len(nouns) <= 8
+    assert len(headway.__all__) - len(nouns) <= 24
+    assert dir(headway) == headway.__all__
     assert headway.__all__ == sorted(headway.__all__)
     for name in headway.__all__:
         assert getattr(headway, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
         _ = headway.nonsense
+
+
+def test_what_a_command_does_a_call_of_its_name_does() -> None:
+    # The demonstration is a session of its own; a schema and its pages are no calls.
+    assert set(_COMMANDS) - {"demo", "schema"} <= set(headway.__all__)
 
 
 def test_import_is_light() -> None:
