@@ -136,7 +136,8 @@ class ObservedArrivals:
     query took, which is less than what arrived once it is overloaded.
     ``largest_partition_share`` is the share of the busiest source partition, ``event_time_lag_s``
     how far the newest event time that a batch reads lies behind its trigger: negative where a batch
-    still reads what comes just after.
+    still reads what comes just after. ``file_mean_rows`` and ``file_mean_bytes`` are of the files
+    that a source of files brought.
     """
 
     counted: str
@@ -148,6 +149,8 @@ class ObservedArrivals:
     lag_max_rows: float | None = None
     largest_partition_share: float | None = None
     event_time_lag_s: float | None = None
+    file_mean_rows: float | None = None
+    file_mean_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from headway.planner.candidates import Candidates
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s
-from headway.sparkconf import Counts, reader_limit
+from headway.sparkconf import Counts, ReaderLimit, reader_limit
 from headway.units import counted
 
 _LEAST_LIMIT_RATIO = 1.5
@@ -85,6 +85,8 @@ def _told_to_source(question: Question, setting: Candidates, rows: int) -> RateL
         return RateLimit(note=f"{would}: {limit.why_none}")
     if limit.counts is Counts.ROWS:
         return RateLimit(rows=rows, option={limit.key: str(rows)})
+    if limit.counts.of_files:
+        return _told_in_files(question, limit, rows, _settled_rows(question, setting))
     partitions = _source_partitions(profile)
     each = rows // partitions
     if each < _LEAST_LIMIT_RATIO * _settled_rows(question, setting) * _busiest_share(profile):
@@ -95,6 +97,31 @@ def _told_to_source(question: Question, setting: Candidates, rows: int) -> RateL
             )
         )
     return RateLimit(rows=each * partitions, option={limit.key: str(each)})
+
+
+def _told_in_files(
+    question: Question, limit: ReaderLimit, rows: int, settled_rows: float
+) -> RateLimit:
+    """In files of the mean size that was profiled, or in their bytes: theory.md (P6)."""
+    arrivals = question.profile.observed_arrivals
+    would = f"no rate limit, though batches of up to {counted(rows, 'row')} keep the promise"
+    if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
+        return RateLimit(note=f"{would}: {limit.why_none}")
+    num_files = math.floor(rows / arrivals.file_mean_rows)
+    held = math.floor(num_files * arrivals.file_mean_rows)
+    # The source takes whole files, one at the least.
+    if held < _LEAST_LIMIT_RATIO * settled_rows:
+        each = counted(round(arrivals.file_mean_rows), "row")
+        return RateLimit(
+            note=(
+                f"{would}: {limit.source} takes whole files, of {each} on average, and fewer "
+                "files than that would let the query fall behind; write smaller ones"
+            )
+        )
+    told = num_files
+    if limit.counts is Counts.BYTES:
+        told = math.floor(num_files * arrivals.file_mean_bytes)
+    return RateLimit(rows=held, option={limit.key or "": str(told)})
 
 
 def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from headway.profiler import schema
 from headway.profiler.engines import Engine
+from headway.profiler.files_read import BatchFiles, BatchOf
 from headway.profiler.gathered import JOB_OF_STAGE, ExecutorEvent, Gathered
 from headway.profiler.ids import Ids
 from headway.profiler.logs.event_logs import UnreadableLogError
@@ -66,6 +67,7 @@ class ApplicationFacts:
     started_s: float | None
     ended_s: float | None
     plans: Mapping[str, str]
+    files: Mapping[BatchOf, BatchFiles]
     stages: StageCounts
 
     @property
@@ -232,6 +234,7 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         num_failed_jobs=gathered.num_failed_jobs,
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
+        files=gathered.files.of_batches(),
         plans={run_id: plan.text for run_id, plan in gathered.plans.items()},
         stages=stages,
     )

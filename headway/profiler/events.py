@@ -121,9 +121,12 @@ def _salvaged(line: bytes) -> Line | None:
         is_known = name.encode().startswith(schema.PASSED_OVER)
         return None if is_known else Line(name, None, is_more)
     try:
-        return Line(name, msgspec.convert(values, kind), is_more)
-    except msgspec.ValidationError:
-        return Line(name, _converted(values, kind), True)
+        try:
+            return Line(name, msgspec.convert(values, kind), is_more)
+        except msgspec.ValidationError:
+            return Line(name, _converted(values, kind), True)
+    except RecursionError:
+        return _NOTHING
 
 
 def _encodable(value: Any) -> Any:

@@ -6,7 +6,6 @@ Pieces may be put together in any order and any grouping: the tables come out th
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ import msgspec
 
 from headway.profiler import schema
 from headway.profiler.events import read_line
+from headway.profiler.files_read import BatchOf, FilesRead, batch_of
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.redaction import ALLOWED_PROPERTIES
 from headway.profiler.rows import Record, batch_row, job_row
@@ -25,7 +25,6 @@ however long the query ran."""
 
 # The plans of a query's batches are alike, and long: one batch in so many is enough.
 _BATCHES_PER_PLAN = 16
-_BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
 
@@ -47,13 +46,6 @@ class Plan(NamedTuple):
     batch_id: int
     length: int
     text: str
-
-
-class BatchOf(NamedTuple):
-    """The micro-batch that an SQL execution is."""
-
-    run_id: str
-    batch_id: int
 
 
 class ExecutorEvent(NamedTuple):
@@ -92,6 +84,7 @@ class Gathered(msgspec.Struct):
     started_ms: int | None = None
     ended_ms: int | None = None
     plans: dict[str, Plan] = {}
+    files: FilesRead = msgspec.field(default_factory=FilesRead)
     batches: dict[str, list[tuple[Place, Record]]] = {}
     num_batches_left_out: int = 0
     job_of_stage: dict[int, Record] = {}
@@ -117,6 +110,7 @@ class Gathered(msgspec.Struct):
         self.ended_ms = most(self.ended_ms, other.ended_ms)
         for run_id, plan in other.plans.items():
             self.plans[run_id] = max(plan, self.plans.get(run_id, plan))
+        self.files.add(other.files)
         for run_id, batches in other.batches.items():
             self.batches.setdefault(run_id, []).extend(batches)
         for stage_id, job in other.job_of_stage.items():
@@ -220,6 +214,7 @@ class Gatherer:
     def done(self) -> Gathered:
         """All that was gathered."""
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
+        self._gathered.files.leave_out_old()
         self._gathered.leave_out_old_batches()
         return self._gathered
 
@@ -318,6 +313,8 @@ class Gatherer:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = batch_of(event)
+        if batch is not None:
+            self._gathered.files.note_scan(event, batch)
         if event.plan is None or (batch is not None and not has_its_plan_read(batch)):
             return
         run_id, batch_id = batch if batch is not None else ("", -1)
@@ -350,6 +347,7 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.StageCompleted: Gatherer._stage_completed,
     schema.TaskEnd: Gatherer._task_end,
     schema.SqlExecutionStart: Gatherer._sql_execution_start,
+    schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
     schema.QueryProgress: Gatherer._query_progress,
     schema.RecorderLost: Gatherer._recorder_lost,
     schema.RecorderPassedOver: Gatherer._recorder_passed_over,
@@ -359,12 +357,6 @@ JOB_OF_STAGE = (
     *("job_id", "query_id", "batch_id", "run_id", "dstream_batch_s", "shuffle_partitions"),
 )
 """What is kept of the first job that needed a stage."""
-
-
-def batch_of(execution: schema.SqlExecutionStart) -> BatchOf | None:
-    """The micro-batch that an SQL execution is, as its description says."""
-    found = _BATCH_OF_EXECUTION.search(execution.description or "")
-    return BatchOf(found[1], int(found[2])) if found else None
 
 
 def has_its_plan_read(batch: BatchOf) -> bool:

@@ -24,6 +24,7 @@ JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 TASK_END = "SparkListenerTaskEnd"
 SQL_EXECUTION_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+DRIVER_UPDATES = "org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates"
 QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
@@ -45,6 +46,7 @@ READ_EVENTS = (
     STAGE_COMPLETED,
     TASK_END,
     SQL_EXECUTION_START,
+    DRIVER_UPDATES,
     QUERY_STARTED,
     QUERY_PROGRESS,
     QUERY_TERMINATED,
@@ -212,12 +214,28 @@ class TaskEnd(_Read):
     metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
 
 
+class PlanMetric(_Read):
+    name: Text = None
+    accumulator_id: Long = field(default=None, name="accumulatorId")
+
+
+class PlanNode(_Read):
+    metrics: list[PlanMetric | None] | None = None
+    children: list[PlanNode | None] | None = None
+
+
 class SqlExecutionStart(_Read):
     execution_id: Long = field(default=None, name="executionId")
     root_execution_id: Long = field(default=None, name="rootExecutionId")
     description: Text = None
     started_ms: Long = field(default=None, name="time")
     plan: Text = field(default=None, name="physicalPlanDescription")
+    plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
+
+
+class DriverUpdates(_Read):
+    execution_id: Long = field(default=None, name="executionId")
+    values: list[list[Long] | None] | None = field(default=None, name="accumUpdates")
 
 
 class QueryStarted(_Read):
@@ -300,6 +318,7 @@ SparkEvent = (
     | StageCompleted
     | TaskEnd
     | SqlExecutionStart
+    | DriverUpdates
     | QueryStarted
     | QueryProgress
     | QueryTerminated
@@ -321,6 +340,7 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         STAGE_COMPLETED: StageCompleted,
         TASK_END: TaskEnd,
         SQL_EXECUTION_START: SqlExecutionStart,
+        DRIVER_UPDATES: DriverUpdates,
         QUERY_STARTED: QueryStarted,
         QUERY_PROGRESS: QueryProgress,
         QUERY_TERMINATED: QueryTerminated,

@@ -7,7 +7,8 @@ from typing import Any
 
 from headway.profiler import schema
 from headway.profiler.events import read_line
-from headway.profiler.gathered import batch_of, has_its_plan_read
+from headway.profiler.files_read import batch_of
+from headway.profiler.gathered import has_its_plan_read
 from headway.profiler.rows import (
     Record,
     batch_row,

@@ -17,15 +17,22 @@ class Counts(StrEnum):
 
     ROWS = "rows"
     ROWS_PER_PARTITION = "rows of each source partition"
+    FILES = "files"
+    BYTES = "bytes of files"
     NO_ROWS = "no rows"
+
+    @property
+    def of_files(self) -> bool:
+        """Whether the source reads files, and takes whole ones."""
+        return self in (Counts.FILES, Counts.BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderLimit:
     """The limit of one kind of source.
 
-    ``key`` is the reader's option, None where rows cannot be limited; ``why_none`` then says why,
-    and what can be done instead.
+    ``key`` is the reader's option, None where rows cannot be limited; ``why_none`` says why they
+    cannot, or not without a file's size on record, and what can be done instead.
     """
 
     source: str
@@ -48,10 +55,16 @@ def _none(source: str, why_none: str) -> ReaderLimit:
 
 #: What Kafka's reader takes, and what stands for the rate limit where no source is spoken of.
 KAFKA = _rows("Kafka", "maxOffsetsPerTrigger")
-_FILES = (
-    "{source} limits files or bytes, not rows, and what a file holds is on no record: {keys}, set "
-    "to what holds so many rows, limits it"
-)
+
+
+def _files(source: str, counts: Counts, key: str, also: str) -> ReaderLimit:
+    why = (
+        f"{source} limits files or bytes, not rows, and what a file holds is on no record: "
+        f"{key}{also}, set to what holds so many rows, limits it"
+    )
+    return ReaderLimit(source=source, counts=counts, key=key, why_none=why)
+
+
 # By the class that a source calls itself, first match first. Read in the sources' own
 # documentation and, of Spark's, in the classes of Spark 4.3.
 _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
@@ -76,29 +89,21 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
     ),
     (
         r"CloudFiles",
-        _none(
+        _files(
             "Auto Loader",
-            _FILES.format(
-                source="Auto Loader",
-                keys="cloudFiles.maxFilesPerTrigger or cloudFiles.maxBytesPerTrigger",
-            ),
+            Counts.BYTES,
+            "cloudFiles.maxBytesPerTrigger",
+            " or cloudFiles.maxFilesPerTrigger",
         ),
     ),
-    (
-        r"Delta",
-        _none(
-            "Delta",
-            _FILES.format(source="Delta", keys="maxFilesPerTrigger or maxBytesPerTrigger"),
-        ),
-    ),
+    (r"Delta", _files("Delta", Counts.BYTES, "maxBytesPerTrigger", " or maxFilesPerTrigger")),
     (
         r"FileStream",
-        _none(
+        _files(
             "the file source",
-            _FILES.format(
-                source="the file source",
-                keys="maxFilesPerTrigger, or from Spark 4.0 on maxBytesPerTrigger",
-            ),
+            Counts.FILES,
+            "maxFilesPerTrigger",
+            ", or from Spark 4.0 on maxBytesPerTrigger",
         ),
     ),
     (
@@ -141,8 +146,8 @@ def reader_limit(description: str) -> ReaderLimit:
     --------
     >>> reader_limit("KafkaV2[Subscribe[orders]]").key
     'maxOffsetsPerTrigger'
-    >>> reader_limit("FileStreamSource[file:/data/in]").key is None
-    True
+    >>> reader_limit("FileStreamSource[file:/data/in]").key
+    'maxFilesPerTrigger'
     >>> reader_limit("MyStream").why_none
     'no option is known with which MyStream limits the rows of a batch'
     """

@@ -75,6 +75,76 @@ def test_a_source_that_counts_rows_gets_its_own_option(source: str, key: str) ->
     assert not [text for text in answer.warnings if "rate limit" in text]
 
 
+def with_files(profile: JobProfile, mean_rows: float, mean_bytes: float) -> JobProfile:
+    """The same job, its source of files with the sizes of those on record."""
+    seen = ObservedArrivals(
+        counted="rows",
+        rate_p05_per_s=20e3,
+        rate_p50_per_s=20e3,
+        rate_p95_per_s=20e3,
+        rate_max_per_s=20e3,
+        file_mean_rows=mean_rows,
+        file_mean_bytes=mean_bytes,
+    )
+    return replace(profile, observed_arrivals=seen)
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "each"),
+    [
+        ("FileStreamSource[#83457fe3]", "maxFilesPerTrigger", 1),
+        ("DeltaSource[#83457fe3]", "maxBytesPerTrigger", 20_000),
+        ("CloudFilesSource[#83457fe3]", "cloudFiles.maxBytesPerTrigger", 20_000),
+    ],
+)
+def test_a_source_of_files_is_limited_by_the_files_on_record(
+    source: str, key: str, each: int
+) -> None:
+    in_rows = plan_of(profile_of("KafkaV2[Subscribe[orders]]"))
+    most = in_rows.configuration.max_offsets_per_trigger
+    assert most is not None
+    answer = plan_of(with_files(profile_of(source), 1000.0, 20_000.0))
+    told = int(answer.query_options[key])
+    assert told == most // 1000 * each
+    assert answer.configuration.max_offsets_per_trigger == most // 1000 * 1000
+    assert not [text for text in answer.warnings if text.startswith("no rate limit")]
+    assert parse_plan(json_text(plan_json(answer)), name="p").query_options == answer.query_options
+    # One file of more rows than a batch may take cannot be shared out.
+    coarse = plan_of(with_files(profile_of(source), 0.9 * most, 20_000.0))
+    assert int(coarse.query_options[key]) == each
+    for rows in (1.1 * most, 100.0 * most):
+        none = plan_of(with_files(profile_of(source), rows, 20_000.0))
+        assert set(none.query_options) == {"trigger"}
+        (why,) = (text for text in none.warnings if text.startswith("no rate limit"))
+        assert "takes whole files, of " in why
+
+
+def test_the_planned_number_of_files_is_what_the_reader_takes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A real reader, of files of 25 rows, with the option of the plan."""
+    profile = profile_of("FileStreamSource[#83457fe3]")
+    most = plan_of(profile_of("KafkaV2[Subscribe[a]]")).configuration.max_offsets_per_trigger
+    assert most is not None
+    answer = plan_of(with_files(profile, most / 3.5, 1e6))
+    options = {key: one for key, one in answer.query_options.items() if key != "trigger"}
+    assert options == {"maxFilesPerTrigger": "3"}
+    for number in range(7):
+        (tmp_path / f"{number}.txt").write_text("row\n" * 25)
+    query = (
+        spark.readStream.format("text")
+        .options(**options)
+        .load(str(tmp_path))
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "_checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    rows = [progress["numInputRows"] for progress in query.recentProgress]
+    assert [number for number in rows if number] == [75, 75, 25]
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [

@@ -66,6 +66,7 @@ class Query:
     source: str = "KafkaV2[Subscribe[orders]]"
     sink: str = "ForeachBatchSink"
     operators: Sequence[str] = ("stateStoreSave",)
+    file_rows: int = 0  # of each file, where the source reads such; 8 bytes a row
     seed: int = 1
 
     @property
@@ -261,13 +262,17 @@ class AppLog:
         phases_s = {name: seconds * slow for name, seconds in query.phases_s.items()}
         before_stages_s = sum(phases_s.values()) - phases_s.get("commitOffsets", 0.0)
         at_s = started_s + before_stages_s
+        execution_id = next(self._ids["execution"])
         self.events.append(
             {
                 "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
-                "executionId": next(self._ids["execution"]),
+                "executionId": execution_id,
                 "physicalPlanDescription": "== Physical Plan ==\n" + "Project [word#1]\n" * 100,
             }
         )
+        if query.file_rows:
+            self.events[-1] |= _reads_files(query, batch_id)
+            self.events.append(_files_read(execution_id, batch_id, rows, query.file_rows))
         for stages in query.jobs:
             at_s = self._job(query, batch_id, stages, at_s, rows=rows, slow=slow, random=random)
         stages_s = at_s - started_s - before_stages_s
@@ -537,6 +542,28 @@ def _task(
             },
         },
     ]
+
+
+def _reads_files(query: Query, batch_id: int) -> Event:
+    """What the start of an execution says of a batch that reads files, in a plan of its own."""
+    names = ("number of files read", "scan time", "size of files read")
+    metrics = [
+        {"name": name, "accumulatorId": 10 * batch_id + place, "metricType": "sum"}
+        for place, name in enumerate(names)
+    ]
+    scan = {"nodeName": "Scan parquet ", "children": [], "metrics": metrics}
+    return {
+        "description": f"orders\nid = {query.query_id}\nrunId = {query.run}\nbatch = {batch_id}",
+        "sparkPlanInfo": {"nodeName": "Project", "children": [scan], "metrics": []},
+    }
+
+
+def _files_read(execution_id: int, batch_id: int, rows: int, file_rows: int) -> Event:
+    return {
+        "Event": "org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates",
+        "executionId": execution_id,
+        "accumUpdates": [[10 * batch_id, -(-rows // file_rows)], [10 * batch_id + 2, 8 * rows]],
+    }
 
 
 def _lifecycle(kind: str, query: Query, **more: object) -> Event:

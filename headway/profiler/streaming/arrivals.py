@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.domain import ObservedArrivals
 from headway.profiler.offsets import counts_rows, num_partitions, rows_between
-from headway.profiler.streaming.samples import ArrivalSeries, SourceSample
+from headway.profiler.streaming.samples import ArrivalSeries, MeanFile, SourceSample
 
 OFFSETS = "offsets"
 ROWS = "rows"
@@ -62,10 +62,12 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     )
 
 
-def observed_arrivals(series: ArrivalSeries, event_time_lag_s: float | None) -> ObservedArrivals:
+def observed_arrivals(
+    series: ArrivalSeries, event_time_lag_s: float | None, mean_file: MeanFile | None = None
+) -> ObservedArrivals:
     """How the rate varied between batches; intervals weigh by their length.
 
-    ``event_time_lag_s``: how late the newest rows come, where that is on record.
+    ``event_time_lag_s``: how late the newest rows come; ``mean_file``: of sources of files.
     """
     rates_per_s = series.arrived_rows / series.interval_s
     order = np.argsort(rates_per_s)
@@ -89,6 +91,8 @@ def observed_arrivals(series: ArrivalSeries, event_time_lag_s: float | None) -> 
         if rows and sum(rows.values()) > 0
         else None,
         event_time_lag_s=event_time_lag_s,
+        file_mean_rows=None if mean_file is None else mean_file.rows,
+        file_mean_bytes=None if mean_file is None else mean_file.size_bytes,
     )
 
 

@@ -14,6 +14,7 @@ from headway.errors import EventLogError
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
+from headway.profiler.files_read import BatchOf
 from headway.profiler.offsets import num_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.redaction import allowed_properties, describe_source, redact
@@ -29,9 +30,9 @@ from headway.profiler.streaming.batch_samples import (
     stages_by_batch,
     whole_batch,
 )
-from headway.profiler.streaming.samples import EarlyBatch, QueryRun
+from headway.profiler.streaming.samples import EarlyBatch, MeanFile, QueryRun
 from headway.profiler.streaming.trigger import contradiction, read_trigger
-from headway.sparkconf import task_cpus_of
+from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
 
 LEAST_BATCHES = 5
@@ -169,6 +170,7 @@ def steady_part(
         source_partitions=sum(num_partitions(source.end) or 0 for source in source_samples(last))
         or None,
         state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
+        mean_file=_mean_file(reports, facts),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
     )
@@ -261,6 +263,21 @@ def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> li
         for before, report in pairwise(reports)
         if report["batch_id"] in intervals_s and known_rows(report) >= 0
     ]
+
+
+def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> MeanFile | None:
+    """What a file of the source held, if the query has one that reads files and all is counted."""
+    sources: Sequence[Any] = reports[-1]["sources"] or ()
+    if len(sources) != 1 or not reader_limit(sources[0]["description"] or "").counts.of_files:
+        return None
+    num_rows, num_files, size_bytes = 0.0, 0, 0
+    for report in reports:
+        files = facts.files.get(BatchOf(report["run_id"] or "", report["batch_id"]))
+        if files is not None and known_rows(report) > 0:
+            num_rows += known_rows(report)
+            num_files += files.num_files
+            size_bytes += files.size_bytes
+    return MeanFile(num_rows / num_files, size_bytes / num_files) if num_files else None
 
 
 def _first_executor_s(executors: Sequence[Executor], label: str, log_name: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,6 +133,13 @@ class ArrivalSeries:
         return float(np.mean(np.square(self.arrived_rows - expected) / np.maximum(expected, 1.0)))
 
 
+class MeanFile(NamedTuple):
+    """What a file that a source brought held on average."""
+
+    rows: float
+    size_bytes: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyBatch:
     """A batch before the steady part of a run: how old the JVM was, and how long it took."""
@@ -159,6 +167,7 @@ class QueryRun:
     pinned_state_partitions: int | None
     source_partitions: int | None
     state_store: str | None = None
+    mean_file: MeanFile | None = None
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
 

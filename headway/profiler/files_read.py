@@ -1,0 +1,100 @@
+"""The files that micro-batches read: which operators count them, and what the driver counted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from headway.profiler import schema
+
+# So that the memory is the same however long a query ran.
+_MOST_SCANS, _MOST_VALUES = 5_000, 50_000
+_METRICS = ("number of files read", "size of files read")
+_BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
+
+
+class BatchOf(NamedTuple):
+    """The micro-batch that an SQL execution is."""
+
+    run_id: str
+    batch_id: int
+
+
+class BatchFiles(NamedTuple):
+    """Files that a micro-batch read."""
+
+    num_files: int
+    size_bytes: int
+
+
+class _Scan(NamedTuple):
+    num_files_id: int
+    size_bytes_id: int
+    batch: BatchOf
+
+
+class FilesRead(msgspec.Struct):
+    """What reads files in the batches, and the values of the driver's accumulators by id."""
+
+    scans: set[_Scan] = set()
+    values: dict[int, int] = {}
+
+    def note_scan(self, execution: schema.SqlExecutionStart, batch: BatchOf) -> None:
+        """The execution of a batch, whose operators may read files."""
+        if execution.plan_tree is not None:
+            self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(execution.plan_tree)}
+
+    def note_values(self, updates: schema.DriverUpdates) -> None:
+        """What the driver measured."""
+        for pair in updates.values or ():
+            match pair:
+                case [int(accumulator_id), int(value)]:
+                    self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
+
+    def add(self, other: FilesRead) -> None:
+        """What stood in another part of the log."""
+        self.scans |= other.scans
+        for accumulator_id, value in other.values.items():
+            self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
+        self.leave_out_old()
+
+    def leave_out_old(self) -> None:
+        """Keep the latest: ids count up."""
+        self.scans.difference_update(sorted(self.scans)[:-_MOST_SCANS])
+        for old in sorted(self.values)[:-_MOST_VALUES]:
+            del self.values[old]
+
+    def of_batches(self) -> dict[BatchOf, BatchFiles]:
+        """The files of each batch that reads them in one place: which of several is the stream's
+        no event tells."""
+        num_places = Counter(scan.batch for scan in self.scans)
+        found = {
+            scan.batch: BatchFiles(
+                self.values.get(scan.num_files_id, 0), self.values.get(scan.size_bytes_id, 0)
+            )
+            for scan in self.scans
+            if num_places[scan.batch] == 1
+        }
+        return {batch: files for batch, files in sorted(found.items()) if min(files) > 0}
+
+
+def batch_of(execution: schema.SqlExecutionStart) -> BatchOf | None:
+    """The micro-batch that an SQL execution is, as its description says."""
+    found = _BATCH_OF_EXECUTION.search(execution.description or "")
+    return BatchOf(found[1], int(found[2])) if found else None
+
+
+def _file_metrics(plan: schema.PlanNode) -> Iterator[tuple[int, int]]:
+    """The accumulators of each operator that reads files: how many, and their bytes."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        ids = {one.name: one.accumulator_id for one in node.metrics or () if one is not None}
+        num_files_id, size_bytes_id = (ids.get(name) for name in _METRICS)
+        if num_files_id is not None and size_bytes_id is not None:
+            yield num_files_id, size_bytes_id
+        waiting += [child for child in node.children or () if child is not None]
