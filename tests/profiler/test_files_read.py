@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headway import api
+import headway
 from headway.profiler.files_read import BatchFiles, BatchOf
 from headway.profiler.gathered import Gathered, Gatherer
 from tests.profiler.event_log import AppLog, Event, Query, write_plain
@@ -19,7 +19,7 @@ QUERY = Query(num_batches=30, noise=0.2, source=FILES, file_rows=500)
 
 
 def mean_file(log: AppLog, folder: Path) -> tuple[float | None, float | None]:
-    seen = api.profile(write_plain(log.lines, folder / "log")).observed_arrivals
+    seen = headway.profile(write_plain(log.lines, folder / "log")).observed_arrivals
     assert seen is not None
     return seen.file_mean_rows, seen.file_mean_bytes
 
