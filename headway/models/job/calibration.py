@@ -122,11 +122,12 @@ def is_calibrated(
 ) -> BoolArray:
     """Whether settings are no further from what was profiled than the evidence reaches."""
     every = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
-    within = is_within_reach(np.maximum.reduce(np.broadcast_arrays(*every)))
+    each = [is_within_reach(one, reach) for one, reach in zip(every, _reach(profile), strict=True)]
+    within = np.logical_and.reduce(np.broadcast_arrays(*each))
     return within if profile.declared is None else np.zeros_like(within)
 
 
-def is_within_reach(doublings: Numeric) -> BoolArray:
+def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS) -> BoolArray:
     """Whether the evidence reaches as far as so many doublings of one kind.
 
     Examples
@@ -134,7 +135,7 @@ def is_within_reach(doublings: Numeric) -> BoolArray:
     >>> is_within_reach([0.0, 2.0, 2.1]).tolist()
     [True, True, False]
     """
-    return np.asarray(np.asarray(doublings) <= CALIBRATED_DOUBLINGS + _LEAST)
+    return np.asarray(np.asarray(doublings) <= reach + _LEAST)
 
 
 def reasons_outside(
@@ -150,9 +151,10 @@ def reasons_outside(
         yield DECLARED
         return
     asked = (num_slots, shuffle_partitions, batch_rows)
-    for value, (low, high), what, one, why in zip(
+    for value, (low, high), reach, what, one, why in zip(
         asked,
         _ranges(profile),
+        _reach(profile),
         ("slots", "shuffle partitions", "rows per batch"),
         ("slot", "shuffle partition", "row per batch"),
         (
@@ -163,12 +165,13 @@ def reasons_outside(
         strict=True,
     ):
         # Batches that grow without bound have no number of rows to tell.
-        if not is_within_reach(doublings_outside(value, low, high)) and value < _NO_NUMBER:
+        if not is_within_reach(doublings_outside(value, low, high), reach) and value < _NO_NUMBER:
             named = what if value != 1 else one
-            yield f"{_rounded(value)} {named}, {far_off_text(low, high)}: {why}"
+            reason = why if reach else "no tasks are on record, only progress events"
+            yield f"{_rounded(value)} {named}, {far_off_text(low, high, reach)}: {reason}"
 
 
-def far_off_text(low: float, high: float) -> str:
+def far_off_text(low: float, high: float, reach: float = CALIBRATED_DOUBLINGS) -> str:
     """What was profiled, of a value that is too far from it.
 
     Examples
@@ -177,11 +180,23 @@ def far_off_text(low: float, high: float) -> str:
     'more than 4 times outside the profiled 2 to 8'
     """
     profiled = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
-    return f"more than {2.0**CALIBRATED_DOUBLINGS:g} times outside the profiled {profiled}"
+    beyond = f"more than {2.0**reach:g} times outside" if reach else "outside"
+    return f"{beyond} the profiled {profiled}"
 
 
 def _rounded(value: float) -> str:
     return f"{float(f'{value:.4g}'):,.10g}"
+
+
+def _reach(profile: JobProfile) -> tuple[float, float, float]:
+    """Doublings of slots, shuffle partitions and rows per batch to which the evidence reaches.
+
+    It is of profiles that know tasks: what other slots or partitions cost is in none of the
+    durations of whole batches.
+    """
+    knows_tasks = all(stage.separation is not Separation.TOTALS for stage in profile.stages)
+    of_tasks = CALIBRATED_DOUBLINGS if knows_tasks else 0.0
+    return of_tasks, of_tasks, CALIBRATED_DOUBLINGS
 
 
 def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:

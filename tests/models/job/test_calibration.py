@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import DurationNoise, JobProfile
+from headway.domain import DurationNoise, JobProfile, Separation, TasksRule
 from headway.models.job.calibration import (
     CALIBRATED_DOUBLINGS,
     SPREAD_PER_DOUBLING,
@@ -88,6 +88,22 @@ def test_up_to_four_times_the_interval_speaks(slots: int, partitions: int, rows:
     assert 2.0**CALIBRATED_DOUBLINGS == 4.0
     assert list(reasons_outside(profile_of(), slots, partitions, rows)) == []
     assert is_calibrated(profile_of(), slots, partitions, rows)
+
+
+def test_progress_alone_speaks_for_the_slots_and_partitions_on_record_only() -> None:
+    stage = replace(
+        a_profile().stages[0], tasks_rule=TasksRule.SOURCE, separation=Separation.TOTALS
+    )
+    profile = profile_of(stages=(stage,))
+    for slots, partitions, rows in ((2, 4, 1000.0), (8, 16, 36000.0), (4, 8, 250.0)):
+        assert is_calibrated(profile, slots, partitions, rows)
+        assert list(reasons_outside(profile, slots, partitions, rows)) == []
+    for slots, partitions in ((9, 8), (1, 8), (4, 17), (4, 3)):
+        assert not is_calibrated(profile, slots, partitions, 3000.0)
+        (why,) = reasons_outside(profile, slots, partitions, 3000.0)
+        assert why.endswith(": no tasks are on record, only progress events")
+    (why,) = reasons_outside(profile, 16, 8, 3000.0)
+    assert why.startswith("16 slots, outside the profiled 2 to 8: ")
 
 
 def test_each_reason_names_what_was_asked_and_what_was_seen() -> None:

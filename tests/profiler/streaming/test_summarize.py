@@ -734,4 +734,6 @@ def test_progress_alone_tells_how_duration_grows_with_rows(profiled: Profiled) -
     (first, second) = (setting.configuration for setting in profile.settings)
     assert not predict(profile, replace(second, executors=16), profile.arrivals).calibrated
     assert not predict(profile, replace(second, shuffle_partitions=64), profile.arrivals).calibrated
+    assert not predict(profile, replace(second, executors=3), profile.arrivals).calibrated
+    assert predict(profile, second, profile.arrivals).calibrated
     assert first.num_slots == second.num_slots == 4
