@@ -93,17 +93,7 @@ class CollectedLogs:
 def collect(
     pieces: Sequence[Piece], engine: Engine, limits: UnpackLimits = DEFAULT_LIMITS
 ) -> CollectedLogs:
-    """Read all pieces of some logs and put together what each log says.
-
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        From :func:`headway.profiler.pieces.pieces_of`.
-    engine : Engine
-        What reads them.
-    limits : UnpackLimits
-        What one log may grow to.
-    """
+    """Read all pieces of some logs and put together what each log says."""
     logs = _Logs(limits)
     logs.read(engine, [Order(piece, limits) for piece in pieces])
     # Where the end of a task stands more than once, it is to be counted once.

@@ -19,17 +19,7 @@ _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
 
 def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLog) -> Coverage:
-    """The coverage of one log.
-
-    Parameters
-    ----------
-    facts : ApplicationFacts
-        Of its application.
-    batches : sequence of mapping
-        Its progress (:func:`headway.profiler.rows.batch_row`).
-    log : EventLog
-        The log, which knows whether it is still being written and was compacted.
-    """
+    """The coverage of one log, which knows whether it is still being written and was compacted."""
     starts, ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
     job_ids = EventCount(
         num_distinct=starts.num_distinct,

@@ -32,16 +32,9 @@ _NAMED = msgspec.json.Decoder(_Named).decode
 
 
 class Line(NamedTuple):
-    """What a line says.
+    """A line's event and its name: None where it cannot be told, or nobody reads that kind.
 
-    Parameters
-    ----------
-    name : str or None
-        Of its event; None if it cannot be told.
-    event : SparkEvent or None
-        None if nobody reads that kind of event.
-    damaged : bool
-        Whether the line could not be read, or not all of it that is wanted.
+    ``damaged`` lines could not be read, or not all of them that is wanted.
     """
 
     name: str | None

@@ -41,15 +41,7 @@ def table_rows_of(
     applications: Mapping[int, ApplicationFacts],
     limits: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[str, list[Record]]]:
-    """Rows of the tables, some of one table at a time; column ``app`` is the number of the log.
-
-    Parameters
-    ----------
-    pieces, engine, limits
-        As of :func:`headway.profiler.collect.collect`.
-    applications : mapping of int to ApplicationFacts
-        What that found.
-    """
+    """Rows of the tables, some of one table at a time; column ``app`` is the number of the log."""
     yield "applications", [_application_row(facts) for facts in applications.values()]
     seen: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
     # Of many tasks no list is kept of those that were seen.
@@ -92,11 +84,6 @@ def write_tables(
     Free text (names, descriptions of sources and sinks) is replaced by what
     :mod:`headway.profiler.redaction` leaves of it, properties that do not look like what they
     should be are left out, and so are the offsets of sources, which may hold anything.
-
-    Raises
-    ------
-    HeadwayError
-        If the folder cannot be written to.
     """
     import pyarrow as pa
     from pyarrow import parquet

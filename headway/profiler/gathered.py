@@ -59,14 +59,8 @@ class ExecutorEvent(NamedTuple):
 class Gathered(msgspec.Struct):
     """What was gathered of one log, or of some pieces of it.
 
-    Parameters
-    ----------
-    counts : dict
-        Lines by the name of their event; damaged lines that told none are not among them.
-    tasks_again : dict
-        Ends of tasks whose ids stand in the log more than once, as JSON, to be counted once each.
-    left_out : sequence of ranges
-        Stages of batches before the kept ones.
+    ``counts`` are lines by event, ``tasks_again`` ends of tasks that stand more than once, as JSON,
+    to be counted once each, ``left_out`` the stages of batches before the kept ones.
     """
 
     counts: dict[str, int] = {}
@@ -172,17 +166,10 @@ _SUMS = (
 
 
 class Gatherer:
-    """Gathers what the lines of a piece of a log say.
+    """Gathers what the lines of a piece say, that begins so many bytes behind the start of a part.
 
-    Parameters
-    ----------
-    part : int
-        The part of the log that the piece belongs to.
-    before_bytes : int
-        Bytes of the part before the piece.
-    tasks_again : ranges of ids, optional
-        Tasks to be kept one by one, because their ends may stand in other places again; so are
-        tasks without an id then.
+    ``tasks_again`` are kept one by one, because their ends may stand in other places again; so are
+    tasks without an id then.
     """
 
     def __init__(self, part: int, before_bytes: int, tasks_again: Ranges | None = None) -> None:

@@ -98,15 +98,8 @@ def is_known_value(key: str, value: str) -> bool:
 
 
 def known_version(text: str | None) -> str | None:
-    """The part of a version that cannot be anything else; None where there is none.
+    """The part of a Spark or Java version that cannot be anything else; None where there is none.
 
-    Parameters
-    ----------
-    text : str or None
-        As Spark writes its own, and Java's with the vendor in brackets.
-
-    Examples
-    --------
     >>> known_version("3.3.0-amzn-0"), known_version("17.0.12 (Eclipse Adoptium)")
     ('3.3.0-amzn-0', '17.0.12 (Eclipse Adoptium)')
     >>> known_version("17.0.12 (hunter2)"), known_version("com.hunter2.TopSecret")

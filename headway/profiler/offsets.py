@@ -22,22 +22,11 @@ _MOST_EXCESS_RATIO = 0.02
 
 
 def read_offset(text: str | None) -> dict[str, int] | None:
-    """Positions of a source by partition.
+    """Positions of a source by partition, named by the way to it; a lone number is ``offset``.
 
-    Parameters
-    ----------
-    text : str or None
-        A start, end or latest offset of a progress event.
+    What is not a whole number from 0 to that of a Java long is left out. None if nothing is left,
+    or the text is not JSON.
 
-    Returns
-    -------
-    dict or None
-        Position by partition, named by the way to it, e.g. ``orders/0``; a lone number is named
-        ``offset``. What is not a whole number from 0 to that of a Java long is left out. None if
-        nothing is left, or the text is not JSON.
-
-    Examples
-    --------
     >>> read_offset('{"orders": {"0": 123, "1": 456}}')
     {'orders/0': 123, 'orders/1': 456}
     >>> read_offset("12")
@@ -68,21 +57,11 @@ def _parsed(text: str | None) -> object:
 
 
 def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None) -> dict[str, int]:
-    """By how much each partition advanced.
+    """By how much each partition advanced, where that can be told.
 
-    Parameters
-    ----------
-    start, end : mapping or None
-        Positions as :func:`read_offset` gives them.
+    It cannot where its start is not on record, or it went backwards, as a topic does that was made
+    anew.
 
-    Returns
-    -------
-    dict
-        Advance by partition. A partition of ``end`` that is absent cannot be told: its start is
-        not on record, or it went backwards, as a topic does that was made anew.
-
-    Examples
-    --------
     >>> rows_between({"t/0": 5, "t/1": 9}, {"t/0": 8, "t/1": 2, "t/2": 4})
     {'t/0': 3}
     """
@@ -98,30 +77,13 @@ def counts_rows(
     pairs: Sequence[Sequence[tuple[Mapping[str, int] | None, Mapping[str, int] | None]]],
     num_rows: Sequence[float],
 ) -> bool:
-    """Whether the offsets of a query's sources count rows.
+    """Whether the offsets of a query's sources, start and end by batch, count the rows read.
 
-    Parameters
-    ----------
-    pairs : sequence
-        Start and end of every source, batch by batch.
-    num_rows : sequence of float
-        Rows that each batch read from all sources.
+    True only if at least three batches tell, and in nearly all of them, and over all, the offsets
+    advance by as much as was read or at most 2 % more. A transactional topic has such gaps: every
+    commit takes an offset that is no row. A batch tells nothing if it is idle, or lacks the start
+    of a partition, or one of them went backwards.
 
-    Returns
-    -------
-    bool
-        True only if at least three batches tell, and in nearly all of them, and over all, the
-        offsets advance by as much as was read or at most 2 % more. A transactional topic has such
-        gaps: every commit takes an offset that is no row. A batch tells nothing if it is idle, or
-        lacks the start of a partition, or one of them went backwards.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many pairs as numbers of rows.
-
-    Examples
-    --------
     >>> sources = [[({"t/0": 0}, {"t/0": 70})], [({"t/0": 70}, {"t/0": 99})]] * 2
     >>> counts_rows(sources, [70, 29, 70, 29])
     True
@@ -157,15 +119,8 @@ def _agrees(advance: int, rows: float) -> bool:
 
 
 def num_partitions(offset: Mapping[str, int] | None) -> int | None:
-    """Partitions of a source whose offsets are kept by topic and partition, as Kafka's are.
+    """Partitions of a source that keeps offsets by topic and partition, as Kafka does; else None.
 
-    Returns
-    -------
-    int or None
-        None where the offsets have another form.
-
-    Examples
-    --------
     >>> num_partitions({"orders/0": 1, "orders/1": 2, "returns/0": 7})
     3
     >>> num_partitions({"logOffset": 4}) is None

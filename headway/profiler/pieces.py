@@ -26,19 +26,7 @@ _SHOWN_BYTES = 1000
 
 
 class Piece(NamedTuple):
-    """A piece of a log.
-
-    Parameters
-    ----------
-    app : int
-        The number of the log.
-    part : int
-        Which of its parts.
-    file : str
-        The file with that part.
-    start_bytes, end_bytes : int
-        Its lines are those that begin between here and there; of a packed file all are.
-    """
+    """The lines of a part of a log that begin between two places; of a packed file all lines."""
 
     app: int
     part: int
@@ -58,18 +46,9 @@ class Piece(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What is to be made of a piece.
+    """What is to be made of a piece: sums, or with ``wants_rows`` the rows of the tables.
 
-    Parameters
-    ----------
-    piece : Piece
-        What to read.
-    limits : UnpackLimits
-        What a packed file may grow to.
-    wants_rows : bool
-        Whether the rows of the tables are wanted, instead of what they sum up to.
-    tasks_again : ranges of ids, optional
-        As of :class:`headway.profiler.gathered.Gatherer`.
+    ``tasks_again`` as of :class:`headway.profiler.gathered.Gatherer`.
     """
 
     piece: Piece
@@ -79,20 +58,10 @@ class Order(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was made of a piece, or of several of one log.
+    """What was made of a piece, or of several of one log, as was wanted.
 
-    Parameters
-    ----------
-    app : int
-        The number of the log.
-    gathered : Gathered or None
-        What its lines sum up to, if that was wanted.
-    rows : mapping of str to list of rows
-        Rows by table, if those were.
-    unpacked_bytes : int
-        Bytes that packed files grew to.
-    failure : str
-        Why the piece could not be read, and so its log cannot; empty if it could.
+    ``unpacked_bytes`` is what packed files grew to, ``failure`` why the piece, and so its log,
+    cannot be read.
     """
 
     app: int

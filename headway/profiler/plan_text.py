@@ -77,17 +77,7 @@ _STREAMING_WRITES = (
 
 
 def read_plan(text: str) -> PlanShape:
-    """The parts of the query that a physical plan describes.
-
-    Parameters
-    ----------
-    text : str
-        A ``physicalPlanDescription``; any other text gives what it has of one, mostly nothing.
-
-    Returns
-    -------
-    PlanShape
-        The final plan where an adaptive plan shows its initial one too.
+    """The parts of the query that a ``physicalPlanDescription`` tells; of other text mostly none.
 
     Notes
     -----
@@ -96,8 +86,6 @@ def read_plan(text: str) -> PlanShape:
     is left out. A window of which the query uses only the start or the end is left out too:
     the text then lacks its size; so is a session window whose gap differs by row.
 
-    Examples
-    --------
     >>> shape = read_plan('''== Physical Plan ==
     ... *(2) HashAggregate(keys=[k#1L], functions=[count(1)])
     ... +- Exchange hashpartitioning(k#1L, 8), true, [id=#4]

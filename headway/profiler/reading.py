@@ -69,22 +69,7 @@ def read_logs(
 ) -> Iterator[LogsRead]:
     """What stands in all logs that the sources stand for; readable as long as the block lasts.
 
-    Parameters
-    ----------
-    sources : sequence of str or Path
-        What :func:`headway.profiler.logs.sources.find_event_logs` understands.
-    engine : str
-        One of :data:`ENGINES`.
-    master : str
-        Spark master to read with, when no session is given.
-    conf : mapping of str to str
-        Spark properties of the session that is started then.
-    session : SparkSession or None
-        A running session to use instead of starting one.
-    limits : UnpackLimits
-        What one log may grow to.
-    tell : Tell
-        Is told of each step.
+    ``master`` and ``conf`` are of the session that is started where one is needed and none given.
 
     Raises
     ------
@@ -92,10 +77,8 @@ def read_logs(
         If none of the sources can be read.
     InputError
         If there is no such engine, or it is not to be Spark's but Spark is described.
-    SparkUnavailableError
-        If only Spark can read them, and there is no Java to run it with.
-    MissingPackagesError
-        If only Spark can read them, and a package of ``headway[logs]`` is missing.
+    SparkUnavailableError, MissingPackagesError
+        If only Spark can read them, and there is no Java, or no package of ``headway[logs]``.
     """
     asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
     if engine not in ENGINES:

@@ -129,21 +129,9 @@ _QUANTITY = re.compile(
 
 
 def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those properties that may enter a profile or a table.
+    """Those of :data:`ALLOWED_PROPERTIES` whose value is a number, size, duration or flag, or a word
+    or class that Spark knows, as it should be.
 
-    Parameters
-    ----------
-    properties : mapping
-        Spark properties of an application.
-
-    Returns
-    -------
-    dict
-        Those of :data:`ALLOWED_PROPERTIES` whose value is of its kind: a number, size, duration
-        or flag, or a word or class that Spark knows.
-
-    Examples
-    --------
     >>> allowed_properties({"spark.executor.memory": "8g", "spark.executor.cores": "hunter2",
     ...                     "spark.hadoop.fs.s3a.secret.key": "wJalr"})
     {'spark.executor.memory': '8g'}
@@ -173,20 +161,10 @@ _RATE_OPTIONS = re.compile(r"\w{1,40}=(?:\d{1,18}|default)(?:, \w{1,40}=(?:\d{1,
 def describe_source(description: str | None) -> str:
     """A source or sink as a profile may name it: its type, and harmless arguments.
 
-    Parameters
-    ----------
-    description : str or None
-        As progress events give it.
+    Topics of Kafka and numbers of the rate source stay; of anything else in brackets, which is
+    mostly a path or a host, remains a short digest without login, so that two paths stay two.
+    Package and object address of a class are dropped.
 
-    Returns
-    -------
-    str
-        Topics of Kafka and numbers of the rate source stay; of anything else in brackets, which
-        is mostly a path or a host, remains a short digest without login, so that two paths stay
-        two. Package and object address of a class are dropped.
-
-    Examples
-    --------
     >>> describe_source("KafkaV2[Subscribe[orders]]")
     'KafkaV2[Subscribe[orders]]'
     >>> describe_source("FileStreamSource[s3a://key:secret@bucket/orders]")
@@ -266,26 +244,11 @@ _LEAST_DIGITS = 2
 
 
 def redact(text: str, *, longest: int = _LONGEST) -> str:
-    """Text without what looks like a credential, on one line and of bounded length.
+    """Text without what looks like a credential, on one line and cut at ``longest`` characters.
 
-    Parameters
-    ----------
-    text : str
-        A name, a message, a path.
-    longest : int
-        Longest text returned; what is cut ends in an ellipsis.
-
-    Returns
-    -------
-    str
-        The text with ``***`` for logins in URLs, values of query strings, values behind names
-        that smell of a credential, well-known shapes of tokens and keys, and long runs that look
-        random. Control and invisible characters are spaces.
-
-    Raises
-    ------
-    ValueError
-        If ``longest`` is less than 1.
+    ``***`` stands for logins in URLs, values of query strings, values behind names that smell of a
+    credential, well-known shapes of tokens and keys, and long runs that look random. Control and
+    invisible characters are spaces.
 
     Notes
     -----
@@ -294,8 +257,6 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     names of hosts, buckets, people and tables. What must not leave needs an allow-list, such as
     :func:`allowed_properties`.
 
-    Examples
-    --------
     >>> redact("cannot read s3a://AKIA:s3cr3t@bucket/orders: password=hunter2 rejected")
     'cannot read s3a://***@bucket/orders: password=*** rejected'
     >>> redact("application_1578436911597_0052")

@@ -49,17 +49,7 @@ class LogSurvey:
 def surveys(
     logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
 ) -> Iterator[LogSurvey]:
-    """One survey per log, in the order of the logs.
-
-    Parameters
-    ----------
-    logs : CollectedLogs
-        From :func:`headway.profiler.collect.collect`.
-    event_logs : mapping of int to EventLog
-        The logs by number.
-    version : str
-        The Headway version that makes the profiles.
-    """
+    """One survey per log, in the order of the logs."""
     of_each = each_application(logs)
     for app, log in event_logs.items():
         facts = logs.applications.get(app)
@@ -96,15 +86,8 @@ def profile_together(
 ) -> JobProfile | ApplicationProfile:
     """One profile of all logs: of the streaming job they hold, else of the one application.
 
-    ``queries`` and ``trigger_s`` are those of
+    ``queries``, ``trigger_s`` and errors are those of
     :func:`headway.profiler.streaming.summarize.summarize`.
-
-    Raises
-    ------
-    EventLogError
-        If there is nothing to profile.
-    InputError
-        If they hold several different jobs or applications.
     """
     if logs.batches or queries:
         return summarize(logs, event_logs, queries, version, trigger_s)

@@ -17,20 +17,10 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def work_folder(purpose: str) -> Iterator[Path]:
-    """A new temporary folder, removed at the end of the block.
+    """A new temporary folder for this user only, removed at the end of the block.
 
     What processes that were killed left behind is removed first: a folder whose lock nobody holds.
     The system drops a lock with its process, whatever ends it.
-
-    Parameters
-    ----------
-    purpose : str
-        What it is for, as a part of its name.
-
-    Yields
-    ------
-    Path
-        The folder, for this user only.
     """
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))

@@ -73,12 +73,8 @@ class StageSums:
 
 
 def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
-    """The stages of an application in the order of their ids.
-
-    Parameters
-    ----------
-    stage_runs : sequence of mapping
-        Their attempts (:func:`headway.profiler.collect.stage_records`).
+    """The stages of an application in the order of their ids, from
+    :func:`headway.profiler.collect.stage_records`.
     """
     attempts: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:
@@ -108,17 +104,7 @@ def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
 def recorded_stages(
     listed: Sequence[StageSums], every: Sequence[StageSums], started_s: float
 ) -> tuple[RecordedStage, ...]:
-    """The listed stages in order of submission, none before its parents.
-
-    Parameters
-    ----------
-    listed : sequence of StageSums
-        Those to show, each with a finished task.
-    every : sequence of StageSums
-        All stages, in the order of their ids: parents may be among those that are not listed.
-    started_s : float
-        The instant that the wall clock counts from.
-    """
+    """The listed stages in order of submission, none before its parents, listed or not."""
     parents = _listed_parents({stage.stage_id for stage in listed}, every)
     # A clock that was set back would put stages before their parents.
     since: dict[int, float] = {}

@@ -65,17 +65,6 @@ def profile_application(
 ) -> ApplicationProfile:
     """The profile of a batch or DStreams application.
 
-    Parameters
-    ----------
-    facts : ApplicationFacts
-        Of the application.
-    stage_runs : sequence of mapping
-        All its stages (:func:`headway.profiler.collect.stage_records`).
-    coverage : Coverage
-        Of its log (:func:`headway.profiler.coverage.coverage_of`).
-    version : str
-        The Headway version that makes the profile.
-
     Raises
     ------
     EventLogError

@@ -93,13 +93,7 @@ class SteadyBatches:
 
 
 def steady_batches(stages: Sequence[StageSums]) -> SteadyBatches | None:
-    """The steady part of a DStreams application; None where no batch is complete.
-
-    Parameters
-    ----------
-    stages : sequence of StageSums
-        All stages of the application, in the order of their ids.
-    """
+    """The steady part of a DStreams application; None where no batch is complete."""
     batches = _batches(stages)
     complete = _without_torn_ends([batch for batch in batches if batch.is_complete])
     if not complete:

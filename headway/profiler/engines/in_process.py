@@ -26,14 +26,9 @@ def _tell_nobody(_read_bytes: int, _num_events: int) -> None:
 
 
 class InProcess:
-    """Reads pieces in processes of this machine.
+    """Reads pieces in processes of this machine, by default one for each core it may use.
 
-    Parameters
-    ----------
-    told : callable, optional
-        Told of bytes and events that were read, from several threads.
-    num_processes : int, optional
-        Most processes at work; by default one for each core that this process may use.
+    ``told`` hears of bytes and events that were read, from several threads.
     """
 
     def __init__(self, told: Told = _tell_nobody, num_processes: int | None = None) -> None:

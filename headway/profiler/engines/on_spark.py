@@ -35,29 +35,12 @@ def local_session_conf() -> dict[str, str]:
 
 
 def require_arrow() -> None:
-    """Refuse to begin without the packages that PySpark's ``mapInArrow`` asks for.
-
-    Raises
-    ------
-    MissingPackagesError
-        If one of them is not installed.
-    """
+    """Refuse to begin without the packages that PySpark's ``mapInArrow`` asks for."""
     require_packages("logs", "reading logs through Spark", "pandas", "pyarrow")
 
 
 class OnSpark:
-    """Reads pieces in a Spark session, whose nodes see the files and have Headway installed.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-
-    Raises
-    ------
-    MissingPackagesError
-        If a package is missing that PySpark hands Python's rows over with.
-    """
+    """Reads pieces in a Spark session, whose nodes see the files and have Headway installed."""
 
     def __init__(self, spark: SparkSession) -> None:
         require_arrow()

@@ -44,20 +44,11 @@ LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLog:
-    """The log of one application.
+    """The log of one application: its files in the order of writing.
 
-    Parameters
-    ----------
-    name : str
-        For messages: on one line, without secrets.
-    files : tuple of Path, ZipMember, HadoopFile or HistoryServerZip
-        In the order of writing. A HadoopFile may turn out to hold several logs.
-    in_progress : bool
-        Whether it is still being written, as far as names and servers tell.
-    compacted : bool
-        Whether Spark compacted its earlier parts away.
-    num_missing_parts : int
-        Parts that are not there, though parts with higher numbers are.
+    A HadoopFile may turn out to hold several logs. ``name`` is for messages: on one line, without
+    secrets. ``compacted``: Spark has left out its earlier parts; missing parts have lower numbers
+    than others that are there.
     """
 
     name: str

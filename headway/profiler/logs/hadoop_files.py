@@ -30,18 +30,7 @@ _MOST_FILES = 100_000
 
 
 class Hadoop:
-    """Hadoop's file systems, as a session has them set up.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-
-    Raises
-    ------
-    AttributeError, NotImplementedError
-        If it is one of Spark Connect, whose JVM is out of reach.
-    """
+    """Hadoop's file systems, as a session has them set up; not one of Spark Connect."""
 
     def __init__(self, spark: SparkSession) -> None:
         context = spark.sparkContext
@@ -49,13 +38,7 @@ class Hadoop:
         self._hadoop_conf: Any = context._jsc.hadoopConfiguration()
 
     def files_of(self, source: HadoopFile) -> list[FoundFile]:
-        """The files that an address stands for: a file, a folder or a pattern of such.
-
-        Raises
-        ------
-        UnreadableLogError
-            If they cannot be listed, or none is there that could be a log.
-        """
+        """The files that an address stands for: a file, a folder or a pattern of such."""
         with _java_complaints(source.uri):
             files = list(self._files_of(self._path(source.uri)))
         if all(is_status(file.base_name) for file in files):
@@ -65,13 +48,7 @@ class Hadoop:
         return files
 
     def fetch(self, source: HadoopFile, target: Path, allowance: Allowance) -> None:
-        """Copy a file, packed as it is.
-
-        Raises
-        ------
-        UnreadableLogError
-            If it cannot be read, or is too much.
-        """
+        """Copy a file, packed as it is."""
         with _java_complaints(source.uri):
             path = self._path(source.uri)
             reader = path.getFileSystem(self._hadoop_conf).open(path)

@@ -60,17 +60,9 @@ class _Address:
 def history_server_logs(address: str) -> list[EventLog]:
     """The logs of an application on a History Server, one of each attempt, oldest first.
 
-    Parameters
-    ----------
-    address : str
-        As the browser shows it, ``http://host:18080/history/<application>[/<attempt>]/...``, or
-        of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
-        ``user:password@`` before the host if the server asks for them.
-
-    Raises
-    ------
-    UnreadableLogError
-        If the server cannot be asked, or has no such application; then with some that it has.
+    The address is as the browser shows it, ``http://host:18080/history/<application>[/<attempt>]``,
+    or of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
+    ``user:password@`` before the host if the server asks for them.
     """
     at = _parse(address)
     if at.application is None:
@@ -107,24 +99,7 @@ def history_server_logs(address: str) -> list[EventLog]:
 def download(
     file: HistoryServerZip, target: Path, allowance: Allowance, told: Callable[[int], None]
 ) -> None:
-    """Download the zip of one attempt.
-
-    Parameters
-    ----------
-    file : HistoryServerZip
-        What to download.
-    target : Path
-        File to write.
-    allowance : Allowance
-        How much it may be.
-    told : callable
-        Told the bytes of each piece that has come.
-
-    Raises
-    ------
-    UnreadableLogError
-        If the server does not send it whole, or it is no zip, or too much.
-    """
+    """Download the zip of one attempt, and tell the bytes of each piece that has come."""
     with (
         _opened(file.url, file.credentials, PATIENCE) as answer,
         target.open("wb") as written,

@@ -24,21 +24,7 @@ _IN_PROGRESS = ".inprogress"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file that may be a part of a log.
-
-    Parameters
-    ----------
-    folder : str
-        What tells its folder from all others.
-    folder_name : str
-        That folder, for messages.
-    base_name : str
-        The file's name in the folder.
-    name : str
-        The file, for messages.
-    file : LogFile
-        The file.
-    """
+    """A file that may be a part of a log; ``folder`` tells its folder from all others."""
 
     folder: str
     folder_name: str

@@ -14,18 +14,10 @@ _CHECK_EVERY_BYTES = parse_size_bytes("64m")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackLimits:
-    """What one log may take.
+    """Most bytes of one log on disk, most bytes unpacked per byte packed, bytes to leave free.
 
-    Parameters
-    ----------
-    max_bytes : int
-        Most bytes of one log on disk, downloaded or unpacked.
-    max_ratio : float
-        Most bytes unpacked per byte packed. Real logs reach 40, repetitive ones 300; bombs 1000.
-    ratio_from_bytes : int
-        Up to here unpacked, the ratio does not matter: little logs may say one thing often.
-    min_free_bytes : int
-        Free bytes to leave on the disk of the work folder.
+    Real logs reach a ratio of 40, repetitive ones 300, bombs 1000; up to ``ratio_from_bytes`` it
+    does not matter, since little logs may say one thing often.
     """
 
     max_bytes: int = parse_size_bytes("1t")
@@ -40,14 +32,7 @@ DEFAULT_LIMITS = UnpackLimits()
 class Allowance:
     """What one log may still take on disk.
 
-    Parameters
-    ----------
-    limits : UnpackLimits
-        The limits of every log.
-    packed_bytes : int or None
-        Size of the log as it is; None while it is only copied, so that no ratio matters.
-    folder : Path or None
-        A folder on the disk that is written to; None while nothing is written.
+    ``packed_bytes`` is None while it is only copied, ``folder`` None while nothing is written.
     """
 
     def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path | None) -> None:
@@ -62,13 +47,7 @@ class Allowance:
         return min(_CHECK_EVERY_BYTES, self._limits.max_bytes - self._taken_bytes + 1)
 
     def take(self, num_bytes: int) -> None:
-        """Count bytes that are to be written, or just were.
-
-        Raises
-        ------
-        UnreadableLogError
-            If the log has reached a limit.
-        """
+        """Count bytes that are to be written, or just were; refuse what reaches a limit."""
         self._taken_bytes += num_bytes
         limits, taken = self._limits, self._taken_bytes
         if taken > limits.max_bytes:

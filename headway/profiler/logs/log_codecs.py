@@ -36,16 +36,9 @@ def is_json(head: bytes) -> bool:
 
 
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
-    """The plain text of a file, piece by piece; where it was cut off, what came before.
+    """The plain text of a file that begins so; where it was cut off, what came before.
 
     What is damaged is left out, and a line that is no event stands for it.
-
-    Parameters
-    ----------
-    packed : file
-        Read from its beginning.
-    head : bytes
-        How it begins.
 
     Raises
     ------

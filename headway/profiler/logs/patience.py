@@ -16,16 +16,8 @@ from headway.units import counted, parse_size_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What a server is given.
-
-    Parameters
-    ----------
-    first_s : float
-        Time before any rate is asked for, connecting and headers included [s].
-    least_bytes_per_s : float
-        Mean rate after that.
-    longest_s : float
-        Time for the whole answer, however fast it comes [s].
+    """What a server is given: time before any rate is asked for, connecting included; the mean rate
+    after that; time for the whole answer, however fast it comes.
     """
 
     first_s: float = 60.0
@@ -65,13 +57,7 @@ class Watch:
         self._num_bytes += num_bytes
 
     def require_in_time(self) -> None:
-        """Whether an answer that ended did so by itself.
-
-        Raises
-        ------
-        TooSlowError
-            If the connection was ended here.
-        """
+        """Refuse an answer whose connection was ended here."""
         if self._expired:
             raise TooSlowError(
                 f"it sent {counted(self._num_bytes, 'byte')} in "

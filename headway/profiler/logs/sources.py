@@ -53,23 +53,12 @@ class FoundLogs(NamedTuple):
 
 
 def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
-    """The event logs that the given sources stand for, each once.
+    """The event logs that the sources stand for, each once; a source without one is a failure.
 
-    Local logs come first. Nothing is unpacked; of servers, History Servers alone are asked. What
-    a Hadoop address stands for shows once Spark runs, until then it is one log.
-
-    Parameters
-    ----------
-    sources : sequence of str or Path
-        Each a log file, one part of a rolling log, a zip of logs, a folder of such at any depth,
-        a pattern (``*``, ``?``, ``[...]``, ``**``) of such; or, as a str, the address of an
-        application on a History Server, or an address for Hadoop (``hdfs://``, ``s3a://``,
-        ``file:/``...).
-
-    Returns
-    -------
-    FoundLogs
-        Every source that gives no log is among the failures, with the reason.
+    A source is a log file, one part of a rolling log, a zip of logs, a folder of such at any depth,
+    a pattern (``*``, ``?``, ``[...]``, ``**``) of such; or, as a str, the address of an application
+    on a History Server, or one for Hadoop (``hdfs://``, ``s3a://``, ``file:/``...). Local logs come
+    first. Nothing is unpacked; what a Hadoop address stands for shows once Spark runs.
     """
     local = _LocalFiles()
     remote: list[EventLog] = []
@@ -116,13 +105,7 @@ class _LocalFiles:
         return group_into_logs(list(self._files.values())) + of_zips
 
     def add(self, source: str | Path) -> list[LogFailure]:
-        """Add what a source stands for; what is wrong with parts of it is returned.
-
-        Raises
-        ------
-        UnreadableLogError, OSError, ValueError
-            If it stands for nothing.
-        """
+        """Add what a source stands for; what is wrong with parts of it is returned."""
         failures: list[LogFailure] = []
         files = list(islice(_files_of(source, failures), _MOST_FILES + 1))
         if len(files) > _MOST_FILES:

@@ -58,8 +58,6 @@ def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
         At the first block whose header makes no sense, so that none behind it can be found.
     EOFError
         Where the file ends inside of a block.
-    MissingPackagesError
-        If pyarrow, which unpacks blocks, is not installed.
     """
     blocks = _unchecked_lz4_blocks(packed)
     ended: Exception | None = None

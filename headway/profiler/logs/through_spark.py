@@ -33,25 +33,10 @@ def unpack_with_spark(
     *,
     limits: UnpackLimits = DEFAULT_LIMITS,
 ) -> Unpacked:
-    """Make plain JSON lines of the logs that were pending.
+    """Lay out the logs that were pending, with a session whose JVM is in reach.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        A session with a JVM in reach, so none of Spark Connect.
-    unpacked : Unpacked
-        What `unpack` made.
-    work_folder : Path
-        The same as there.
-    limits : UnpackLimits
-        What one log may take on disk.
-
-    Returns
-    -------
-    Unpacked
-        All logs and failures, the former ones too; nothing is pending. A Hadoop address that
-        turns out to hold several logs keeps its number for the first, the others get numbers
-        beyond.
+    All logs and failures, the former ones too; nothing is pending. A Hadoop address that turns out
+    to hold several logs keeps its number for the first, the others get numbers beyond.
     """
     if not unpacked.pending:
         return unpacked

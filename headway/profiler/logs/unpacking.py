@@ -38,16 +38,8 @@ _FETCHED = "_fetched"
 
 
 class Unpacked(NamedTuple):
-    """What became of logs.
-
-    Parameters
-    ----------
-    logs : dict of int to EventLog
-        Number N to the log whose lines now stand in ``work_folder/app=N/part-*.json``.
-    pending : dict of int to EventLog
-        Those that only a running Spark can fetch.
-    failures : tuple of LogFailure
-        The others; they left nothing on disk.
+    """What became of logs: log N stands in ``work_folder/app=N/part-*``; ``pending`` are those that
+    only a running Spark can fetch; failures left nothing on disk.
     """
 
     logs: dict[int, EventLog]
@@ -63,25 +55,12 @@ def unpack(
     told: Callable[[int, int], None] | None = None,
     stay_packed: bool = False,
 ) -> Unpacked:
-    """Lay out every log that needs no Spark for it as files of plain JSON lines.
+    """Lay out every log that needs no Spark for it, under its place in ``logs``.
 
-    The numbers of the result are the places in ``logs``; where one of those turns out to hold
-    several logs, the others get numbers beyond.
-
-    Parameters
-    ----------
-    logs : sequence of EventLog
-        What `find_event_logs` found.
-    work_folder : Path
-        Where to, made if missing; plain local files are only linked there.
-    limits : UnpackLimits
-        What one log may take on disk.
-    told : callable, optional
-        Told the bytes done and the bytes in total, packed; the total grows with downloads. What
-        it raises ends the work.
-    stay_packed : bool
-        Whether local files are left as they are packed, under names that end so: reading unpacks
-        them. What of them is no event log is refused here all the same.
+    Where one turns out to hold several logs, the others get numbers beyond. Plain local files are
+    only linked, and with ``stay_packed`` packed ones too, under names that end so; what of them is
+    no event log is refused here all the same. ``told`` hears the packed bytes done and in total,
+    which grow with downloads.
     """
     progress = Progress(logs, told)
     unpacker = Unpacker(
@@ -95,15 +74,7 @@ def unpack(
 
 
 class Progress:
-    """Packed bytes done, of those known so far.
-
-    Parameters
-    ----------
-    logs : sequence of EventLog
-        What there is to do.
-    told : callable, optional
-        Told the bytes done and the bytes in total.
-    """
+    """Packed bytes done, of those known so far."""
 
     def __init__(
         self, logs: Sequence[EventLog] = (), told: Callable[[int, int], None] | None = None
@@ -147,18 +118,7 @@ class Progress:
 class Unpacker:
     """Unpacks logs one by one and keeps what became of each.
 
-    Parameters
-    ----------
-    work_folder : Path
-        Where to, made if missing.
-    limits : UnpackLimits
-        What one log may take on disk.
-    progress : Progress
-        Told what is done.
-    numbers : iterator of int
-        Numbers for logs that show up inside of others.
-    stay_packed : bool
-        As of `unpack`.
+    ``numbers`` are for logs that show up inside of others.
     """
 
     def __init__(
@@ -194,17 +154,7 @@ class Unpacker:
     def unpack(
         self, number: int, log: EventLog, fetch: Callable[[Path], EventLog] | None = None
     ) -> None:
-        """Unpack a log under a number, or note why not.
-
-        Parameters
-        ----------
-        number : int
-            Its number.
-        log : EventLog
-            The log.
-        fetch : callable, optional
-            Brings it into a folder, and returns the same log with the files there.
-        """
+        """Unpack a log, or note why not; ``fetch`` brings it into a folder before."""
         try:
             local = fetch(self._fetched_folder(number)) if fetch else log
             for at, part in enumerate(self._expand(number, local)):

@@ -25,19 +25,9 @@ def is_zip(head: bytes) -> bool:
 
 
 def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
-    """The event logs in a zip.
+    """The event logs in a zip; if it holds only one, that is called as the zip.
 
-    Parameters
-    ----------
-    archive : Path
-        The zip.
-    name : str
-        What it is called in messages; so is its log, if it holds only one.
-
-    Raises
-    ------
-    UnreadableLogError
-        If it is no whole zip, names files outside of itself, or holds no event log.
+    A zip that is not whole, names files outside of itself or holds no event log is refused.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -58,13 +48,7 @@ def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
 
 @contextlib.contextmanager
 def open_member(file: ZipMember) -> Iterator[IO[bytes]]:
-    """A file inside a zip, to be read from its beginning.
-
-    Raises
-    ------
-    UnreadableLogError
-        Also while reading: if the file is gone, encrypted or damaged.
-    """
+    """A file inside a zip, to be read from its beginning."""
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(zipfile.ZipFile(file.archive))

@@ -13,18 +13,10 @@ _MOST_SAVED_S = 0.1
 class Allowance:
     """Time to be at work: a share of the time that passes, of which a little is saved up.
 
-    Time at work is never less than the processor time of one who works alone, here or in the JVM
-    that is waited for; on a busy machine it is more, and less is done.
+    0.01 ``cores`` is one core's time one part in a hundred. Time at work is never less than the
+    processor time of one who works alone, here or in the JVM that is waited for; on a busy machine
+    it is more, and less is done.
 
-    Parameters
-    ----------
-    cores : float, > 0
-        How much of what passes may be used: 0.01 is one core's time one part in a hundred.
-    clock : callable
-        Seconds that never run backwards.
-
-    Examples
-    --------
     >>> now_s = 0.0
     >>> allowance = Allowance(0.01, clock=lambda: now_s)
     >>> with allowance.used():

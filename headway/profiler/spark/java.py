@@ -25,17 +25,9 @@ class Java:
 
 
 def require_java() -> Java:
-    """The Java that Spark will run on: that of JAVA_HOME, else the one on PATH.
+    """The Java that Spark will run on, of version 17 or later: that of JAVA_HOME, else of PATH.
 
-    Returns
-    -------
-    Java
-        Of version 17 or later.
-
-    Raises
-    ------
-    SparkUnavailableError
-        If neither is there, or both are older; the message says how to get one.
+    SparkUnavailableError says how to get one.
     """
     found = []
     for candidate in _candidates():

@@ -27,24 +27,7 @@ def running_jvm(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A JVM that PySpark will use, gone with the block however the block ends.
 
-    Parameters
-    ----------
-    spark_home : Path
-        The Spark installation.
-    conf : mapping
-        Spark properties.
-    scratch : Path
-        A folder for what passes between the processes; the JVM's output goes to ``spark.log``.
-
-    Yields
-    ------
-    Popen
-        Its process.
-
-    Raises
-    ------
-    SparkUnavailableError
-        If Spark does not start.
+    Its output goes to ``spark.log`` in ``scratch``. SparkUnavailableError if Spark does not start.
     """
     with (scratch / "spark.log").open("wb") as output:
         process = _start(spark_home, conf, scratch, output.fileno())

@@ -53,11 +53,6 @@ def local_checkpoint_conf() -> dict[str, str]:
 
     Without Hadoop's native library Spark's default file manager starts a process for each file
     that it writes: some 30 ms per state partition and batch that no cluster has.
-
-    Returns
-    -------
-    dict[str, str]
-        For ``extra_conf`` of `embedded_session`, under the class name of the installed Spark.
     """
     import pyspark
 
@@ -90,23 +85,15 @@ def embedded_session(
 
     Parameters
     ----------
-    app_name : str
-        Name of the application, as event logs show it.
     master : str
-        Spark master. A local one is shielded from the caller's Spark settings; any other takes
-        SPARK_HOME, SPARK_CONF_DIR and SPARK_LOCAL_IP as they are.
+        A local one is shielded from the caller's Spark settings; any other takes SPARK_HOME,
+        SPARK_CONF_DIR and SPARK_LOCAL_IP as they are.
     event_log_dir : Path, optional
         Folder of the event log, made if missing: rolling files, zstd, on every Spark version.
-    jars : sequence of Path
-        Jars for driver and executors.
     driver_memory : str
         Heap of the driver in Spark's spelling; with a local master the only heap there is.
     extra_conf : mapping, optional
         Spark properties that win over all of the above.
-
-    Yields
-    ------
-    SparkSession
 
     Raises
     ------

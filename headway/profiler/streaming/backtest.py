@@ -44,25 +44,9 @@ def backtest(
     version: str,
     trigger_s: float | None = None,
 ) -> Backtest:
-    """Predict runs of a job from other runs of it.
+    """Predict runs of a job from other runs of it; parameters as of `summarize`.
 
-    Parameters
-    ----------
-    logs : CollectedLogs
-        From :func:`headway.profiler.collect.collect`.
-    event_logs : mapping of int to EventLog
-        The logs by number.
-    queries, trigger_s
-        As of :func:`headway.profiler.streaming.summarize.summarize`.
-    version : str
-        The Headway version that fits.
-
-    Raises
-    ------
-    EventLogError
-        If there is nothing to profile, or too little to leave a part of it out.
-    InputError
-        If the queries are different jobs.
+    EventLogError also if there is too little to leave a part of it out.
     """
     job = runs_of_job(logs, event_logs, queries, trigger_s)
     by_setting = _settings(job.runs)

@@ -11,17 +11,7 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 
 
 def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
-    """What the tasks of one stage told besides their time.
-
-    Parameters
-    ----------
-    runs : sequence of QueryRun
-        Runs whose batches share one signature.
-    place : int
-        Number of the stage in the batch.
-    stage : StageProfile
-        Its fit, whose cost per row is restated per byte.
-    """
+    """What the tasks of one stage, by its place in the batch, told besides their time."""
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     rows = _total(samples, lambda sample: sample.rows_read)
     run_s = _total(samples, lambda sample: sample.run_s)

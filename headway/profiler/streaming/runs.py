@@ -68,27 +68,10 @@ def steady_part(
     log_name: str,
     trigger_s: float | None = None,
 ) -> SteadyPart:
-    """The steady part of one run of a query.
+    """The steady part of one run of a query, from its progress and the stages of its batches.
 
-    Parameters
-    ----------
-    reports : sequence of mapping
-        Its progress (:func:`headway.profiler.rows.batch_row`), at least one.
-    stage_runs : sequence of mapping
-        The stages of its batches (:func:`headway.profiler.collect.stage_records`).
-    facts : ApplicationFacts
-        Of its application.
-    plan : PlanShape
-        What its physical plan says; empty where none is on record.
-    log_name : str
-        For messages.
-    trigger_s : float, optional
-        The trigger interval, where the user states it [s]; else it is read off the log.
-
-    Raises
-    ------
-    EventLogError
-        If no executor is on record.
+    ``trigger_s`` is what the user states; else it is read off the log. EventLogError if no executor
+    is on record.
     """
     reports = _one_per_batch(reports)
     last = reports[-1]

@@ -97,17 +97,9 @@ class BatchSample:
 class ArrivalSeries:
     """Rows that arrived in each interval between two batches.
 
-    Parameters
-    ----------
-    counted : str
-        ``offsets``: what the source had by each batch, whether or not the query took it;
-        ``rows``: what the query took, where the offsets do not count rows.
-    arrived_rows, interval_s : (n,) arrays
-        Rows and the seconds in which they arrived.
-    lag_rows : (n,) array or None
-        Rows that each batch left behind at the source; None where that is not on record.
-    partition_rows : mapping
-        Rows by source partition over the whole series; empty where there are no partitions.
+    ``counted``: ``offsets``, what the source had by each batch, taken by the query or not, or
+    ``rows``, what the query took, where the offsets do not count rows. ``lag_rows`` each batch left
+    behind at the source. ``partition_rows`` are of the whole series; empty without partitions.
     """
 
     counted: str

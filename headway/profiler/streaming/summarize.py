@@ -52,10 +52,6 @@ def summarize(
 
     Parameters
     ----------
-    logs : CollectedLogs
-        From :func:`headway.profiler.collect.collect`.
-    event_logs : mapping of int to EventLog
-        The logs by number.
     queries : sequence of str
         Names or ids (a prefix of 8 characters will do) of the queries that make the profile;
         empty takes all, which must be runs of one job.

@@ -51,26 +51,16 @@ class _Starts(NamedTuple):
 
 
 def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
-    """The trigger interval that explains the start times of consecutive batches.
+    """The trigger interval that explains the start times of consecutive batches [s].
 
-    Parameters
-    ----------
-    started_s, duration_s : (n,) arrays
-        Start (epoch) and duration of batches in order of time [s].
-
-    Returns
-    -------
-    TriggerReading
-        The likeliest interval, if it is a thousand times as likely as starts that keep to no
-        grid, and likelier than rows that come at intervals of their own. Batches that hardly ever
-        pause mean either as fast as possible or a query that cannot keep up; both run alike.
+    The likeliest interval, if it is a thousand times as likely as starts that keep to no grid, and
+    likelier than rows that come at intervals of their own. Batches that hardly ever pause mean
+    either as fast as possible or a query that cannot keep up; both run alike.
 
     Notes
     -----
     theory.md (B2): Spark's trigger rule; (E31): the likelihood.
 
-    Examples
-    --------
     >>> started_s = 1.8e9 + 2.0 * np.arange(10)
     >>> read_trigger(started_s, np.full(10, 0.4)).trigger_s
     2.0
@@ -104,15 +94,6 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
 def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str | None:
     """What the starts of batches say against a stated trigger interval; None where nothing.
 
-    Parameters
-    ----------
-    stated_s : float
-        The interval that the user states; 0 is as fast as possible [s].
-    started_s, duration_s : (n,) arrays
-        As of :func:`read_trigger`.
-
-    Examples
-    --------
     >>> started_s, duration_s = 1.8e9 + 2.0 * np.arange(10), np.full(10, 0.4)
     >>> contradiction(2.0, started_s, duration_s)
     >>> contradiction(0.0, started_s, duration_s)
@@ -132,19 +113,7 @@ def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str |
 
 
 def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
-    """How much likelier starts are with a trigger interval than without, by interval.
-
-    Parameters
-    ----------
-    starts : _Starts
-        Of n batches.
-    interval_ms : (m,) array
-        Intervals to hold the starts against [ms].
-
-    Returns
-    -------
-    (m,) array
-        Logarithm of the ratio of likelihoods.
+    """By interval, how much likelier starts are with it than without, as a logarithm.
 
     Notes
     -----

@@ -30,13 +30,6 @@ class _Fresh(NamedTuple):
 def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
     """What the first batches took beyond the fit; None where no fresh JVM is on record.
 
-    Parameters
-    ----------
-    runs : sequence of QueryRun
-        Runs of one job in the order of time.
-    fit : DurationFit
-        Fitted on their steady parts.
-
     Notes
     -----
     theory.md (E30). Of each application the first query counts, if it began within 30 s.
