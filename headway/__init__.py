@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headway.api.plan import plan
     from headway.api.predict import predict
     from headway.api.profile import profile, survey
+    from headway.api.schedule import schedule
     from headway.api.simulate import simulate
     from headway.api.specs import plan_spec
     from headway.api.validate import validate
@@ -53,6 +54,7 @@ _HOMES = {
     "headway.api.plan": ("plan",),
     "headway.api.predict": ("predict",),
     "headway.api.profile": ("profile", "survey"),
+    "headway.api.schedule": ("schedule",),
     "headway.api.simulate": ("simulate",),
     "headway.api.specs": ("plan_spec",),
     "headway.api.validate": ("validate",),
@@ -98,6 +100,7 @@ __all__ = [
     "record",
     "save_lock",
     "save_profile",
+    "schedule",
     "simulate",
     "survey",
     "validate",

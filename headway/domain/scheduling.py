@@ -64,6 +64,13 @@ class ScheduledQuery:
     window_target: Target | None = None
     most_wait_s: float = 60.0
 
+    def window_limit_s(self, closing_delay_s: float) -> float | None:
+        """Time from the row that closes a window to its promise, which counts from its end [s]."""
+        if self.windows is None or self.window_target is None:
+            return None
+        passed_s = self.windows.watermark_delay_s + closing_delay_s
+        return max(self.window_target.limit_s - passed_s, 0.0)
+
     def __post_init__(self) -> None:
         require_seconds(trigger_s=self.trigger_s, most_wait_s=self.most_wait_s)
         if self.window_target is not None and self.windows is None:
@@ -76,8 +83,9 @@ class QueryState:
 
     ``closing_s`` is when the row is expected that closes the next window, or arrived; ``emits``
     says that a window is closed and waits for the batch that emits it. ``duration_s`` is the
-    predicted duration of the next batch, ``pair_s`` that of the next two, at the quantile that the
-    target speaks of. ``output_rows`` are the rows that the next batch is predicted to emit.
+    predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
+    ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
+    ``output_rows`` are the rows that the next batch is predicted to emit.
     """
 
     name: str

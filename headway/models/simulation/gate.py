@@ -306,7 +306,7 @@ def _state(one: _Running, share_cores: float) -> QueryState:
         pair_s=margin * (duration_s + second_s),
         closing_s=closing_s,
         emits=one.watermark_s >= one.next_end_s,
-        window_limit_s=None if query.window_target is None else query.window_target.limit_s,
+        window_limit_s=query.window_limit_s(work.closing_delay_s),
         row_limit_s=None if query.row_target is None else query.row_target.limit_s,
         output_rows=work.output_rows,
         most_wait_s=query.most_wait_s,

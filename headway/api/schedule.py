@@ -1,0 +1,229 @@
+"""Calls about queries that take turns: the gate on a running session, and the verdict before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from headway.domain import (
+    JobProfile,
+    Metric,
+    Policy,
+    ScheduledQuery,
+    ScheduleReport,
+    Target,
+    WindowGrid,
+)
+from headway.errors import InputError
+from headway.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_SHORTEST_MOST_WAIT_S = 5.0
+_MOST_WAIT_RATIO = 3.0
+
+
+class ScheduleGate:
+    """Queries of one session under a policy; what `headway.schedule` gives.
+
+    Examples
+    --------
+    ::
+
+        with headway.schedule(spark, policy="promise") as gate:
+            gate.add(orders, target="window p99 <= 3s", profile="orders.profile.yaml")
+            gate.add(clicks, target="p99 <= 2s")
+            spark.streams.awaitAnyTermination()
+        print(gate.report())
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        policy: Policy,
+        *,
+        at_once: int | None,
+        decisions: str | Path | None,
+    ) -> None:
+        from headway.planner.scheduling import choose
+        from headway.runtime.gate.arbiter import Gate
+
+        self._num_slots = spark.sparkContext.defaultParallelism if _is_classic(spark) else 1
+        self.gate = Gate(spark, policy, at_once=at_once, decisions=decisions, choose=choose)
+
+    def add(
+        self,
+        query: StreamingQuery,
+        *,
+        target: str | Target | Sequence[str | Target] = (),
+        profile: JobProfile | str | Path | None = None,
+        name: str | None = None,
+        window_slide: float | str | None = None,
+        window_offset: float | str = 0.0,
+        watermark_delay: float | str = 0.0,
+    ) -> None:
+        """Take a running query in; it waits for its turn from its next trigger on.
+
+        Parameters
+        ----------
+        query : StreamingQuery
+            Started with ``trigger(processingTime=...)``.
+        target : str or Target, or several
+            ``"p99 <= 2s"`` of its rows, ``"window p99 <= 3s"`` of its windows.
+        profile : JobProfile or path, optional
+            What its batches cost; without, it is learned as the query runs.
+        name : str, optional
+            What the report calls it; by default the name of the query.
+        window_slide, window_offset, watermark_delay : float or str
+            Distance of its window ends, one of them, and the delay of its watermark. By default
+            read off its plan.
+
+        Raises
+        ------
+        InputError
+            If the query cannot be gated; it goes on by its own trigger.
+        """
+        from headway.runtime.gate.clock import trigger_of
+        from headway.runtime.gate.windows import windows_of_query
+
+        rows, windows_target = _targets(target)
+        _, trigger_s = trigger_of(query)
+        label = name or query.name or str(query.id)
+        if window_slide is None:
+            grid = windows_of_query(query)
+        else:
+            grid = WindowGrid(
+                slide_s=_seconds(window_slide),
+                offset_s=_seconds(window_offset),
+                watermark_delay_s=_seconds(watermark_delay),
+            )
+        if windows_target is not None and grid is None:
+            raise InputError(
+                f"{label}: a target for windows, but no window in event time in the query's plan; "
+                "give window_slide and watermark_delay"
+            )
+        limits_s = [one.limit_s for one in (rows, windows_target) if one is not None]
+        told = ScheduledQuery(
+            name=label,
+            trigger_s=trigger_s,
+            windows=grid,
+            row_target=rows,
+            window_target=windows_target,
+            most_wait_s=max(_MOST_WAIT_RATIO * min(limits_s, default=20.0), _SHORTEST_MOST_WAIT_S),
+        )
+        self.gate.add(query, told, predicted_s=_duration_of(profile, self._num_slots))
+
+    def remove(self, name: str) -> None:
+        """Let a query go by its own trigger again."""
+        self.gate.remove(name)
+
+    def report(self) -> ScheduleReport:
+        """Waits, windows missed, predicted beside observed durations."""
+        return self.gate.report()
+
+    def close(self) -> None:
+        """Every query goes by its own trigger from now on."""
+        self.gate.close()
+
+    def __enter__(self) -> ScheduleGate:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def schedule(
+    spark: SparkSession,
+    policy: str | Policy = Policy.AUTO,
+    *,
+    at_once: int | None = None,
+    decisions: str | Path | None = None,
+) -> ScheduleGate:
+    """Let the queries of a session take turns.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session of PySpark.
+    policy : str or Policy
+        ``fcfs``, ``rr``, ``sbox``, ``hr``, ``least-slack``, ``promise``, ``economy``, ``stagger``,
+        or ``auto``: what simulation prefers once it is known what batches cost.
+    at_once : int, optional
+        Batches that may run at the same time.
+    decisions : path, optional
+        File to which each decision is appended; ``headway schedule --decisions`` replays it.
+
+    Raises
+    ------
+    InputError
+        If there is no such policy, or the session gives no access to its JVM.
+    """
+    return ScheduleGate(spark, any_policy(policy), at_once=at_once, decisions=decisions)
+
+
+def any_policy(text: str | Policy) -> Policy:
+    """A policy by its name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+
+    Examples
+    --------
+    >>> any_policy("promise").value
+    'promise'
+    """
+    try:
+        return Policy(text)
+    except ValueError:
+        known = ", ".join(Policy)
+        raise InputError(f"policy: got {text!r}; expected one of {known}") from None
+
+
+def _targets(
+    targets: str | Target | Sequence[str | Target],
+) -> tuple[Target | None, Target | None]:
+    """Of the rows and of the windows."""
+    given = [targets] if isinstance(targets, str | Target) else list(targets)
+    found: dict[Metric, Target] = {}
+    for one in given:
+        target = Target.parse(one) if isinstance(one, str) else one
+        if target.metric is Metric.BATCH or target.metric in found:
+            raise InputError(
+                f"target {target}: expected at most one of rows, e.g. 'p99 <= 2s', and one of "
+                "windows, e.g. 'window p99 <= 3s'"
+            )
+        found[target.metric] = target
+    return found.get(Metric.TUPLE), found.get(Metric.WINDOW)
+
+
+def _duration_of(
+    profile: JobProfile | str | Path | None, num_slots: int
+) -> Callable[[float], float] | None:
+    """Mean duration of a batch by its rows, at the slots of the session."""
+    if profile is None:
+        return None
+    from headway.formats.profile_file import load_profile
+    from headway.models.job.setting import duration_model
+
+    known = profile if isinstance(profile, JobProfile) else load_profile(profile)
+    model = duration_model(known, num_slots, known.baseline.shuffle_partitions)
+    return lambda rows: float(model.mean_s(rows))
+
+
+def _seconds(value: float | str) -> float:
+    return parse_duration_s(value) if isinstance(value, str) else float(value)
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    return getattr(spark, "_jvm", None) is not None

@@ -1,0 +1,317 @@
+"""Does it pay that queries take turns, and by which policy? Told by simulation, before the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.domain import Policy, WindowGrid
+from headway.models.scheduling.order import num_at_once
+from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork, simulate_gate
+
+ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)
+"""What a verdict compares with Spark as it is."""
+ALL_POLICIES = tuple(policy for policy in Policy if policy is not Policy.AUTO)
+
+LEAST_GAIN_RATIO = 0.1
+"""A policy is recommended only if it shortens latencies by more than this. [-]"""
+_LENGTH_S, _WARM_UP_S = 340.0, 40.0
+_LONGEST_LENGTH_S = 2400.0
+_WINDOWS_WANTED = 25
+_NEARLY_ALL = 0.98
+_MOST_NODES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFigures:
+    """Predicted latencies of one query under one policy [s]; None without windows or rows."""
+
+    name: str
+    window_mean_s: float | None
+    window_p99_s: float | None
+    row_mean_s: float | None
+    row_p99_s: float | None
+    windows_late_ratio: float
+    meets_targets: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFigures:
+    """What simulation says of a policy; ``policy`` None is Spark as it is."""
+
+    policy: Policy | None
+    at_once: int
+    queries: tuple[QueryFigures, ...]
+    mean_s: float
+    p99_s: float
+    busy_ratio: float
+    keeps_up: bool
+
+    @property
+    def num_met(self) -> int:
+        """Queries whose targets are met."""
+        return sum(query.meets_targets for query in self.queries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether taking turns pays.
+
+    ``mean_s`` of the figures is the mean window latency above the watermark delay, or the mean
+    latency of rows where no query has windows.
+    """
+
+    cores: float
+    figures: tuple[PolicyFigures, ...]
+    recommended: PolicyFigures | None
+    gain_ratio: float
+    offsets_s: tuple[float, ...]
+    aligned: bool
+    spread_mean_s: float | None
+    nodes_without: int | None
+    nodes_with: int | None
+
+    @property
+    def ungated(self) -> PolicyFigures:
+        """Spark as it is."""
+        return self.figures[0]
+
+
+def verdict(
+    works: Sequence[QueryWork],
+    cores: float,
+    *,
+    policies: Sequence[Policy] = ASKED,
+    cores_per_node: float | None = None,
+    at_once: int | None = None,
+    seed: int = 1,
+) -> Verdict:
+    """Play Spark as it is and each policy, and say what is best.
+
+    Parameters
+    ----------
+    works : sequence of QueryWork
+        The queries and what their batches cost.
+    cores : float, > 0
+        Cores of all executors. [-]
+    policies : sequence of Policy
+        What is compared.
+    cores_per_node : float, optional
+        Cores of a node; with it, nodes with and without the policy are counted. [-]
+    at_once : int, optional
+        Batches that may run at the same time; the best of one to three otherwise.
+    seed : int
+        Seed of the simulations.
+    """
+    figures = [_played(works, None, cores, len(works), seed)]
+    figures += [_best(works, policy, cores, at_once, seed) for policy in policies]
+    best = min(figures[1:], key=_rank, default=figures[0])
+    gain = 1.0 - best.mean_s / figures[0].mean_s if figures[0].mean_s > 0.0 else 0.0
+    pays = best.keeps_up and (
+        best.num_met > figures[0].num_met
+        or (best.num_met == figures[0].num_met and gain > LEAST_GAIN_RATIO)
+    )
+    aligned = are_aligned(works)
+    spread_mean_s = None
+    if aligned:
+        spread = _best(spread_out(works), Policy.PROMISE, cores, at_once, seed)
+        spread_mean_s = spread.mean_s
+    return Verdict(
+        cores=cores,
+        figures=tuple(figures),
+        recommended=best if pays else None,
+        gain_ratio=gain if math.isfinite(gain) else 0.0,
+        offsets_s=offsets_s(works, cores),
+        aligned=aligned,
+        spread_mean_s=spread_mean_s,
+        nodes_without=_nodes(works, None, cores_per_node, seed),
+        nodes_with=_nodes(works, best.policy, cores_per_node, seed) if pays else None,
+    )
+
+
+def choose(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
+    """The policy that simulation prefers, and how many at once; for a gate that is running."""
+    found = [_best(works, policy, cores, None, 1) for policy in ASKED[1:]]
+    best = min(found, key=_rank)
+    assert best.policy is not None
+    return best.policy, best.at_once
+
+
+def are_aligned(works: Sequence[QueryWork]) -> bool:
+    """Whether several queries have windows, and all of them end at the same time."""
+    grids = [work.query.windows for work in works if work.query.windows is not None]
+    if len(grids) < 2:
+        return False
+    slide_s = max(grid.slide_s for grid in grids)
+    ends = {round((grid.offset_s + grid.watermark_delay_s) % grid.slide_s, 3) for grid in grids}
+    return len(ends) == 1 and all((slide_s / grid.slide_s).is_integer() for grid in grids)
+
+
+def spread_out(works: Sequence[QueryWork]) -> list[QueryWork]:
+    """The same queries with the ends of their windows spread evenly."""
+    num_windowed = sum(work.query.windows is not None for work in works)
+    spread, at = [], 0
+    for work in works:
+        grid = work.query.windows
+        if grid is None:
+            spread.append(work)
+            continue
+        moved = WindowGrid(
+            slide_s=grid.slide_s,
+            offset_s=grid.offset_s + grid.slide_s * at / num_windowed,
+            watermark_delay_s=grid.watermark_delay_s,
+        )
+        spread.append(replace(work, query=replace(work.query, windows=moved)))
+        at += 1
+    return spread
+
+
+def offsets_s(works: Sequence[QueryWork], cores: float) -> tuple[float, ...]:
+    """Where on its trigger grid each query would tick so that few batches collide [s]."""
+    return stagger_offsets_s(
+        [work.query.trigger_s for work in works],
+        [work.duration_s(work.rate_per_s * work.query.trigger_s, cores) for work in works],
+        [_best_tick_s(work) for work in works],
+    )
+
+
+def _best_tick_s(work: QueryWork) -> float:
+    grid = work.query.windows
+    if grid is None:
+        return 0.0
+    return grid.offset_s + grid.watermark_delay_s + work.closing_delay_s
+
+
+def _best(
+    works: Sequence[QueryWork], policy: Policy, cores: float, at_once: int | None, seed: int
+) -> PolicyFigures:
+    if policy is Policy.STAGGER:
+        return _played(works, policy, cores, len(works), seed)
+    if at_once is not None:
+        return _played(works, policy, cores, at_once, seed)
+    usual = _usual_at_once(works, cores)
+    tried = {max(usual - 1, 1), usual, min(usual + 1, len(works))}
+    return min((_played(works, policy, cores, one, seed) for one in sorted(tried)), key=_rank)
+
+
+def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
+    rows = [work.rate_per_s * work.query.trigger_s for work in works]
+    total = sum(work.duration_s(one, cores) for work, one in zip(works, rows, strict=True))
+    driver = sum(work.before_s + work.after_s for work in works)
+    return num_at_once(total, max(total - driver, 1e-3), len(works))
+
+
+def _played(
+    works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int, seed: int
+) -> PolicyFigures:
+    slides_s = [work.query.windows.slide_s for work in works if work.query.windows is not None]
+    length_s = max(_LENGTH_S, _WARM_UP_S + _WINDOWS_WANTED * max(slides_s, default=0.0))
+    run = simulate_gate(
+        works,
+        policy,
+        cores=cores,
+        at_once=at_once,
+        length_s=min(length_s, _LONGEST_LENGTH_S),
+        warm_up_s=_WARM_UP_S,
+        seed=seed,
+        offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
+    )
+    queries = tuple(_figures(*both) for both in zip(works, run.queries, strict=True))
+    mean_s, p99_s = _overall(run)
+    return PolicyFigures(
+        policy=policy,
+        at_once=at_once,
+        queries=queries,
+        mean_s=mean_s,
+        p99_s=p99_s,
+        busy_ratio=run.busy_ratio,
+        keeps_up=run.busy_ratio < _NEARLY_ALL or not _falls_behind(run),
+    )
+
+
+def _overall(run: GateOutcome) -> tuple[float, float]:
+    latency_s = run.window_latency_s
+    if len(latency_s):
+        return float(latency_s.mean()), float(np.quantile(latency_s, 0.99))
+    with_rows = [one for one in run.queries if len(one.row_wait_s)]
+    if not with_rows:
+        return math.inf, math.inf
+    return (
+        float(np.mean([one.row_latency_mean_s for one in with_rows])),
+        max(one.row_latency_quantile_s(0.99) for one in with_rows),
+    )
+
+
+def _falls_behind(run: GateOutcome) -> bool:
+    """Whether batches take ever longer: their oldest rows are half as old again at the end."""
+    for one in run.queries:
+        oldest_s = one.row_wait_s[:, 1]
+        quarter = len(oldest_s) // 4
+        if quarter < 2:
+            return True
+        if oldest_s[-quarter:].mean() > 1.5 * oldest_s[:quarter].mean():
+            return True
+    return False
+
+
+def _figures(work: QueryWork, outcome: QueryOutcome) -> QueryFigures:
+    query, latency_s = work.query, outcome.window_latency_s
+    window, rows = query.window_target, query.row_target
+    windows_late, met = 0.0, True
+    has_windows, has_rows = len(latency_s) > 0, len(outcome.row_wait_s) > 0
+    if window is not None and query.windows is not None:
+        limit_s = window.limit_s - query.windows.watermark_delay_s
+        if window.limit_s <= query.windows.watermark_delay_s:
+            limit_s = 0.0
+        windows_late = float(np.mean(latency_s > limit_s)) if has_windows else 1.0
+        met = windows_late <= 1.0 - (window.quantile or 0.5)
+    if rows is not None:
+        late = outcome.rows_later_than(rows.limit_s) if has_rows else 1.0
+        met = met and late <= 1.0 - (rows.quantile or 0.5)
+    return QueryFigures(
+        name=query.name,
+        window_mean_s=float(latency_s.mean()) if has_windows else None,
+        window_p99_s=float(np.quantile(latency_s, 0.99)) if has_windows else None,
+        row_mean_s=outcome.row_latency_mean_s if has_rows else None,
+        row_p99_s=outcome.row_latency_quantile_s(0.99) if has_rows else None,
+        windows_late_ratio=windows_late,
+        meets_targets=met,
+    )
+
+
+def _rank(figures: PolicyFigures) -> tuple[bool, int, float]:
+    """Keeps up, then targets met, then latency; of two alike the one that is listed first."""
+    return not figures.keeps_up, -figures.num_met, figures.mean_s
+
+
+def _nodes(
+    works: Sequence[QueryWork], policy: Policy | None, cores_per_node: float | None, seed: int
+) -> int | None:
+    """Fewest nodes on which all targets are met; None where no number of them is enough."""
+    has_target = any(
+        work.query.row_target is not None or work.query.window_target is not None for work in works
+    )
+    if cores_per_node is None or not has_target:
+        return None
+
+    def are_enough(nodes: int) -> bool:
+        cores = nodes * cores_per_node
+        if policy is None:
+            found = _played(works, None, cores, len(works), seed)
+        else:
+            found = _best(works, policy, cores, None, seed)
+        return found.keeps_up and found.num_met == len(works)
+
+    low, high = 0, 1
+    while not are_enough(high):
+        low, high = high, 2 * high
+        if high > _MOST_NODES:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if are_enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,68 @@
+package headway.gate;
+
+import org.apache.spark.util.Clock;
+
+/** The clock that a query's triggers go by: it waits for a grant instead of a time. */
+public final class GateClock implements Clock {
+  private static final long LOOK_EVERY_MILLIS = 100;
+
+  private final GateHub hub;
+  private final String name;
+  private int grants = 0;
+  private boolean released = false;
+
+  public GateClock(GateHub hub, String name) {
+    this.hub = hub;
+    this.name = name;
+  }
+
+  @Override
+  public long getTimeMillis() {
+    return System.currentTimeMillis();
+  }
+
+  @Override
+  public long nanoTime() {
+    return System.nanoTime();
+  }
+
+  /** So many batches may start. */
+  public synchronized void grant(int batches) {
+    grants += batches;
+    notifyAll();
+  }
+
+  /** This query goes by its own trigger from now on. */
+  public synchronized void release() {
+    released = true;
+    notifyAll();
+  }
+
+  @Override
+  public long waitTillTime(long targetMillis) {
+    try {
+      hub.post(name, targetMillis);
+      synchronized (this) {
+        while (grants == 0 && !released && !hub.isOpen()) {
+          wait(LOOK_EVERY_MILLIS);
+        }
+        if (grants > 0) {
+          grants--;
+          return System.currentTimeMillis();
+        }
+      }
+      for (long left; (left = targetMillis - System.currentTimeMillis()) > 0; ) {
+        Thread.sleep(left);
+      }
+      return System.currentTimeMillis();
+    } catch (InterruptedException interrupted) {
+      // As it is: Spark takes it for a stop, and anything around it for a failure.
+      throw GateClock.<RuntimeException>asItIs(interrupted);
+    }
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> E asItIs(Throwable thrown) throws E {
+    throw (E) thrown;
+  }
+}

@@ -1,0 +1,1 @@
+"""Queries of one session take turns: the gate in front of their triggers."""

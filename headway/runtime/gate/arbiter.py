@@ -1,0 +1,369 @@
+"""The gate: queries of one session take turns, by a policy, through their trigger clocks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import statistics
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway.domain import Decision, Policy, QueryState, ScheduledQuery, ScheduleReport
+from headway.errors import InputError
+from headway.models.scheduling.order import grant_order, next_due_s, num_at_once
+from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.simulation.gate import QueryWork
+from headway.runtime.gate.clock import GateClasses, replace_clock, trigger_of
+from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
+from headway.runtime.gate.member import Member
+from headway.units import ms_to_s, s_to_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+HEARTBEAT_WITHIN_S = 5.0
+"""Without a sign of life of the arbiter for so long, every query goes by its own trigger. [s]"""
+
+_LOOK_EVERY_S = 0.25
+_LONGEST_WAIT_S = 0.5
+_SIZES_EVERY_S = 5.0
+_BATCHES_TO_KNOW = 5
+_MOST_TIMES = 20_000
+_LOG = logging.getLogger("headway.gate")
+
+Chooser = Callable[[Sequence[QueryWork], float], tuple[Policy, int]]
+"""From the works of the queries and the number of cores to a policy and how many at once."""
+
+
+class Gate:
+    """Lets queries of a session start their batches one after the other.
+
+    A waiting query has chosen no offsets and holds nothing; its plan, sink and checkpoint are
+    untouched. When the gate is left, closed or broken, every query goes by its own trigger.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    policy : Policy
+        Who goes next. ``auto`` is first come first served until it is known what batches cost,
+        then what ``choose`` says.
+    at_once : int, optional
+        Batches that may run at the same time; by what drivers leave idle without.
+    decisions : path, optional
+        File to which every decision is appended.
+    choose : callable, optional
+        For ``auto``: from the works of the queries and the cores to a policy and how many at once.
+    heartbeat_within_s : float
+        How long the arbiter may be silent until the gate opens. [s]
+    jar_folder : Path, optional
+        Where the gate's jar is kept.
+
+    Raises
+    ------
+    InputError
+        If the session is one of Spark Connect.
+    SparkUnavailableError
+        If there is no Java compiler.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        policy: Policy,
+        *,
+        at_once: int | None = None,
+        decisions: str | Path | None = None,
+        choose: Chooser | None = None,
+        heartbeat_within_s: float = HEARTBEAT_WITHIN_S,
+        jar_folder: Path | None = None,
+    ) -> None:
+        if at_once is not None and at_once < 1:
+            raise InputError(f"at_once is {at_once}; expected 1 or more")
+        self._classes = GateClasses(spark, jar_folder)
+        self._cores = float(spark.sparkContext.defaultParallelism)
+        self._asked, self._choose = policy, choose
+        self._policy: Policy = Policy.FCFS if policy is Policy.AUTO else policy
+        self._at_once = at_once or 2
+        self._sizes_itself = at_once is None
+        self._hub: Any = self._classes.hub(heartbeat_within_s)
+        self._log = DecisionLog(decisions)
+        self._lock = threading.RLock()
+        self._members: dict[str, Member] = {}
+        self._gone: list[Member] = []
+        self._before: dict[str, tuple[Any, Any]] = {}
+        self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
+        self._num_grants = self._num_decisions = 0
+        self._next_look_s = self._next_sizes_s = 0.0
+        self._chooses = False
+        self._is_closing = False
+        self.opened_because: str | None = None
+        self._thread = threading.Thread(target=self._run, name="headway-gate", daemon=True)
+        self._thread.start()
+
+    def add(
+        self,
+        query: StreamingQuery,
+        told: ScheduledQuery,
+        *,
+        predicted_s: Callable[[float], float] | None = None,
+    ) -> None:
+        """Take a running query in; it waits for grants from its next trigger on.
+
+        Parameters
+        ----------
+        query : StreamingQuery
+            Started with ``trigger(processingTime=...)``, which is in force when the gate is open.
+        told : ScheduledQuery
+            Its windows and targets; the trigger is read off the query.
+        predicted_s : callable, optional
+            Mean duration of a batch of so many rows; learned as it runs without. [s]
+
+        Raises
+        ------
+        InputError
+            If its trigger cannot be gated; the query goes on as it is.
+        """
+        if self.opened_because is not None or self._is_closing:
+            raise InputError(f"the gate is open ({self.opened_because or 'closed'})")
+        executor, _ = trigger_of(query)
+        with self._lock:
+            if told.name in self._members:
+                raise InputError(f"{told.name} is already under the gate")
+            clock = self._classes.clock(self._hub, told.name)
+            member = Member(query, clock, told, now_s=time.time(), predicted_s=predicted_s)
+            self._members[told.name] = member
+            self._before[told.name] = (executor, replace_clock(executor, clock, query))
+
+    def remove(self, name: str) -> None:
+        """Let a query go by its own trigger again."""
+        with self._lock:
+            member = self._members.pop(name, None)
+            if member is None:
+                raise InputError(f"{name} is not under the gate")
+            self._leave(member)
+
+    def close(self) -> None:
+        """Open the gate for good: every query goes by its own trigger."""
+        self._is_closing = True
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=2.0 * _LONGEST_WAIT_S + 5.0)
+        with self._lock, contextlib.suppress(Exception):
+            # The JVM may be gone, and all queries with it.
+            self._hub.open()
+            for member in list(self._members.values()):
+                self._leave(member)
+        self._members.clear()
+        self._log.close()
+
+    def __enter__(self) -> Gate:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def report(self) -> ScheduleReport:
+        """Waits, windows missed, predicted beside observed durations."""
+        with self._lock:
+            times = np.array(self._times_s) if self._times_s else np.zeros(1)
+            return ScheduleReport(
+                policy=self._policy,
+                at_once=self._at_once,
+                num_decisions=self._num_decisions,
+                decision_p50_s=float(np.quantile(times, 0.5)),
+                decision_p99_s=float(np.quantile(times, 0.99)),
+                opened_because=self.opened_because,
+                queries=tuple(one.report() for one in (*self._members.values(), *self._gone)),
+            )
+
+    def _run(self) -> None:
+        wait_s = 0.05
+        try:
+            while not self._is_closing:
+                became_idle = str(self._hub.nextIdle(max(round(s_to_ms(wait_s)), 1)))
+                began_s = time.perf_counter()
+                with self._lock:
+                    wait_s = self._step(became_idle, time.time())
+                if became_idle:
+                    self._times_s.append(time.perf_counter() - began_s)
+        except BaseException as error:
+            if not self._is_closing:
+                self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """Never hold a query because of a fault of ours, and never silently."""
+        self.opened_because = f"the arbiter failed: {type(error).__name__}: {error}"
+        with contextlib.suppress(Exception):
+            self._hub.open()
+        _LOG.error("the gate is open, every query goes by its own trigger: %s", self.opened_because)
+        with contextlib.suppress(Warning):
+            warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
+
+    def _step(self, became_idle: str, now_s: float) -> float:
+        for line in became_idle.splitlines():
+            name, target_ms, at_ms = line.split("\t")
+            if name in self._members:
+                self._take_idle(
+                    self._members[name], ms_to_s(float(at_ms)), ms_to_s(float(target_ms))
+                )
+        if now_s >= self._next_look_s:
+            self._next_look_s = now_s + _LOOK_EVERY_S
+            self._look_after(now_s)
+        if now_s >= self._next_sizes_s:
+            self._next_sizes_s = now_s + _SIZES_EVERY_S
+            self._measure_up()
+        return self._decide(now_s)
+
+    def _take_idle(self, member: Member, at_s: float, target_s: float) -> None:
+        ended = member.became_idle(at_s, target_s)
+        if ended is not None:
+            predicted_s, seen = ended
+            self._log.write(
+                BatchEnd(
+                    at_s=at_s,
+                    name=member.told.name,
+                    batch_id=seen.batch_id,
+                    rows=seen.rows,
+                    predicted_s=predicted_s,
+                    observed_s=seen.duration_s,
+                )
+            )
+
+    def _look_after(self, now_s: float) -> None:
+        """Queries that have ended give their turn back; those that hang no longer hold others."""
+        for name, member in list(self._members.items()):
+            if not member.query.isActive:
+                del self._members[name]
+                self._leave(member)
+            elif member.granted_at_s is not None and not member.lease_over:
+                held_s = now_s - member.granted_at_s
+                if held_s > member.lease_s():
+                    member.end_lease()
+                    _LOG.warning(
+                        "query %s: its batch has run for %.0f s; others go on without it",
+                        name,
+                        held_s,
+                    )
+        self._log.flush()
+
+    def _decide(self, now_s: float) -> float:
+        members = self._members.values()
+        num_running = sum(one.granted_at_s is not None and not one.lease_over for one in members)
+        if num_running >= self._at_once:
+            return _LONGEST_WAIT_S
+        states = tuple(one.state(now_s) for one in members if one.is_idle)
+        order = grant_order(self._policy, states, now_s)
+        granted = order[: self._at_once - num_running]
+        for name in granted:
+            self._num_grants += 1
+            self._members[name].grant(now_s, self._num_grants)
+        if order:
+            self._record(now_s, num_running, states, order, granted)
+        due_s = next_due_s(self._policy, states, now_s)
+        return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
+
+    def _record(
+        self,
+        now_s: float,
+        num_running: int,
+        states: tuple[QueryState, ...],
+        order: tuple[str, ...],
+        granted: tuple[str, ...],
+    ) -> None:
+        self._num_decisions += 1
+        self._log.write(
+            Decision(
+                at_s=now_s,
+                policy=self._policy,
+                num_running=num_running,
+                at_once=self._at_once,
+                states=states,
+                order=order,
+                granted=granted,
+            )
+        )
+
+    def _measure_up(self) -> None:
+        """How many at once, where each query ticks, and under ``auto`` which policy."""
+        members = list(self._members.values())
+        if not members or any(len(one.durations) < _BATCHES_TO_KNOW for one in members):
+            return
+        parts = [one.mean_parts_s for one in members]
+        if self._sizes_itself:
+            work_s = statistics.fmean(work for _, work, _ in parts)
+            total_s = statistics.fmean(map(sum, parts))
+            self._at_once = num_at_once(max(total_s, 1e-3), max(work_s, 1e-3), len(members))
+        if self._policy is Policy.STAGGER and any(one.offset_s is None for one in members):
+            wishes_s = [
+                0.0
+                if one.told.windows is None
+                else one.told.windows.offset_s
+                + one.told.windows.watermark_delay_s
+                + one.closing_delay_s
+                for one in members
+            ]
+            offsets_s = stagger_offsets_s(
+                [one.told.trigger_s for one in members], [sum(part) for part in parts], wishes_s
+            )
+            for one, offset_s in zip(members, offsets_s, strict=True):
+                one.offset_s = offset_s
+        if self._asked is Policy.AUTO and self._choose is not None and not self._chooses:
+            self._chooses = True
+            works = [_work_of(one, self._cores) for one in members]
+            # Beside the arbiter: simulations take longer than its heartbeat may.
+            threading.Thread(target=self._choose_policy, args=(works,), daemon=True).start()
+
+    def _choose_policy(self, works: list[QueryWork]) -> None:
+        assert self._choose is not None
+        try:
+            policy, at_once = self._choose(works, self._cores)
+        except Exception as error:
+            _LOG.warning("first come first served stays in force: %s", error)
+            return
+        with self._lock:
+            self._policy = policy
+            if self._sizes_itself:
+                self._at_once, self._sizes_itself = at_once, False
+        _LOG.info("policy %s, %d at once", policy, at_once)
+
+    def _leave(self, member: Member) -> None:
+        """Its own clock again; whoever waits at ours goes on."""
+        name = member.told.name
+        executor, before = self._before.pop(name, (None, None))
+        with contextlib.suppress(Exception):
+            # A query that has ended needs no clock.
+            if executor is not None and member.query.isActive:
+                replace_clock(executor, before, member.query)
+            member.clock.release()
+        self._gone.append(member)
+
+
+def _work_of(member: Member, cores: float) -> QueryWork:
+    """What its batches cost, from the parts that Spark reports: executors' work on all cores."""
+    before_s, work_s, after_s = member.mean_parts_s
+    fixed_s, per_row_s = member.durations.line
+    fixed_core_s = max(fixed_s - before_s - after_s, 0.1 * max(work_s, 1e-3)) * cores
+    return QueryWork(
+        query=member.told,
+        rate_per_s=max(member.rate_per_s, 1e-9),
+        before_s=before_s,
+        after_s=after_s,
+        fixed_core_s=fixed_core_s,
+        per_row_core_s=per_row_s * cores,
+        noise_ratio=0.2,
+        closing_delay_s=max(member.closing_delay_s, 0.0),
+    )

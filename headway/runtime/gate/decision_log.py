@@ -1,0 +1,86 @@
+"""The log of a gate's decisions: a line each, enough to decide again and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from headway.domain import Decision
+from headway.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEnd:
+    """A granted batch has ended; its rows are 0 where it found nothing to do."""
+
+    at_s: float
+    name: str
+    batch_id: int
+    rows: int
+    predicted_s: float
+    observed_s: float
+
+
+class DecisionLog:
+    """JSON lines in a file, written as the gate decides; without a file nothing is written."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._file: IO[bytes] | None = None
+        if path is not None:
+            self._file = Path(path).open("ab")  # noqa: SIM115  # closed by close()
+
+    def write(self, entry: Decision | BatchEnd) -> None:
+        """Add a line."""
+        if self._file is not None:
+            kind = "decision" if isinstance(entry, Decision) else "batch"
+            self._file.write(msgspec.json.encode({kind: entry}) + b"\n")
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """No more lines."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    decision: Decision | None = None
+    batch: BatchEnd | None = None
+
+
+def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
+    """The lines of a log; an unfinished last one, of a driver that was killed, is left out.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no such log; names the line.
+    """
+    decoder = msgspec.json.Decoder(_Line)
+    try:
+        lines = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = decoder.decode(line)
+        except msgspec.DecodeError as error:
+            if number == len(lines):
+                return
+            raise InputError(
+                f"{path}:{number}: not a line of a decision log ({error}); expected what "
+                "headway.schedule(..., decisions=FILE) wrote"
+            ) from None
+        found = entry.decision or entry.batch
+        if found is not None:
+            yield found

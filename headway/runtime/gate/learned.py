@@ -1,0 +1,94 @@
+"""How long the batches of a query take, learned as it runs or predicted and corrected."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+_MOST_BATCHES = 200
+_FIRST_LEFT_OUT = 2  # Spark compiles what it runs for the first time
+_FEWEST_TO_CORRECT = 5
+_FEWEST_FOR_A_LINE = 10
+# Spread of the logarithm of durations before enough of them were seen.
+_FIRST_SPREAD = 0.3
+_SCORE_OF = {0.95: 1.645, 0.999: 3.09}
+
+
+class BatchDurations:
+    """Durations by rows: a profile's prediction times what was observed over it, or a line.
+
+    Parameters
+    ----------
+    predicted_s : callable, optional
+        Mean duration of a batch of so many rows, from a profile. [s]
+
+    Examples
+    --------
+    >>> durations = BatchDurations()
+    >>> for rows in (0, 1000, 2000, 3000) * 5:
+    ...     durations.observe(rows, 0.1 + 1e-5 * rows)
+    >>> round(durations.mean_s(5000.0), 3), round(durations.quantile_s(5000.0, 0.95), 3)
+    (0.15, 0.15)
+    """
+
+    def __init__(self, predicted_s: Callable[[float], float] | None = None) -> None:
+        self._predicted_s = predicted_s
+        self._seen: deque[tuple[float, float]] = deque(maxlen=_MOST_BATCHES)
+        self._left_out = 0
+        self._fixed_s, self._per_row_s = 0.5, 0.0
+        self._ratio, self._spread = 1.0, _FIRST_SPREAD
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """Time of a batch without rows, and of a row. [s, s/row]"""
+        if self._predicted_s is None:
+            return self._fixed_s, self._per_row_s
+        at_0_s = self._predicted_s(0.0) * self._ratio
+        rows = max((rows for rows, _ in self._seen), default=0.0) or 1000.0
+        return at_0_s, max(self._predicted_s(rows) * self._ratio - at_0_s, 0.0) / rows
+
+    def observe(self, rows: float, duration_s: float) -> None:
+        """A batch has ended."""
+        if self._left_out < _FIRST_LEFT_OUT:
+            self._left_out += 1
+            return
+        self._seen.append((rows, max(duration_s, 1e-3)))
+        seen = np.array(self._seen)
+        if self._predicted_s is None:
+            self._fit_line(seen)
+            self._ratio = 1.0
+            model_s = np.array([self._model_s(one) for one in seen[:, 0]])
+        else:
+            model_s = np.array([self._predicted_s(float(one)) for one in seen[-50:, 0]])
+            if len(seen) >= _FEWEST_TO_CORRECT:
+                self._ratio = float(np.median(seen[-50:, 1] / model_s))
+        if len(seen) >= _FEWEST_FOR_A_LINE:
+            off = np.log(seen[-len(model_s) :, 1] / (model_s * self._ratio))
+            self._spread = float(np.sqrt(np.mean(off**2)))
+
+    def mean_s(self, rows: float) -> float:
+        """Mean duration of a batch of so many rows. [s]"""
+        return self._ratio * self._model_s(rows)
+
+    def quantile_s(self, rows: float, quantile: float) -> float:
+        """Quantile of it, 0.95 or 0.999. [s]"""
+        return self.mean_s(rows) * math.exp(_SCORE_OF[quantile] * self._spread)
+
+    def _model_s(self, rows: float) -> float:
+        if self._predicted_s is not None:
+            return max(self._predicted_s(rows), 1e-3)
+        return max(self._fixed_s + self._per_row_s * rows, 1e-3)
+
+    def _fit_line(self, seen: np.ndarray) -> None:
+        rows, durations_s = seen[:, 0], seen[:, 1]
+        self._per_row_s = 0.0
+        if len(seen) >= _FEWEST_FOR_A_LINE and (spread := float(rows.var())) > 0.0:
+            slope = float(np.mean((rows - rows.mean()) * (durations_s - durations_s.mean())))
+            self._per_row_s = max(slope / spread, 0.0)
+        self._fixed_s = max(float(durations_s.mean() - self._per_row_s * rows.mean()), 1e-3)

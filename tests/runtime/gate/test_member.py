@@ -1,0 +1,160 @@
+"""What a member learns from progress, and the log of decisions, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.domain import Decision, Policy, QueryState, ScheduledQuery, Target, WindowGrid
+from headway.errors import InputError
+from headway.runtime.gate.decision_log import BatchEnd, DecisionLog, read_decision_log
+from headway.runtime.gate.learned import BatchDurations
+from headway.runtime.gate.member import Member
+from headway.runtime.gate.windows import windows_of_plan
+
+
+class Progress:
+    """Stands for Spark's query, its progress and the clock that grants."""
+
+    def __init__(self) -> None:
+        self._jsq = self
+        self.told: dict[str, Any] | None = None
+        self.num_granted = 0
+
+    def lastProgress(self) -> Progress | None:  # noqa: N802  # as Spark has it
+        return None if self.told is None else self
+
+    def json(self) -> str:
+        return json.dumps(self.told)
+
+    def grant(self, batches: int) -> None:
+        self.num_granted += batches
+
+    def batch(self, number: int, start_s: float, *, rows: int = 100, **event: str) -> None:
+        self.told = {
+            "batchId": number,
+            "timestamp": f"1970-01-01T00:{int(start_s) // 60:02}:{start_s % 60:06.3f}Z",
+            "numInputRows": rows,
+            "durationMs": {"triggerExecution": 400, "addBatch": 250, "commitOffsets": 50},
+            "eventTime": event,
+        }
+
+
+def at(seconds: int) -> str:
+    return f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}.000Z"
+
+
+def a_member(progress: Progress, **changes: Any) -> Member:
+    told = ScheduledQuery(name="q", trigger_s=1.0, **changes)
+    return Member(progress, progress, told, now_s=100.0)  # type: ignore[arg-type]
+
+
+def test_a_window_is_due_when_the_row_that_closes_it_is_read() -> None:
+    progress = Progress()
+    member = a_member(
+        progress,
+        windows=WindowGrid(slide_s=10.0, watermark_delay_s=2.0),
+        window_target=Target.parse("window p99 <= 5s"),
+    )
+    progress.batch(1, 109.0, max=at(108), watermark=at(95))
+    member.became_idle(109.4, 110.0)
+    state = member.state(109.5)
+    # The window that ends at 100 has been passed by no watermark yet: 108 - 2 closes it.
+    assert state.emits
+    assert state.closing_s == pytest.approx(100.0 + 2.0 + 1.0)
+    assert state.window_limit_s == pytest.approx(5.0 - 2.0 - 1.0)
+    member.grant(109.5, 1)
+    progress.batch(2, 109.5, max=at(108), watermark=at(106))
+    ended = member.became_idle(109.9, 110.0)
+    assert ended is not None
+    state = member.state(110.0)
+    assert not state.emits
+    assert state.closing_s == pytest.approx(110.0 + 2.0 + 1.25)
+    report = member.report()
+    # 109.5 and 350 ms until the sink had it, from 100 on.
+    assert (report.num_windows, report.num_windows_late, report.num_rows) == (1, 1, 200)
+    assert progress.num_granted == 1
+
+
+def test_a_grant_that_finds_nothing_backs_off_to_the_trigger() -> None:
+    progress = Progress()
+    member = a_member(progress)
+    progress.batch(0, 100.0)
+    member.became_idle(100.4, 101.0)
+    assert member.state(100.5).ready_s == pytest.approx(100.4)
+    member.grant(100.5, 1)
+    assert member.became_idle(100.52, 101.0) is None
+    assert member.state(100.6).ready_s == 101.0
+    assert member.report().num_batches == 1
+
+
+def test_durations_are_learned_or_a_prediction_is_corrected() -> None:
+    learned, corrected = BatchDurations(), BatchDurations(lambda rows: 0.1 + 1e-5 * rows)
+    for number in range(40):
+        rows = 1000.0 * (number % 7)
+        # The first ones take long, and are not what the others are like.
+        slow = 30.0 if number < 2 else 1.0
+        for durations in (learned, corrected):
+            durations.observe(rows, slow * 2.0 * (0.1 + 1e-5 * rows))
+    for durations in (learned, corrected):
+        assert durations.mean_s(10_000.0) == pytest.approx(0.4, rel=0.01)
+        assert durations.quantile_s(10_000.0, 0.999) == pytest.approx(0.4, rel=0.02)
+        assert durations.line == pytest.approx((0.2, 2e-5), rel=0.02)
+
+
+PLAN = """\
+WriteToMicroBatchDataSource noop-table
++- ~Aggregate [window#6-T1000ms], [window#6-T1000ms, count(1) AS count#2L]
+   +- ~Project [named_struct(start, ((conversion(ts#0, TimestampType, LongType) - CASE WHEN \
+(((conversion(ts#0, TimestampType, LongType) - 2000000) % 5000000) < 0) END) - 2000000), \
+LongType, TimestampType)), end, ((((conversion(ts#0, TimestampType, LongType) - 0) + 10000000), \
+LongType, TimestampType)))]
+      +- ~EventTimeWatermark 5340a76a, ts#0: timestamp, 1 minutes 30 seconds
+"""
+
+
+def test_windows_as_spark_writes_them() -> None:
+    assert windows_of_plan(PLAN) == WindowGrid(slide_s=5.0, offset_s=2.0, watermark_delay_s=90.0)
+    assert windows_of_plan(PLAN.replace("EventTimeWatermark", "")) is None
+    assert windows_of_plan("Project [value#1]") is None
+
+
+def a_decision() -> Decision:
+    state = QueryState(
+        name="a", ready_s=0.0, oldest_unread_s=1.0, last_grant=0, duration_s=0.2, pair_s=0.4
+    )
+    return Decision(
+        at_s=2.0,
+        policy=Policy.PROMISE,
+        num_running=0,
+        at_once=1,
+        states=(state,),
+        order=("a",),
+        granted=("a",),
+    )
+
+
+def test_the_log_comes_back_as_it_was_and_survives_a_killed_driver(tmp_path: Path) -> None:
+    file = tmp_path / "gate.jsonl"
+    end = BatchEnd(at_s=2.5, name="a", batch_id=3, rows=10, predicted_s=0.2, observed_s=0.3)
+    log = DecisionLog(file)
+    log.write(a_decision())
+    log.write(end)
+    log.close()
+    assert list(read_decision_log(file)) == [a_decision(), end]
+    with file.open("ab") as torn:
+        torn.write(b'{"decision": {"at_s": 3.')
+    assert list(read_decision_log(file)) == [a_decision(), end]
+    DecisionLog(None).write(end)
+
+
+def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "gate.jsonl"
+    file.write_text('{"decision": {"at_s": "soon"}}\n{}\n')
+    with pytest.raises(InputError, match=r"gate\.jsonl:1: not a line of a decision log"):
+        list(read_decision_log(file))
+    with pytest.raises(InputError, match="No such file"):
+        list(read_decision_log(tmp_path / "none"))
