@@ -19,8 +19,8 @@ import numpy as np
 from scale.evidence import Error, all_errors, read_errors, write_errors
 from scale.split import COVERED_SHARE, LEAST_COVERED_SHARE, LEAST_ERRORS, is_fitted
 
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
 from headway.errors import HeadwayError
-from headway.models.job.calibration import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING
 from headway.models.job.predict import Z90
 
 RESULTS = Path(__file__).parent / "results"
@@ -176,8 +176,8 @@ def _fit_section(errors: Sequence[Error]) -> Iterator[str]:
         )
     yield ""
     yield (
-        f"Headway uses {SPREAD_PER_DOUBLING:g} (`SPREAD_PER_DOUBLING`, standard deviation of the "
-        "logarithm per doubling) and independent errors."
+        f"Headway uses {SPREAD_PER_DOUBLING_RATIO.value:g} (`SPREAD_PER_DOUBLING_RATIO`, standard "
+        "deviation of the logarithm per doubling) and independent errors."
     )
     yield ""
 
@@ -221,9 +221,9 @@ def _band_section(errors: Sequence[Error]) -> Iterator[str]:
     yield (
         f"With ten errors and more, of which 85 % hold, the evidence reaches "
         f"{', '.join(f'{number} doublings of {kind}' for kind, number in reach.items())}. "
-        f"The least of them holds for all: up to {CALIBRATED_DOUBLINGS:g} doublings, "
-        f"{2**CALIBRATED_DOUBLINGS:g} times more or fewer of each than profiled, an answer is "
-        "called calibrated, and its interval speaks; beyond, it is called extrapolated."
+        f"The least of them holds for all: up to {CALIBRATED_DOUBLINGS.value:g} doublings, "
+        f"{2**CALIBRATED_DOUBLINGS.value:g} times more or fewer of each than profiled, an answer "
+        "is called calibrated, and its interval speaks; beyond, it is called extrapolated."
     )
     yield ""
 

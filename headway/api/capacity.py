@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headway.assumptions.advice import PRICED_TARGETS
+from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.errors import InputError, require_packages
 
 if TYPE_CHECKING:
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import CapacityPlan, NodeCatalog, NodeEntry
 
-_LOOSER = 1.25
-_TARGETS_PRICED = 8
 # Rules for ranges by which a plan is made for one fleet.
 _ONE_FLEET = ("high", "mid")
 
@@ -230,9 +230,9 @@ class _Maker:
             return
         dearest = sorted(range(len(self.jobs)), key=lambda at: -plan.cost_by_job[at])
         prices = []
-        for at in dearest[:_TARGETS_PRICED]:
+        for at in dearest[: PRICED_TARGETS.value]:
             self._tell(f"pricing the promise of {self.jobs[at].entry.name}")
-            looser = self.jobs[at].looser(_LOOSER)
+            looser = self.jobs[at].looser(LOOSER_TARGET_RATIO.value)
             units, allowed = fleet.units.copy(), fleet.allowed.copy()
             units[at], allowed[at] = self.form.row(self._needs(looser, growth, None))
             saving = saving_of_job(

@@ -14,6 +14,7 @@ from headway.api.arguments import (
     one_of,
     require_room_for_tasks,
 )
+from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES
@@ -24,13 +25,13 @@ def plan_deadline(
     profile: ApplicationProfile | str | Path,
     *,
     target: Deadline | str,
-    max_nodes: int = 50,
+    max_nodes: int = MOST_NODES_OF_PLAN.value,
     node_cores: int | None = None,
     cores: int | None = None,
     node_types: Sequence[NodeType | str] = (),
     catalog: str | Path | None = None,
     objective: Objective | str = Objective.NODES,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE.value,
     executor_memory_bytes: int | None = None,
     lower_memory: bool = False,
     platform: str = DEFAULT_PLATFORM,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headway.api.fleet_jobs import executor_node
+from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
 
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import KnownNeeds
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from headway.spec.kinds import BatchJob
     from headway.spec.kinds.capacity import FleetEntry
 
-# Batch jobs are wider than streaming ones, and cheaper to plan.
-_MOST_EXECUTORS = 1024
-_DEFAULT_CORES = 4
 _SECONDS_PER_HOUR = 3600.0
 
 
@@ -89,7 +87,7 @@ class BatchNeeds:
         found = plan_deadline(
             profile,
             target=Deadline(limit_s=self.job.deadline_s),
-            max_nodes=_MOST_EXECUTORS,
+            max_nodes=FLEET_BATCH_EXECUTORS.value,
             node_types=[executor_node(self.cores, planned_speed)],
             cores=self.cores,
             confidence=self.job.confidence,
@@ -119,7 +117,7 @@ class BatchNeeds:
         profile, speed = self._profile_and_speed(speed, scale, end)
         require_room_for_tasks(self.cores, profile.cluster.task_cpus)
         space = DeadlineSpace(
-            max_nodes=_MOST_EXECUTORS,
+            max_nodes=FLEET_BATCH_EXECUTORS.value,
             executors_per_node=1,
             cores_per_executor=self.cores,
             task_cpus=profile.cluster.task_cpus,
@@ -159,7 +157,7 @@ def batch_needs(
     return BatchNeeds(
         entry=entry,
         job=job,
-        cores=cores or profile.cluster.cores_per_executor or _DEFAULT_CORES,
+        cores=cores or profile.cluster.cores_per_executor or FLEET_EXECUTOR_CORES.value,
         memory_bytes=memory_bytes,
         known=known,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headway.api.fleet_jobs import executor_node
+from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from headway.planner.staircase import Staircase
     from headway.spec.kinds import StreamingJob
     from headway.spec.kinds.capacity import FleetEntry
-
-_MOST_EXECUTORS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ class StreamingNeeds:
             self.profile,
             rate=max(self._rates_per_s(scale, end)),
             target=self.job.targets,
-            max_nodes=_MOST_EXECUTORS,
+            max_nodes=FLEET_STREAM_EXECUTORS.value,
             node_types=[executor_node(self.cores, speed)],
             cores=self.cores,
             partitions=self.job.pinned.shuffle_partitions,
@@ -114,7 +113,7 @@ class StreamingNeeds:
         arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
         # A node that is one executor: how many of them fit on what is bought comes later.
         space = SearchSpace(
-            max_nodes=_MOST_EXECUTORS,
+            max_nodes=FLEET_STREAM_EXECUTORS.value,
             cores_per_executor=self.cores,
             task_cpus=task_cpus,
             shuffle_partitions=job.pinned.shuffle_partitions,

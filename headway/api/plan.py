@@ -20,6 +20,7 @@ from headway.api.arguments import (
     require_room_for_tasks,
     seconds,
 )
+from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import Burst, JobProfile, NodeType, Objective, Plan, Promise, Target
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
@@ -30,12 +31,12 @@ def plan(
     *,
     rate: float | str,
     target: Target | str | Sequence[Promise | str],
-    max_nodes: int = 50,
+    max_nodes: int = MOST_NODES_OF_PLAN.value,
     node_cores: int | None = None,
     cores: int | None = None,
     partitions: int | None = None,
     trigger: float | str | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE.value,
     objective: Objective | str = Objective.NODES,
     node_types: Sequence[NodeType | str] = (),
     catalog: str | Path | None = None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import Plan
 from headway.errors import InputError, SpecError
 from headway.words import all_words
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile
     from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.spec_file import SpecFile
-
-_MOST_NODES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
     return plan_deadline(
         profile,
         target=Deadline(limit_s=job.deadline_s),
-        max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
+        max_nodes=MOST_NODES_OF_PLAN.value if cluster is None else cluster.max_nodes,
         node_types=() if cluster is None else [node_type_of(cluster)],
         cores=None if cluster is None else cluster.cores_per_executor,
         confidence=job.confidence,
@@ -192,7 +191,7 @@ def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None
         profile,
         rate=asked,
         target=job.targets,
-        max_nodes=_MOST_NODES if cluster is None else cluster.max_nodes,
+        max_nodes=MOST_NODES_OF_PLAN.value if cluster is None else cluster.max_nodes,
         node_types=() if cluster is None else [node_type_of(cluster)],
         cores=None if cluster is None else cluster.cores_per_executor,
         partitions=job.pinned.shuffle_partitions,

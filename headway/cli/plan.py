@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from headway.api.plan import plan
+from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.cli.options import (
     BURST,
     CORES,
@@ -54,7 +55,11 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     help="Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met.",
 )
 @click.option(
-    "--max-nodes", type=NODES, default=50, show_default=True, help="Maximum number of nodes."
+    "--max-nodes",
+    type=NODES,
+    default=MOST_NODES_OF_PLAN.value,
+    show_default=True,
+    help="Maximum number of nodes.",
 )
 @click.option("--node-cores", type=CORES, help="Cores per node; those of an executor by default.")
 @setting_options
@@ -126,7 +131,7 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
-    default=0.95,
+    default=CONFIDENCE.value,
     show_default=True,
     help="Confidence level at which the targets must be met.",
 )

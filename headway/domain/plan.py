@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts
 from headway.domain.finding import Finding
@@ -100,7 +101,7 @@ class Plan:
     query_options: Mapping[str, str]
     floor_s: float | None
     warnings: tuple[str, ...]
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE.value
     also: tuple[Promise, ...] = ()
     objective: Objective = Objective.NODES
     node_type: NodeType | None = None

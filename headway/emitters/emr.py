@@ -7,6 +7,7 @@ import math
 import shlex
 from typing import Any
 
+from headway.assumptions.resources import LEAST_OVERHEAD_BYTES, OVERHEAD_RATIO
 from headway.emitters.plans import AnyPlan, executor_cores_of, is_batch
 from headway.emitters.submission import (
     Submission,
@@ -27,7 +28,6 @@ _WORKERS_GB = {
     16: tuple(range(32, 121, 8)),
     32: (60, 120, 244),
 }
-_LEAST_OVERHEAD_MB = 384
 # What a container holds beside heap and overhead, where it is set.
 _BESIDE = ("spark.executor.pyspark.memory", "spark.memory.offHeap.size")
 
@@ -115,11 +115,12 @@ def worker_heap_bytes(
             "or cores_per_executor of the cluster's file"
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
-    least_overhead = parse_size_bytes(f"{_LEAST_OVERHEAD_MB}m")
     for memory_gb in _WORKERS_GB[cores]:
         room = memory_gb * gigabyte - beside_bytes
         if overhead_bytes is None:
-            fills = min(room - least_overhead, math.floor(room / 1.1))
+            fills = min(
+                room - LEAST_OVERHEAD_BYTES.value, math.floor(room / (1.0 + OVERHEAD_RATIO.value))
+            )
         else:
             fills = room - overhead_bytes
         if fills >= heap_bytes:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headway.assumptions.advice import SAVING_TOLD_RATIO
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
 from headway.fleet.plan_fleet import plan_fleet
 
-_WORTH_TELLING = 0.005
 # Pairs of a job and a supply, of fleets that are planned again for every price.
 _MOST_PAIRS = 3000
 _TIME_LIMIT_S = 5.0
@@ -54,7 +54,7 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
     found = []
     for quota, wider, more in _with_a_little_more(fleet):
         saving = _saving(plan, wider, gap_ratio)
-        if saving.per_day > _WORTH_TELLING:
+        if saving.per_day > SAVING_TOLD_RATIO.value:
             text = f"{more} more in {quota.label} would save {saving} a day"
             found.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
     return tuple(sorted(found, key=lambda price: -price.saves_per_day))

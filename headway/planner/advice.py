@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from headway.assumptions.advice import (
+    BURSTY_RATIO,
+    MUCH_RATIO,
+    SKEWED_RATIO,
+    SLOW_COMMIT_S,
+    SLOWER_WHEN_YOUNG_RATIO,
+    YOUNG_JVM_S,
+)
+from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
+from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
 from headway.domain import Advice, Configuration, JobProfile, Metric, WindowKind
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
-from headway.planner.driver import MEASURED_LAUNCHES_PER_S, launches_per_s, most_launches_per_s
+from headway.planner.driver import launches_per_s, most_launches_per_s
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
 from headway.planner.sources import short_of_tasks, with_source_partitions
 from headway.units import counted, format_duration, format_rate, ms_to_s
 
-_WORTHWHILE_RATIO = 0.97
-_MUCH_RATIO = 0.1
-_SKEWED_RATIO = 1.5
-_SLOW_COMMIT_S = 0.01
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 _LEAST_STEP_S = ms_to_s(1)
-_BURSTY_RATIO = 2.0
-_YOUNG_S = 30.0
-_SLOWER_RATIO = 0.1
 _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -87,7 +90,7 @@ def _more_source_partitions(
         return
     wider = replace(question, profile=with_source_partitions(profile, slots))
     there_s = _latency_s(wider, chosen, nodes)
-    if there_s < _WORTHWHILE_RATIO * latency_s:
+    if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         text = (
             f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
             f"of {short[0].num_source_tasks} would use every slot: "
@@ -106,7 +109,7 @@ def _salted_keys(
         return
     stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
     there_s = _latency_s(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
-    if there_s < _WORTHWHILE_RATIO * latency_s:
+    if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         worst = max(hot, key=lambda stage: stage.hot_share_ratio)
         text = (
             f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows however many "
@@ -124,7 +127,7 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
     model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
     rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
     batch_s = float(model.mean_s(rows))
-    if writes_s <= _MUCH_RATIO * batch_s:
+    if writes_s <= MUCH_RATIO.value * batch_s:
         return
     phases = tuple(
         replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
@@ -147,7 +150,7 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
 
 
 def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advice]:
-    if profile.state is None or profile.state.commit_per_partition_s < _SLOW_COMMIT_S:
+    if profile.state is None or profile.state.commit_per_partition_s < SLOW_COMMIT_S.value:
         return
     waves = -(-chosen.shuffle_partitions // chosen.num_slots)
     each_s = profile.state.commit_per_partition_s
@@ -171,20 +174,20 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
     rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
     interval_s = max(chosen.trigger_s, float(model.mean_s(rows)))
     launched_per_s = float(launches_per_s(profile, chosen.shuffle_partitions, interval_s))
-    if launched_per_s > MEASURED_LAUNCHES_PER_S:
+    if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         yield Advice(
             text=(
                 f"the driver launches {launched_per_s:,.0f} tasks a second: "
-                f"{MEASURED_LAUNCHES_PER_S:,.0f} were measured of Spark's scheduler (Ousterhout "
-                f"2013), a plan allows up to {most_launches_per_s(profile):,.0f}; fewer partitions "
-                "or a longer trigger launch fewer"
+                f"{MEASURED_LAUNCHES_PER_S.value:,.0f} were measured of Spark's scheduler "
+                f"(Ousterhout 2013), a plan allows up to {most_launches_per_s(profile):,.0f}; "
+                "fewer partitions or a longer trigger launch fewer"
             )
         )
 
 
 def _skew(profile: JobProfile) -> Iterator[Advice]:
     for stage in profile.stages:
-        if stage.observed is not None and stage.observed.largest_task_ratio > _SKEWED_RATIO:
+        if stage.observed is not None and stage.observed.largest_task_ratio > SKEWED_RATIO.value:
             yield Advice(
                 text=(
                     f"skew: the largest task of {stage.name} reads "
@@ -195,7 +198,7 @@ def _skew(profile: JobProfile) -> Iterator[Advice]:
     arrivals = profile.observed_arrivals
     share = None if arrivals is None else arrivals.largest_partition_share
     sources = max((stage.num_source_tasks or 1 for stage in profile.stages), default=1)
-    if share is not None and sources > 1 and share * sources > _SKEWED_RATIO:
+    if share is not None and sources > 1 and share * sources > SKEWED_RATIO.value:
         yield Advice(
             text=(
                 f"skew: one of {sources} source partitions holds {share:.0%} of the rows; "
@@ -210,7 +213,7 @@ def _bursts(question: Question) -> Iterator[Advice]:
     if observed is None or observed.rate_p50_per_s <= 0.0 or question.of_change:
         return
     ratio = observed.rate_max_per_s / observed.rate_p50_per_s
-    if ratio > _BURSTY_RATIO:
+    if ratio > BURSTY_RATIO.value:
         peak = format_rate(ratio * question.rate_per_s)
         yield Advice(
             text=(
@@ -249,14 +252,15 @@ def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[
 
 def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
     """What the drift of warm batches says of a young JVM, where no first batches are on record."""
-    slower_ratio = profile.age_factor(_YOUNG_S) - 1.0
-    if profile.warm_up is None and slower_ratio > _SLOWER_RATIO:
+    slower_ratio = profile.age_factor(YOUNG_JVM_S.value) - 1.0
+    if profile.warm_up is None and slower_ratio > SLOWER_WHEN_YOUNG_RATIO.value:
         yield Advice(
             text=(
-                f"{_YOUNG_S:.0f} s after a start batches take {slower_ratio:.0%} longer than after "
-                f"the {format_duration(profile.drift.reference_age_s)} that this plan speaks for, "
-                "extrapolated from older batches, and the first ones longer still; headway predict "
-                f"--jvm-age {_YOUNG_S:.0f}s tells what becomes of the promise until then"
+                f"{YOUNG_JVM_S.value:.0f} s after a start batches take {slower_ratio:.0%} longer "
+                f"than after the {format_duration(profile.drift.reference_age_s)} that this plan "
+                "speaks for, extrapolated from older batches, and the first ones longer still; "
+                f"headway predict --jvm-age {YOUNG_JVM_S.value:.0f}s tells what becomes of the "
+                "promise until then"
             )
         )
 
@@ -265,7 +269,7 @@ def _spill_and_collections(profile: JobProfile) -> Iterator[Advice]:
     if profile.memory is not None and profile.memory.spilled_bytes > 0:
         yield Advice(text="tasks spilled to disk: more memory per task would spare that")
     for stage in profile.stages:
-        if stage.observed is not None and stage.observed.gc_ratio > _MUCH_RATIO:
+        if stage.observed is not None and stage.observed.gc_ratio > MUCH_RATIO.value:
             yield Advice(
                 text=(
                     f"{stage.name} spends {stage.observed.gc_ratio:.0%} of its time collecting "

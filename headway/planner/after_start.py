@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_RATIO
 from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target
 from headway.errors import InputError
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -16,10 +17,7 @@ from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
 
 _MINUTE_S = 60.0
-_MOST_MINUTES = 10
 _MOST_BATCHES = 3000
-# Closer to what the plan counts on no minute is told apart from the steady state.
-_SAME_RATIO = 1.01
 
 
 def for_fresh_jvm(profile: JobProfile) -> JobProfile:
@@ -122,7 +120,9 @@ def _minutes(
 def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
     """The batches that start in each minute; where none does, the one that runs."""
     first, last = batches[0], batches[-1]
-    ends_s = min(last.start_s + last.duration_s, first.start_s + _MOST_MINUTES * _MINUTE_S)
+    ends_s = min(
+        last.start_s + last.duration_s, first.start_s + MINUTES_AFTER_START.value * _MINUTE_S
+    )
     for minute in range(math.ceil((ends_s - first.start_s) / _MINUTE_S)):
         begins_s = first.start_s + minute * _MINUTE_S
         inside = [one for one in batches if begins_s <= one.start_s < begins_s + _MINUTE_S]
@@ -131,7 +131,11 @@ def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
 
 def _told(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
     """The minutes up to the one from which the promise holds, and those that are still slower."""
-    slower = [at for at, found_s in enumerate(by_minute_s) if found_s > _SAME_RATIO * planned_s]
+    slower = [
+        at
+        for at, found_s in enumerate(by_minute_s)
+        if found_s > SAME_AFTER_START_RATIO.value * planned_s
+    ]
     return by_minute_s[: max(holds_from, slower[-1] + 1 if slower else 1)]
 
 
@@ -161,7 +165,7 @@ def _played(profile: JobProfile, configuration: Configuration, factor: float) ->
     begun_s, extra_s = start.start_age_s, start.first_batch_extra_s
     read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
     batches: list[_Batch] = []
-    ends_s = begun_s + _MOST_MINUTES * _MINUTE_S
+    ends_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
     while begun_s < ends_s and len(batches) < _MOST_BATCHES:
         until_s = min(begun_s, read_until_s + longest_s)
         mean_s = float(model.mean_s(rate_per_s * (until_s - read_until_s)))

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.domain import ApplicationProfile, Provenance, RecordedStage
 from headway.errors import InputError
-from headway.models.estimation.regression import USUAL_RUN_TO_RUN_RATIO
 from headway.models.job.calibration import doublings_outside, of_runs_and_fit, widened
 from headway.models.job.declared import work_at
 from headway.models.laws.normal import ndtri
@@ -17,7 +17,7 @@ from headway.models.stages.pooling import JobStage
 
 _SAME_MOMENT_S = 0.001
 # The run on record and the run to come are off by the usual spread each: theory.md (P16).
-_OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO, num_settings=1, num_learned=1)
+_OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1, num_learned=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.planning import MANY_NODES_MARGIN_RATIO
 from headway.domain import JobProfile
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationStack
@@ -16,10 +17,6 @@ from headway.models.stages.makespan import makespan_lower_bound
 from headway.planner.candidates import Candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
-
-# The approximate makespan may lie a little below its bound, and the gain by noise is taken at the
-# largest batch only.
-_MARGIN = 1.1
 
 
 def most_rates_per_s(
@@ -53,7 +50,7 @@ def most_rates_per_s(
         trigger_s=np.full(len(sizes), space.trigger_s or 0.0),
         durations=_least_durations(profile, nodes * space.num_slots(1), partitions),
     )
-    return sizes, noise_free_rate_per_s(bounded) * _MARGIN
+    return sizes, noise_free_rate_per_s(bounded) * MANY_NODES_MARGIN_RATIO.value
 
 
 def _least_durations(

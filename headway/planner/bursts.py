@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.planning import MOST_BATCHES_TO_RECOVER
 from headway.domain import Burst
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import settled_batch_rows
 from headway.planner.recovery import worked_off_s
 
-_MOST_BATCHES = 200
 _SETTLED_RATIO = 1e-4
 # Where in an interval the burst may begin, as shares of it: wherever that is worst.
 _BEGINNINGS = np.arange(8.0) / 8.0
@@ -80,7 +80,7 @@ def passage(
     start_s = first_s * (1.0 - _BEGINNINGS)
     rows = arrived(start_s - first_s, start_s)
     most_rows = np.maximum(rows, usual)
-    for _ in range(_MOST_BATCHES):
+    for _ in range(MOST_BATCHES_TO_RECOVER.value):
         lasting = start_s < burst.length_s
         next_s = np.where(lasting, start_s + interval_s(rows), start_s)
         new_rows = np.where(lasting, arrived(start_s, next_s), rows)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationStack, stacked
 from headway.models.job.setting import (
-    HIGHEST_QUOTED_INFLATION,
     SettingLaw,
     after_commit_s,
     duration_model,
@@ -97,7 +97,7 @@ class Candidates:
             rate_per_s=rate,
             trigger_s=self.trigger_s,
             factor=factor,
-            highest_inflation=HIGHEST_QUOTED_INFLATION,
+            highest_inflation=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
         )
         excess = _log(load)
         loaded = np.flatnonzero(excess < 0.0)

@@ -6,6 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from headway.assumptions.planning import (
+    CALM_TRIGGER_S,
+    ROOM_RATIO,
+    SELDOM_RATIO,
+    WORTHWHILE_LATENCY_RATIO,
+)
+from headway.assumptions.predictions import HIGHEST_QUOTED_OVERRUN_RATIO
 from headway.domain import Advice, Configuration, TasksRule
 from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
@@ -15,13 +22,6 @@ from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.units import format_duration
-
-# Below, checkpoints and idle cores between batches cost more than the latency is worth.
-CALM_TRIGGER_S = 0.5
-_HEADROOM_RATIO = 1.25
-_SELDOM_PROB = 0.1
-_MOST_QUOTED_OVERRUN = 0.5
-_WORTHWHILE_RATIO = 0.97
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
@@ -38,7 +38,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     best = possible.take(possible.meets(rate_per_s))
     for preferred in (_is_calibrated, _fills_slots, _is_calm):
         best = _preferring(best, preferred(best))
-    is_roomy = best.meets(_HEADROOM_RATIO * rate_per_s)
+    is_roomy = best.meets(ROOM_RATIO.value * rate_per_s)
     if not is_roomy.any():
         ((place, _),) = best_of_each_node_count(best).values()
         return best.take(np.array([place]))
@@ -65,7 +65,7 @@ def _is_calibrated(settings: Candidates) -> BoolArray:
     partitions = settings.partitions.astype(np.float64)
     in_reach = is_calibrated(question.profile, _slots(settings), partitions, rows)
     overruns = settings.expected_law(question.rate_per_s).overrun_probability
-    on_grid = (settings.trigger_s == 0) | (overruns <= _MOST_QUOTED_OVERRUN)
+    on_grid = (settings.trigger_s == 0) | (overruns <= HIGHEST_QUOTED_OVERRUN_RATIO.value)
     return np.asarray(in_reach & on_grid)
 
 
@@ -77,13 +77,13 @@ def _fills_slots(settings: Candidates) -> BoolArray:
 
 
 def _is_calm(settings: Candidates) -> BoolArray:
-    return np.asarray((settings.trigger_s >= CALM_TRIGGER_S) & _keeps_to_trigger(settings))
+    return np.asarray((settings.trigger_s >= CALM_TRIGGER_S.value) & _keeps_to_trigger(settings))
 
 
 def _keeps_to_trigger(settings: Candidates) -> BoolArray:
     """Which settings seldom have a batch that overruns its trigger, at expected durations."""
     law = settings.expected_law(settings.question.rate_per_s)
-    return np.asarray(law.overrun_probability <= _SELDOM_PROB)
+    return np.asarray(law.overrun_probability <= SELDOM_RATIO.value)
 
 
 def _slots(settings: Candidates) -> Array:
@@ -98,7 +98,10 @@ def as_fast_as_possible(
         return
     fastest = candidates_at(question, [(nodes, chosen.shuffle_partitions, 0.0)])
     there_s = float(fastest.latency_s(question.rate_per_s)[0])
-    if not there_s < _WORTHWHILE_RATIO * latency_s or not fastest.meets(question.rate_per_s)[0]:
+    if (
+        not there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s
+        or not fastest.meets(question.rate_per_s)[0]
+    ):
         return
     (busy, interval_s), (busy_there, interval_there_s) = (
         _busy_ratio(question, chosen, trigger_s) for trigger_s in (chosen.trigger_s, 0.0)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headway.assumptions.advice import FAR_OFF_RATIO
+from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED
 from headway.domain import (
     ApplicationKind,
     ApplicationProfile,
@@ -33,10 +35,8 @@ from headway.planner.profiled_memory import (
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY
 from headway.units import counted, format_duration, spark_memory_text
 
-_MOST_COUNTS = 64
 _SECONDS_PER_HOUR = 3600.0
 _RISE_RATIO = 1.001  # less is rounding
-_FAR_OFF_RATIO = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def plan_for_deadline(
     deadline: Deadline,
     spaces: Sequence[DeadlineSpace],
     *,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE.value,
     objective: Objective = Objective.NODES,
 ) -> DeadlinePlan:
     """The fewest nodes with which a batch job is done in time, or the cheapest of those.
@@ -290,10 +290,10 @@ def _point(job: BatchRunTime, space: DeadlineSpace, nodes: int, confidence: floa
 
 def _node_counts(max_nodes: int) -> list[int]:
     """All counts, or of many so many that each is a little more than the one before."""
-    if max_nodes <= _MOST_COUNTS:
+    if max_nodes <= NODE_COUNTS_TRIED.value:
         return list(range(1, max_nodes + 1))
-    ratio = max_nodes ** (1.0 / (_MOST_COUNTS - 1))
-    return sorted({min(round(ratio**place), max_nodes) for place in range(_MOST_COUNTS)})
+    ratio = max_nodes ** (1.0 / (NODE_COUNTS_TRIED.value - 1))
+    return sorted({min(round(ratio**place), max_nodes) for place in range(NODE_COUNTS_TRIED.value)})
 
 
 def _fewest_in_time(
@@ -346,7 +346,7 @@ def _warnings(job: BatchRunTime, slots_far_off: int | None) -> Iterator[str]:
             "contention between tasks and the network of so many more executors were not seen"
         )
     ratio = job.modelled_ratio
-    if not 1.0 / _FAR_OFF_RATIO <= ratio <= _FAR_OFF_RATIO:
+    if not 1.0 / FAR_OFF_RATIO.value <= ratio <= FAR_OFF_RATIO.value:
         yield (
             f"the run on record took {ratio:.2g} times what the model of its stages says; "
             "the plan is scaled by that, and is less sure for it"

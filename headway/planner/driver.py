@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.resources import LAUNCHES_PER_S
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
-
-#: Measured of the scheduler of Spark 0.8 (Ousterhout et al., talk on Sparrow, 2013) ...
-MEASURED_LAUNCHES_PER_S = 1500.0
-# ... and three times that, which they expected of later ones.
-_LAUNCHES_PER_S = 4500.0
 
 
 def most_launches_per_s(profile: JobProfile) -> float:
@@ -32,7 +28,7 @@ def most_launches_per_s(profile: JobProfile) -> float:
         for one in profile.settings
         if one.batch_duration_mean_s > 0.0
     )
-    return max(_LAUNCHES_PER_S, 0.0, *seen)
+    return max(LAUNCHES_PER_S.value, 0.0, *seen)
 
 
 def launches_per_s(

@@ -7,15 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.planning import NODE_COUNTS_TRIED, NODE_COUNTS_TRIED_BELOW
 from headway.domain import Optimality
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import candidates_at
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
-
-# Node counts that are tried one by one; of more, those between are told from their neighbours.
-_TRIED_ONE_BY_ONE = 64
-_TRIED_BELOW = 12
 
 
 class Fewest(NamedTuple):
@@ -72,10 +69,12 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
     many places as that spread over all, find one, halving the edge before it, and those close
     below are tried.
     """
-    if num_counts <= _TRIED_ONE_BY_ONE:
+    if num_counts <= NODE_COUNTS_TRIED.value:
         return next((place for place in range(num_counts) if will_do(place)), None)
     doubled = [2**power - 1 for power in range(num_counts.bit_length())]
-    spread = np.unique(np.round(np.geomspace(1, num_counts, _TRIED_ONE_BY_ONE)).astype(int) - 1)
+    spread = np.unique(
+        np.round(np.geomspace(1, num_counts, NODE_COUNTS_TRIED.value)).astype(int) - 1
+    )
     missed: set[int] = set()
     for place in (*doubled, num_counts - 1, *spread.tolist()):
         if will_do(int(place)):
@@ -89,7 +88,7 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if will_do(middle) else (middle, high)
     while True:
-        below = range(max(high - _TRIED_BELOW, 0), high)
+        below = range(max(high - NODE_COUNTS_TRIED_BELOW.value, 0), high)
         lower = next((place for place in below if will_do(place)), None)
         if lower is None:
             return high

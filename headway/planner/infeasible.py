@@ -8,6 +8,11 @@ from itertools import groupby
 
 import numpy as np
 
+from headway.assumptions.planning import (
+    CLOSE_TO_FLOOR_RATIO,
+    LONGEST_NEAREST_LIMIT_S,
+    NODE_COUNTS_TRIED,
+)
 from headway.domain import FrontierPoint, Target
 from headway.models.job.setting import after_commit_s
 from headway.planner.candidates import Candidates, all_candidates
@@ -17,10 +22,6 @@ from headway.planner.question import Question
 from headway.planner.reasons import broken_promise
 from headway.planner.sources import short_of_tasks
 from headway.units import counted, format_duration, format_rate
-
-_CLOSE_RATIO = 0.98
-_MOST_COUNTS_LOOKED_AT = 64
-_LONGEST_LIMIT_S = 3600.0
 
 
 def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
@@ -39,7 +40,7 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
         place, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if math.isinf(lowest_s):
         return lowest_s, candidates.take(np.array([place]))
-    close_s = lowest_s / _CLOSE_RATIO if lowest_s > 0 else lowest_s
+    close_s = lowest_s / CLOSE_TO_FLOOR_RATIO.value if lowest_s > 0 else lowest_s
     possible = noise_free_latency_s(candidates, question.rate_per_s) <= close_s
     fewest = int(candidates.nodes[place])
     for nodes in sorted(set(candidates.nodes[possible].tolist())):
@@ -155,13 +156,13 @@ def _looked_at(question: Question) -> str:
 
 
 def _finite(latency_s: float) -> float:
-    return latency_s if math.isfinite(latency_s) else _LONGEST_LIMIT_S
+    return latency_s if math.isfinite(latency_s) else LONGEST_NEAREST_LIMIT_S.value
 
 
 def counts_to_look_at(question: Question) -> tuple[int, ...]:
     """All numbers of nodes, or of many so many that each is a little more than the one before."""
     least, most = question.space.min_nodes, question.space.max_nodes
-    if most - least < _MOST_COUNTS_LOOKED_AT:
+    if most - least < NODE_COUNTS_TRIED.value:
         return tuple(range(least, most + 1))
-    spread = np.geomspace(least, most, _MOST_COUNTS_LOOKED_AT)
+    spread = np.geomspace(least, most, NODE_COUNTS_TRIED.value)
     return tuple(sorted(set(np.round(spread).astype(int).tolist())))

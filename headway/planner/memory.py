@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.assumptions.resources import (
+    HEAP_ROOM_RATIO,
+    LARGEST_USEFUL_HEAP_BYTES,
+    LEAST_HEAP_BYTES,
+    LEAST_OVERHEAD_BYTES,
+    OVERHEAD_RATIO,
+    PYTHON_OVERHEAD_RATIO,
+    RESERVED_BYTES,
+    UNIFIED_RATIO,
+)
 from headway.domain import Application, JobProfile, MemoryPlan, NodeType
 from headway.domain.configuration import task_slots
 from headway.planner.profiled_memory import MemoryRule, ProfiledMemory, profiled_memory
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
-_RESERVED_BYTES = parse_size_bytes("300m")  # Spark keeps so much of every heap for itself
-_UNIFIED_RATIO = 0.6  # spark.memory.fraction: execution and storage together
-_HEADROOM_RATIO = 1.2  # a heap that is nearly full is collected all the time
-_OVERHEAD_RATIO = 0.1  # spark.executor.memoryOverheadFactor
-_PYTHON_OVERHEAD_RATIO = 0.4  # what Spark itself sets aside for Python on Kubernetes
-_LEAST_OVERHEAD_BYTES = parse_size_bytes("384m")
-_LEAST_HEAP_BYTES = parse_size_bytes("450m")  # Spark refuses less
 _NO_RULE = MemoryRule()
-# Beyond, the JVM's pointers take twice the room.
-_LARGEST_USEFUL_HEAP_BYTES = parse_size_bytes("31g")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class BesideHeap:
         """The largest heap, in whole MiB, whose container has room [bytes]."""
         left = room - self.python_bytes - self.off_heap_bytes
         by_ratio = (left - self.native_bytes) / (1.0 + self.overhead_ratio)
-        least = max(_LEAST_OVERHEAD_BYTES + self.native_bytes, self.least_overhead_bytes)
+        least = max(LEAST_OVERHEAD_BYTES.value + self.native_bytes, self.least_overhead_bytes)
         return int(min(by_ratio, left - least)) // _MIB * _MIB
 
 
@@ -72,7 +73,7 @@ def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int)
     """
     had = profiled_memory(profile.applications[-1])
     allowed = had.python_bytes if profile.shape.python_operators else 0
-    usual_ratio = _PYTHON_OVERHEAD_RATIO if allowed is None else _OVERHEAD_RATIO
+    usual_ratio = PYTHON_OVERHEAD_RATIO.value if allowed is None else OVERHEAD_RATIO.value
     python_bytes = -(-(allowed or 0) * cores_per_executor // profile.baseline.cores_per_executor)
     return BesideHeap(
         native_bytes=native_bytes,
@@ -89,7 +90,7 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
     By what the profiled run set: its overhead, its Python workers, its memory off the heap.
     """
     had = profiled_memory(application)
-    ratio = _OVERHEAD_RATIO if had.overhead_ratio is None else had.overhead_ratio
+    ratio = OVERHEAD_RATIO.value if had.overhead_ratio is None else had.overhead_ratio
     overhead = max(overhead_bytes(heap_bytes, 0, ratio), had.overhead_bytes or 0)
     return overhead + (had.python_bytes or 0) + had.off_heap_bytes
 
@@ -117,26 +118,26 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
     state_bytes = 0 if profile.state is None else profile.state.memory_bytes
     on_heap = 0 if _is_rocksdb(profile) else state_bytes
     tasks_bytes = slots_per_executor * memory.peak_task_bytes
-    base_bytes = _RESERVED_BYTES
+    base_bytes = RESERVED_BYTES.value
     if memory.peak_heap_bytes is not None:
         seen_slots = task_slots(1, seen.cores_per_executor, seen.task_cpus)
         seen_tasks_bytes = seen_slots * memory.peak_task_bytes
         rest = memory.peak_heap_bytes - seen_tasks_bytes - on_heap // seen.executors
         base_bytes = max(base_bytes, rest)
     # Execution memory lives in the unified part of the heap, and spills where that is too small.
-    unspilled_bytes = round(tasks_bytes / _UNIFIED_RATIO) + _RESERVED_BYTES - base_bytes
+    unspilled_bytes = round(tasks_bytes / UNIFIED_RATIO.value) + RESERVED_BYTES.value - base_bytes
     parts = {
         "Spark and the program": base_bytes,
         "tasks": max(tasks_bytes, unspilled_bytes),
         "state": -(-on_heap // executors),
     }
-    parts["headroom"] = round((_HEADROOM_RATIO - 1.0) * sum(parts.values()))
+    parts["headroom"] = round((HEAP_ROOM_RATIO.value - 1.0) * sum(parts.values()))
     native = -(-(state_bytes - on_heap) // executors)
     return MemoryNeed(heap_bytes=sum(parts.values()), native_bytes=native, parts=parts)
 
 
 def overhead_bytes(
-    heap_bytes: int, native_bytes: int, overhead_ratio: float = _OVERHEAD_RATIO
+    heap_bytes: int, native_bytes: int, overhead_ratio: float = OVERHEAD_RATIO.value
 ) -> int:
     """What a container holds beside the heap, as Spark reckons it, and the native state.
 
@@ -145,7 +146,7 @@ def overhead_bytes(
     >>> overhead_bytes(8 * 2**30, 0) == round(0.8 * 2**30)
     True
     """
-    return max(round(overhead_ratio * heap_bytes), _LEAST_OVERHEAD_BYTES) + native_bytes
+    return max(round(overhead_ratio * heap_bytes), LEAST_OVERHEAD_BYTES.value) + native_bytes
 
 
 def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryRule) -> int:
@@ -158,7 +159,9 @@ def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryR
     if rule.heap_bytes is not None:
         return rule.heap_bytes
     had = profiled_memory(profile.applications[-1])
-    measured = _LEAST_HEAP_BYTES if need is None else max(need.heap_bytes, _LEAST_HEAP_BYTES)
+    measured = (
+        LEAST_HEAP_BYTES.value if need is None else max(need.heap_bytes, LEAST_HEAP_BYTES.value)
+    )
     if rule.may_lower and need is not None and not had.is_local:
         return _whole_mib(measured)
     return _whole_mib(max(measured, had.heap_bytes))
@@ -186,7 +189,7 @@ def memory_plan(
         heap, reason = rule.heap_bytes, "as asked for"
     elif node_type is not None and node_type.memory_bytes is not None:
         room = node_type.memory_bytes // executors_per_node
-        useful = max(_LARGEST_USEFUL_HEAP_BYTES, least)
+        useful = max(LARGEST_USEFUL_HEAP_BYTES.value, least)
         heap, reason = min(beside.largest_heap_bytes(room), useful), "what the node has room for"
     elif need is None:
         return None
@@ -195,9 +198,9 @@ def memory_plan(
     return MemoryPlan(
         heap_bytes=heap,
         overhead_bytes=beside.overhead_bytes(heap),
-        needed_heap_bytes=_LEAST_HEAP_BYTES
+        needed_heap_bytes=LEAST_HEAP_BYTES.value
         if need is None
-        else max(need.heap_bytes, _LEAST_HEAP_BYTES),
+        else max(need.heap_bytes, LEAST_HEAP_BYTES.value),
         native_bytes=beside.native_bytes,
         parts={} if need is None else need.parts,
         python_bytes=beside.python_bytes,

@@ -8,6 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from headway.assumptions.planning import (
+    LEAST_CONFIDENCE_PERCENT,
+    MOST_NODES_BEYOND,
+    NEAREST_QUANTILES,
+    TIMES_THE_NODES,
+)
 from headway.domain import CatchUp, NearestTarget, Objective, Promise, Target
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes, first_place
@@ -18,11 +24,6 @@ from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, limit_s_of, with_limit
 from headway.planner.sources import short_of_tasks, with_source_partitions
 from headway.units import counted, format_rate
-
-_TIMES_THE_NODES = 8
-_MOST_NODES_BEYOND = 1024
-_LEAST_CONFIDENCE_PERCENT = 50
-_QUANTILES = (0.99, 0.95, 0.9, 0.75, 0.5)
 
 Change = Callable[[Question], Question]
 
@@ -191,7 +192,7 @@ class Nearest:
         def at(percent: int) -> Bought | None:
             return self.fewest(partial(Question.at_confidence, confidence=percent / 100.0))
 
-        low = _LEAST_CONFIDENCE_PERCENT
+        low = LEAST_CONFIDENCE_PERCENT.value
         high = math.ceil(round(100.0 * self.question.confidence, 6))
         bought = at(low) if low < high else None
         if bought is None:
@@ -207,7 +208,7 @@ class Nearest:
 
     def _by_statistic(self) -> Iterator[NearestTarget]:
         target = self.question.target
-        for quantile in _QUANTILES:
+        for quantile in NEAREST_QUANTILES.value:
             if target.quantile is None or quantile >= target.quantile:
                 continue
             laxer = replace(target, quantile=quantile)
@@ -271,7 +272,9 @@ def _rounded(value: float, to_whole: Callable[[float], int]) -> float:
 def with_more_nodes(offer: Offer) -> Offer:
     """The same offer from the most nodes of its space on, to many more."""
     space = offer.question.space
-    most = max(min(_TIMES_THE_NODES * space.max_nodes, _MOST_NODES_BEYOND), space.max_nodes)
+    most = max(
+        min(TIMES_THE_NODES.value * space.max_nodes, MOST_NODES_BEYOND.value), space.max_nodes
+    )
     wider = replace(space, min_nodes=space.max_nodes, max_nodes=most)
     return replace(offer, question=replace(offer.question, space=wider))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.assumptions.planning import BOUND_MARGIN_RATIO
 from headway.domain import Target
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationModel
@@ -12,7 +13,6 @@ from headway.models.laws.normal import ndtri
 from headway.planner.candidates import Candidates
 
 _FIRST_LOOKS = 8
-_BOUND_MARGIN = 1.01
 
 
 def noise_free_rate_per_s(candidates: Candidates) -> Array:
@@ -43,7 +43,9 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
         # Now that the rows are known, so is the noise that their number makes.
         factor = least / _noise_gain(candidates, target, model, rows)
     interval_s = np.maximum(trigger_s, longest_s)
-    return np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * _BOUND_MARGIN
+    return (
+        np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * BOUND_MARGIN_RATIO.value
+    )
 
 
 def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
@@ -61,7 +63,7 @@ def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
     duration_s = factor * model.mean_s(rows)
     waited_s = promised.wait_weight * np.maximum(trigger_s, duration_s)
     latency_s = waited_s + duration_s - factor * candidates.after_commit_s(promised)
-    return promised.shift_s + latency_s / _BOUND_MARGIN
+    return promised.shift_s + latency_s / BOUND_MARGIN_RATIO.value
 
 
 def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, float]:

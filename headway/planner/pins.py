@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
+from headway.assumptions.planning import WORTHWHILE_CHECKPOINT_RATIO
 from headway.domain import (
     Advice,
     Applies,
@@ -29,7 +30,6 @@ from headway.units import (
 )
 
 _REPARTITION_SINCE = (4, 2)
-_WORTHWHILE_RATIO = 0.95
 
 
 class Checkpoint(StrEnum):
@@ -101,7 +101,7 @@ def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> A
     partitions = counted(int(at_nodes.partitions[place]), "shuffle partition")
     if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
         win = f"would do with {counted(fewest, 'node')}"
-    elif best_s < _WORTHWHILE_RATIO * latency_s:
+    elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * latency_s:
         win = f"would take {question.target.statistic} down to {format_duration(best_s)}"
     else:
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.planning import BEHIND_RATIO
 from headway.domain import (
     Metric,
     Outage,
@@ -31,7 +32,6 @@ Places = NDArray[np.intp]
 _MOST_STRETCHES = 96
 _LEAST_WIDTH_S = 1e-12
 _MOST_BATCHES = 4_000_000
-_BEHIND_RATIO = 1.5
 
 
 def play(
@@ -232,7 +232,7 @@ def _ends_behind(played: RateTracePlay, by_run: list[NDArray[np.bool_]], trace: 
         usual, at_end = waiting[start_s < last_s], waiting[start_s >= last_s]
         taken = played.num_rows[run][start_s >= last_s]
         if at_end.size and usual.size:
-            behind.append(at_end[-1] > _BEHIND_RATIO * taken[-1] and at_end[-1] >= usual.max())
+            behind.append(at_end[-1] > BEHIND_RATIO.value * taken[-1] and at_end[-1] >= usual.max())
     return bool(np.mean(behind) > 0.5) if behind else False
 
 

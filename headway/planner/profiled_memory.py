@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.assumptions.resources import DEFAULT_HEAP_BYTES
 from headway.domain import Application
 from headway.errors import InputError
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY
-from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
+from headway.units import spark_memory_bytes, spark_memory_text
 
 PYTHON_MEMORY_KEY = "spark.executor.pyspark.memory"
 OVERHEAD_KEY = "spark.executor.memoryOverhead"
@@ -21,8 +22,6 @@ _UNSET = (OVERHEAD_KEY, PYTHON_MEMORY_KEY, OFF_HEAP_KEY, OFF_HEAP_SIZE_KEY)
 _OVERHEAD_KEYS = (OVERHEAD_KEY, "spark.yarn.executor.memoryOverhead")
 _FACTOR_KEY = "spark.executor.memoryOverheadFactor"
 _DRIVER_KEY = "spark.driver.memory"
-#: The heap of an executor, and of a driver, that is given none.
-DEFAULT_HEAP_BYTES = parse_size_bytes("1g")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +80,7 @@ def profiled_memory(application: Application) -> ProfiledMemory:
     uses_off_heap = properties.get(OFF_HEAP_KEY, "").strip().lower() == "true"
     overheads = [_size(properties.get(key)) for key in _OVERHEAD_KEYS]
     return ProfiledMemory(
-        heap_bytes=max(asked, default=DEFAULT_HEAP_BYTES),
+        heap_bytes=max(asked, default=DEFAULT_HEAP_BYTES.value),
         is_heap_set=bool(asked),
         is_local=is_local,
         overhead_bytes=next((one for one in overheads if one is not None), None),

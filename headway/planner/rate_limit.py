@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headway.assumptions.planning import (
+    FARTHEST_LIMIT_RATIO,
+    LEAST_CATCH_UP_RATIO,
+    LEAST_LIMIT_RATIO,
+)
 from headway.domain import JobProfile, Metric
 from headway.models.job.calibration import spread_ratio
-from headway.models.job.capacity import LEAST_CATCH_UP_RATIO
 from headway.models.job.predict import Z90
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
@@ -17,11 +21,6 @@ from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s
 from headway.sparkconf import Counts, ReaderLimit, reader_limit
 from headway.units import counted
-
-_LEAST_LIMIT_RATIO = 1.5
-# Times the largest batch on record: no profile tells what a batch beyond that costs, and a limit
-# there would be a number without a meaning.
-_FARTHEST_RATIO = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +56,13 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
         (_, known), what = question.profile.rows_per_batch_range, "the largest profiled"
     else:
         known, what = _settled_rows(question, setting), "those at this rate"
-    farthest = _FARTHEST_RATIO * known
+    farthest = FARTHEST_LIMIT_RATIO.value * known
     if rows > farthest:
         return RateLimit(
             note=(
                 f"no rate limit: even batches of {counted(math.floor(farthest), 'row')}, "
-                f"{_FARTHEST_RATIO:g} times {what}, keep the promise, and what larger ones cost "
-                "is on no record"
+                f"{FARTHEST_LIMIT_RATIO.value:g} times {what}, keep the promise, and what larger "
+                "ones cost is on no record"
             )
         )
     return _told_to_source(question, setting, rows)
@@ -89,7 +88,7 @@ def _told_to_source(question: Question, setting: Candidates, rows: int) -> RateL
         return _told_in_files(question, limit, rows, _settled_rows(question, setting))
     partitions = _source_partitions(profile)
     each = rows // partitions
-    if each < _LEAST_LIMIT_RATIO * _settled_rows(question, setting) * _busiest_share(profile):
+    if each < LEAST_LIMIT_RATIO.value * _settled_rows(question, setting) * _busiest_share(profile):
         return RateLimit(
             note=(
                 f"{would}: {limit.source} limits each of its {counted(partitions, 'partition')} "
@@ -144,16 +143,16 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
         margin = math.exp(Z90 * float(spread_ratio(profile, slots, partitions, middle)))
         fits = margin * float(model.mean_s(middle)) <= longest_s
         low, high = (middle, high) if fits else (low, middle)
-    if low < max(_LEAST_LIMIT_RATIO * settled, 1.0):
+    if low < max(LEAST_LIMIT_RATIO.value * settled, 1.0):
         return None
     unit = 10.0 ** max(math.floor(math.log10(low)) - 1, 0)
     rounded = int(math.floor(low / unit) * unit)
-    limit = rounded if rounded >= _LEAST_LIMIT_RATIO * settled else int(low)
+    limit = rounded if rounded >= LEAST_LIMIT_RATIO.value * settled else int(low)
     interval_s = max(configuration.trigger_s, float(model.mean_s(float(limit))))
     leaves_room = limit >= max(
         float(setting.most_burst_rows(rate_per_s)[0]),
-        _LEAST_LIMIT_RATIO * settled,
-        LEAST_CATCH_UP_RATIO * rate_per_s * interval_s,
+        LEAST_LIMIT_RATIO.value * settled,
+        LEAST_CATCH_UP_RATIO.value * rate_per_s * interval_s,
     )
     factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
     usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))

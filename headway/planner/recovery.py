@@ -6,12 +6,9 @@ import math
 
 import numpy as np
 
+from headway.assumptions.planning import MOST_BATCHES_TO_RECOVER, USUAL_BATCH_RATIO
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
-
-USUAL_RATIO = 1.1
-"""Up to this many times its usual rows a batch has its usual size."""
-_MOST_BATCHES = 200
 
 
 def recovery_s(
@@ -80,14 +77,14 @@ def worked_off_s(
         )
     )
     total_s = np.zeros_like(rows)
-    for _ in range(_MOST_BATCHES):
-        behind = rows > USUAL_RATIO * usual
+    for _ in range(MOST_BATCHES_TO_RECOVER.value):
+        behind = rows > USUAL_BATCH_RATIO.value * usual
         if not np.any(behind):
             break
         interval_s = np.maximum(trigger, factors * model.mean_s(rows))
         total_s = np.where(behind, total_s + interval_s, total_s)
         rows = np.where(behind, rate * interval_s, rows)
-    return np.where(rows > USUAL_RATIO * usual, np.inf, total_s)
+    return np.where(rows > USUAL_BATCH_RATIO.value * usual, np.inf, total_s)
 
 
 def limited_recovery_s(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from headway.assumptions.planning import RULE_TRIGGERS_S
+from headway.assumptions.resources import BACKLOG_TIMEOUT_S, SPARK_PARTITIONS
 from headway.domain import Configuration, FrontierPoint, RuleOfThumb
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.purchase import Offer
 from headway.units import spark_trigger_text
-
-_SPARKS_PARTITIONS = 200
-_TRIGGERS_S = (1.0, 5.0, 10.0)
-_BACKLOG_TIMEOUT_S = 1.0  # spark.dynamicAllocation.schedulerBacklogTimeout
 
 THE_PLAN = "the plan"
 
@@ -65,12 +63,12 @@ def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str
             ("one task per core", (nodes, slots, trigger_s)),
             ("two tasks per core", (nodes, 2 * slots, trigger_s)),
             ("three tasks per core", (nodes, 3 * slots, trigger_s)),
-            ("200 partitions, Spark's default", (nodes, _SPARKS_PARTITIONS, trigger_s)),
+            ("200 partitions, Spark's default", (nodes, SPARK_PARTITIONS.value, trigger_s)),
         ]
     if space.trigger_s is None:
         ruled += [
             (f"trigger of {spark_trigger_text(one)}", (nodes, partitions, one))
-            for one in _TRIGGERS_S
+            for one in RULE_TRIGGERS_S.value
         ]
     ruled.append(("twice the nodes, for safety", (2 * nodes, partitions, trigger_s)))
     allocated = _nodes_of_dynamic_allocation(offer, chosen)
@@ -92,6 +90,6 @@ def _nodes_of_dynamic_allocation(offer: Offer, chosen: Configuration) -> int:
         model = duration_model(question.profile, nodes * per_node, partitions)
         rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
         waits_s = max(float(level.at(rows)) for level in model.levels)
-        if waits_s <= _BACKLOG_TIMEOUT_S:
+        if waits_s <= BACKLOG_TIMEOUT_S.value:
             return nodes
     return most

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from headway.assumptions.planning import CONFIDENCE
 from headway.domain import (
     Advice,
     Arrivals,
@@ -55,7 +56,7 @@ def plan(
     target: Target,
     space: SearchSpace,
     *,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE.value,
     also: Sequence[Promise] = (),
     objective: Objective = Objective.NODES,
     node_types: Sequence[NodeType] = (),

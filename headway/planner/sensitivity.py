@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from headway.assumptions.planning import SENSITIVITY_RATIO
 from headway.domain import Configuration, JobProfile, Sensitivity
 from headway.planner.candidates import candidates_at
 from headway.planner.question import Question
 from headway.planner.reasons import Neighbour
-
-_MORE = 1.1
 
 
 def sensitivities(
@@ -31,7 +30,7 @@ def sensitivities(
 
 def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator[Sensitivity]:
     setting = (nodes, chosen.shuffle_partitions, chosen.trigger_s)
-    asked = [("rate +10 %", question.at_rate(_MORE * question.rate_per_s))]
+    asked = [("rate +10 %", question.at_rate(SENSITIVITY_RATIO.value * question.rate_per_s))]
     asked += [
         (name, replace(question, profile=profile)) for name, profile in _dearer(question.profile)
     ]
@@ -54,7 +53,8 @@ def _dearer(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
         replace(
             profile,
             driver_phases=tuple(
-                replace(phase, mean_s=_MORE * phase.mean_s) for phase in profile.driver_phases
+                replace(phase, mean_s=SENSITIVITY_RATIO.value * phase.mean_s)
+                for phase in profile.driver_phases
             ),
         ),
     )
@@ -63,11 +63,14 @@ def _dearer(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
         ("time per row", "task_per_row_s"),
     ):
         dearer = tuple(
-            replace(stage, **{cost: _MORE * getattr(stage, cost)}) for stage in profile.stages
+            replace(stage, **{cost: SENSITIVITY_RATIO.value * getattr(stage, cost)})
+            for stage in profile.stages
         )
         yield f"{name} +10 %", replace(profile, stages=dearer)
     noise = profile.noise
     yield (
         "noise of batches +10 %",
-        replace(profile, noise=replace(noise, batch_ratio=_MORE * noise.batch_ratio)),
+        replace(
+            profile, noise=replace(noise, batch_ratio=SENSITIVITY_RATIO.value * noise.batch_ratio)
+        ),
     )

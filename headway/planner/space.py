@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
 from headway.domain import JobProfile, TasksRule
 from headway.domain.configuration import task_slots
 from headway.planner.profiled_memory import MemoryRule
-
-# Interval choices a person would pick; 0 is as fast as possible.
-_TRIGGERS_S = (0.0, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0)
-_PARTITIONS_PER_SLOT = (1, 2, 3, 4)
-_MOST_PARTITIONS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +85,15 @@ class SearchSpace:
         if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
             return (profile.baseline.shuffle_partitions,)
         slots = self.num_slots(nodes)
-        most = min(4 * slots, _MOST_PARTITIONS)
+        most = min(4 * slots, MOST_PARTITIONS_OF_PLAN.value)
         powers = {2**exponent for exponent in range(most.bit_length()) if 2**exponent <= most}
-        multiples = {slots * each for each in _PARTITIONS_PER_SLOT if slots * each <= most}
+        multiples = {slots * each for each in PARTITIONS_PER_SLOT.value if slots * each <= most}
         return tuple(sorted(powers | multiples | ({today} if today else set())))
 
     def trigger_choices_s(self, profile: JobProfile, limit_s: float) -> tuple[float, ...]:
         """Trigger intervals worth trying under a latency limit; today's is one of them."""
         if self.trigger_s is not None:
             return (self.trigger_s,)
-        choices = {*_TRIGGERS_S, profile.baseline.trigger_s}
+        choices = {*TRIGGERS_S.value, profile.baseline.trigger_s}
         # A row waits up to the interval, and half of it on average.
         return tuple(sorted(choice for choice in choices if choice < 2 * limit_s))

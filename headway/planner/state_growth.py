@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from headway.assumptions.planning import LONGEST_GROWTH_S
 from headway.domain import Finding, FindingCode
 from headway.planner.candidates import Candidates, candidates_at
 
-_LONGEST_S = 365 * 86400.0
 _SHORTEST_S = 1.0
 _TOLERANCE_RATIO = 1e-3
 
@@ -27,7 +27,7 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
     costs = any(stage.task_per_state_row_s > 0 for stage in profile.stages)
     if profile.state is None or growth_per_s <= 0 or not costs:
         return
-    if _keeps_after(setting, _LONGEST_S, growth_per_s):
+    if _keeps_after(setting, LONGEST_GROWTH_S.value, growth_per_s):
         return
     kept_s, missed_s = 0.0, _SHORTEST_S
     while _keeps_after(setting, missed_s, growth_per_s):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from headway.assumptions.logs import LEAST_BELIEVED_RATIO, LEAST_USUAL_RATIO
 from headway.domain import Coverage, Share
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, EventCount
@@ -12,8 +13,6 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.rows import Record
 from headway.units import counted
 
-_LEAST_BELIEVED_RATIO = 0.001  # ids further apart are damage, not gaps
-_LEAST_USUAL_RATIO = 0.99
 # Names of events that Spark itself writes begin so.
 _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
@@ -97,7 +96,7 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         if share.seen < share.expected:
             yield f"{share.expected - share.seen} of {share.expected} {name} missing"
         # A few always are: of queries that were stopped, for instance.
-        thin |= share.ratio < _LEAST_USUAL_RATIO
+        thin |= share.ratio < LEAST_USUAL_RATIO.value
     cut = coverage.missing_parts or coverage.compacted
     cut = cut or not (coverage.has_start and coverage.has_end)
     if thin and not cut:
@@ -149,7 +148,7 @@ def _by_ids(count: EventCount) -> Share:
     if count.first_id is None or count.last_id is None:
         return Share(seen=count.num_lines, expected=count.num_lines)
     span = count.last_id - count.first_id + 1
-    if span > count.num_distinct / _LEAST_BELIEVED_RATIO:
+    if span > count.num_distinct / LEAST_BELIEVED_RATIO.value:
         return Share(seen=count.num_distinct, expected=count.num_distinct)
     return Share(seen=count.num_distinct, expected=max(span, count.num_distinct))
 

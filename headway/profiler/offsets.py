@@ -11,14 +11,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from headway.assumptions.logs import AGREEING_RATIO, LEAST_BATCHES_WITH_OFFSETS, MOST_EXCESS_RATIO
+
 _WHOLE = "offset"
 _DEEPEST = 8
 _LARGEST_POSITION = 2**63 - 1  # a Java long
 _KAFKA_LIKE = re.compile(r"[^/]+/[0-9]+")
-
-_LEAST_BATCHES = 3
-_AGREEING_SHARE = 0.95
-_MOST_EXCESS_RATIO = 0.02
 
 
 def read_offset(text: str | None) -> dict[str, int] | None:
@@ -95,11 +93,11 @@ def counts_rows(
         for sources, rows in zip(pairs, num_rows, strict=True)
         if (advance := _advance(sources)) is not None and (advance > 0 or rows > 0)
     ]
-    if len(telling) < _LEAST_BATCHES:
+    if len(telling) < LEAST_BATCHES_WITH_OFFSETS.value:
         return False
     agreeing = sum(_agrees(advance, rows) for advance, rows in telling)
     over_all = sum(advance for advance, _ in telling), math.fsum(rows for _, rows in telling)
-    return agreeing >= _AGREEING_SHARE * len(telling) and _agrees(*over_all)
+    return agreeing >= AGREEING_RATIO.value * len(telling) and _agrees(*over_all)
 
 
 def _advance(
@@ -115,7 +113,7 @@ def _advance(
 
 
 def _agrees(advance: int, rows: float) -> bool:
-    return 0 <= advance - rows <= _MOST_EXCESS_RATIO * advance
+    return 0 <= advance - rows <= MOST_EXCESS_RATIO.value * advance
 
 
 def num_partitions(offset: Mapping[str, int] | None) -> int | None:

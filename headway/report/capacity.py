@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headway.assumptions.advice import SAVING_TOLD_RATIO
 from headway.fleet.answer import Capacity, TargetPrice
 from headway.fleet.nouns import FleetPlan, Infeasible, Supply
 from headway.report.columns import aligned, paragraph
@@ -13,7 +14,6 @@ from headway.units import counted
 
 CAPACITY_SCHEMA = "headway.capacity/v1"
 _DAYS_PER_MONTH = 30
-_WORTH_TELLING = 0.005
 _SAME_WEIGHT = 1e-6
 _SAME_GAP = 1e-6
 
@@ -229,7 +229,7 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
             f"{price.promise} costs {_saving(answer, price)} a day more than {price.looser}",
         )
         for price in answer.target_prices
-        if price.saves_per_day >= _WORTH_TELLING
+        if price.saves_per_day >= SAVING_TOLD_RATIO.value
     ]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
-from headway.models.job.calibration import SPREAD_PER_DOUBLING
 from headway.report.after_start import after_start_lines
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text
@@ -199,8 +199,8 @@ def _confidence(plan: Plan) -> list[str]:
             else "longer, "
         )
         + (
-            f"for the spread between runs and {SPREAD_PER_DOUBLING:.0%} per doubling beyond what "
-            "was profiled; theory.md (P2), (P4)."
+            f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
+            "beyond what was profiled; theory.md (P2), (P4)."
             if plan.declared is None
             else "with every figure at that end of its declared range; theory.md (P4), (P19)."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headway.assumptions.advice import OVERRUNS_TOLD_RATIO
 from headway.domain import (
     Applies,
     Configuration,
@@ -41,8 +42,6 @@ METRIC_NAMES = {
     Metric.BATCH: "batch duration",
     Metric.WINDOW: "window latency",
 }
-
-_WORTH_TELLING = 0.05  # share of overruns from which they are told
 
 
 def percent(ratio: float) -> str:
@@ -202,7 +201,7 @@ def stability_text(prediction: Prediction) -> str:
             f"Keeps up with {rate}, but not at its trigger: {percent(overrun)} of the batches "
             f"overrun it, {load}{bound}."
         )
-    if overrun >= _WORTH_TELLING:
+    if overrun >= OVERRUNS_TOLD_RATIO.value:
         load += f", {percent(overrun)} of the batches overrun the trigger"
     return f"Stable at {rate}: {load}{bound}."
 

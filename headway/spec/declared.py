@@ -6,6 +6,12 @@ upper ends. No run is made up to stand for what nobody saw.
 
 from __future__ import annotations
 
+from headway.assumptions.predictions import (
+    DECLARED_BATCH_NOISE_RATIO,
+    DECLARED_TASK_NOISE_RATIO,
+    DECLARED_TRIGGER_S,
+)
+from headway.assumptions.resources import SPARK_PARTITIONS
 from headway.domain import (
     Application,
     Arrivals,
@@ -28,13 +34,7 @@ from headway.spec.kinds.rates import Rate, peak_rate
 from headway.units import spark_memory_text
 from headway.version import __version__
 
-# How much batches, and tasks of a batch, usually differ: nobody states that.
-_BATCH_NOISE_RATIO = 0.15
-_TASK_NOISE_RATIO = 0.3
 _NUM_DECLARED_EXECUTORS = 1
-_TRIGGER_S = 1.0
-# What Spark sets where nobody does.
-_SPARK_PARTITIONS = 200
 
 
 def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProfile:
@@ -83,12 +83,12 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
             DriverPhase(
                 name="query_planning",
                 mean_s=declared.driver_s.mid,
-                sd_s=declared.driver_s.mid * _BATCH_NOISE_RATIO,
+                sd_s=declared.driver_s.mid * DECLARED_BATCH_NOISE_RATIO.value,
             ),
         ),
         stages=_stages(declared),
         noise=DurationNoise(
-            batch_ratio=_BATCH_NOISE_RATIO, autocorrelation=0.0, run_to_run_ratio=0.0
+            batch_ratio=DECLARED_BATCH_NOISE_RATIO.value, autocorrelation=0.0, run_to_run_ratio=0.0
         ),
         drift=Drift(exponent=0.0, reference_age_s=300.0),
         settings=(),
@@ -99,8 +99,8 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
             configuration=Configuration(
                 executors=_NUM_DECLARED_EXECUTORS,
                 cores_per_executor=declared.cores_per_executor,
-                shuffle_partitions=_SPARK_PARTITIONS if partitions is None else partitions,
-                trigger_s=_TRIGGER_S,
+                shuffle_partitions=SPARK_PARTITIONS.value if partitions is None else partitions,
+                trigger_s=DECLARED_TRIGGER_S.value,
             ),
             partitions_are_stated=partitions is not None,
         ),
@@ -121,7 +121,7 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
         rows=RowsLaw(scale=1.0, exponent=1.0),
         task_fixed_s=declared.task_fixed_s.mid,
         task_per_row_s=declared.task_per_row_s.mid,
-        task_noise_ratio=_TASK_NOISE_RATIO,
+        task_noise_ratio=DECLARED_TASK_NOISE_RATIO.value,
         separation=Separation.PARTS,
     )
     if declared.shuffle_task_per_row_s is None:
@@ -133,7 +133,7 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
         rows=RowsLaw(scale=declared.shuffle_ratio, exponent=1.0),
         task_fixed_s=declared.task_fixed_s.mid,
         task_per_row_s=declared.shuffle_task_per_row_s.mid,
-        task_noise_ratio=_TASK_NOISE_RATIO,
+        task_noise_ratio=DECLARED_TASK_NOISE_RATIO.value,
         separation=Separation.PARTS,
     )
     return (first, behind)

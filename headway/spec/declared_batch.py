@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from headway.assumptions.predictions import DECLARED_BATCH_JOB_TASK_CV
 from headway.domain import (
     Application,
     ApplicationKind,
@@ -33,7 +34,6 @@ from headway.spec.kinds.jobs import DeclaredBatch
 from headway.units import spark_memory_text
 from headway.version import __version__
 
-_TASK_CV = 0.5
 _EPOCH = "1970-01-01T00:00:00Z"
 
 
@@ -86,7 +86,7 @@ def declared_application(
             JobStage(
                 num_tasks=declared.num_tasks,
                 mean_s=task_s,
-                cv=_TASK_CV,
+                cv=DECLARED_BATCH_JOB_TASK_CV.value,
                 parents=(at - 1,) if at else (),
             )
             for at in range(declared.num_stages)
@@ -136,7 +136,12 @@ def _stage(at: int, num_tasks: int, task_s: float, lasts_s: float) -> RecordedSt
         job=0,
         parents=(at - 1,) if at else (),
         tasks=TaskCounts(num_tasks=num_tasks, num_finished=num_tasks, num_failed=0, num_attempts=1),
-        task_time=TaskTimes(mean_s=task_s, sd_s=_TASK_CV * task_s, max_s=2.0 * task_s, fixed_s=0.0),
+        task_time=TaskTimes(
+            mean_s=task_s,
+            sd_s=DECLARED_BATCH_JOB_TASK_CV.value * task_s,
+            max_s=2.0 * task_s,
+            fixed_s=0.0,
+        ),
         wall_clock=WallClock(submitted_s=at * lasts_s, completed_s=(at + 1) * lasts_s),
         rows=StageRows(read=0, written=0),
         volume=StageVolume(input_bytes=0, shuffle_read_bytes=0, shuffle_write_bytes=0),

@@ -9,7 +9,7 @@ import scaling
 from scale.evidence import Error, read_errors
 from scale.split import SPLIT, is_fitted
 
-from headway.models.job.calibration import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -22,12 +22,12 @@ def errors() -> list[Error]:
 def test_the_spread_per_doubling_is_the_one_that_was_fitted(errors: list[Error]) -> None:
     best = scaling.fitted_rules(errors)[0]
     assert best.distance is scaling.as_independent
-    assert best.per_doubling == SPREAD_PER_DOUBLING
+    assert best.per_doubling == SPREAD_PER_DOUBLING_RATIO.value
 
 
 def test_calibrated_reaches_as_far_as_the_evidence_of_every_kind(errors: list[Error]) -> None:
     reach = scaling.calibrated_doublings(scaling.fitted_rules(errors)[0], errors)
-    assert min(reach.values()) == CALIBRATED_DOUBLINGS
+    assert min(reach.values()) == CALIBRATED_DOUBLINGS.value
 
 
 def test_the_intervals_hold_where_nothing_was_fitted(errors: list[Error]) -> None:

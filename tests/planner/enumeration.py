@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import (
     Arrivals,
     Configuration,
@@ -23,7 +24,6 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import (
-    HIGHEST_QUOTED_INFLATION,
     duration_model,
     setting_law,
     settled_batch_rows,
@@ -131,7 +131,7 @@ def holds_alone(
         ndtri(case.confidence) * spread_ratio(case.profile, num_slots, partitions, rows)
     )
     slower = settled_batch_rows(model, rates, triggers, factor)
-    holds = rates * factor * model.slope_s(slower) <= HIGHEST_QUOTED_INFLATION
+    holds = rates * factor * model.slope_s(slower) <= HIGHEST_QUOTED_UTILIZATION_RATIO.value
     if holds.any():
         holds[holds] = law_holds(case, model, triggers[holds], rates[holds], factor[holds])
     return np.asarray(holds)

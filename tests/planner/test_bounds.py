@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headway.assumptions.planning import NODE_COUNTS_TRIED
 from headway.domain import Arrivals, Target
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import candidates_at
@@ -101,7 +102,9 @@ def test_many_nodes_are_searched_as_well_as_one_by_one(
 ) -> None:
     question = large(rate_per_s, 150)
     quick = fewest_nodes(question)
-    monkeypatch.setattr("headway.planner.fewest._TRIED_ONE_BY_ONE", 1000)
+    monkeypatch.setattr(
+        "headway.planner.fewest.NODE_COUNTS_TRIED", replace(NODE_COUNTS_TRIED, value=1000)
+    )
     scanned = fewest_nodes(question)
     assert quick.nodes == scanned.nodes
     if quick.nodes is not None:

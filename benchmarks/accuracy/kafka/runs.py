@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from headway.assumptions.planning import USUAL_BATCH_RATIO
 from headway.domain.prediction import LatencyDistribution
 from headway.errors import HeadwayError
-from headway.planner.recovery import USUAL_RATIO
 from headway.runtime.measure import (
     begun_epoch_s,
     measure_tuple_latency,
@@ -160,7 +160,11 @@ def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_rows: float) -> Re
     # A batch that the outage cut off is done again first, at the size it had.
     largest = rows.index(max(rows))
     back = next(
-        (place for place in range(largest, len(rows)) if rows[place] <= USUAL_RATIO * usual_rows),
+        (
+            place
+            for place in range(largest, len(rows))
+            if rows[place] <= USUAL_BATCH_RATIO.value * usual_rows
+        ),
         None,
     )
     end = counted[-1 if back is None else back]

@@ -17,6 +17,7 @@ from campaign.schedule import FIT as FITTED_ROLE
 from campaign.schedule import FITTED, GROUPS
 from ground_truth import Recording
 
+from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.models.job.calibration import doublings_beyond, doublings_outside, of_runs_and_fit
 from headway.models.job.predict import Z90
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
@@ -27,7 +28,6 @@ from scale.stream_clusters import Law, Run
 if TYPE_CHECKING:
     from headway.domain import JobProfile
 
-_USUAL_RATIO = 0.08
 _FEWEST_ROWS = "0.5s-p2-10%"
 _SPREAD_THEN = 0.1
 _FARTHEST = 2.0
@@ -270,5 +270,5 @@ def _of_job(
         partitions=0.0,
         rows=0.0,
         log_factor=math.log(ratio),
-        own_spread=of_runs_and_fit(_USUAL_RATIO, num_sizes),
+        own_spread=of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_sizes),
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.planning import CONFIDENCE
 from headway.models.arrays import Array
 from headway.models.laws.normal import ndtri
 
@@ -30,7 +31,7 @@ def next_run(
     planned_rows: float,
     possible_rows: Array,
     accuracy_ratio: float,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE.value,
 ) -> NextRun | None:
     r"""Which size of batches to run next, and how many, to know a planned one well enough.
 

@@ -9,18 +9,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.fits import (
+    HUBER_SCORE,
+    LATEST_CUT_RATIO,
+    LEAST_BATCHES_TO_CUT,
+    LEAST_RUNS_TO_COMPARE,
+    LEAST_SPREAD_RATIO,
+    STEEPEST_DRIFT,
+    USUAL_DRIFT,
+)
+from headway.assumptions.predictions import PRIOR_RUNS, USUAL_RUN_TO_RUN_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.nonnegative import nonnegative_least_squares
-
-# Standard deviation of the logarithm of the mean duration between runs of one setting in one
-# warmed JVM, over the repeats of the first published runs.
-USUAL_RUN_TO_RUN_RATIO = 0.08
-_USUAL_DRIFT = 0.2  # scale of what compilation wins per e-fold of age: no more is believed lightly
-_LEAST_RUNS_TO_COMPARE = 5
-_HUBER = 1.345  # 95 % efficient under normal noise
-_MAD_TO_SD = 1.4826
-_SMALLEST_SPREAD = 0.25
-_LEAST_TO_JUDGE = 10  # below, the rule cuts noise as often as warm-up
+from headway.models.laws.normal import MAD_TO_SD
 
 
 class PowerLaw(NamedTuple):
@@ -54,10 +55,11 @@ def warm_up_length(series: Array) -> int:
     2
     """
     num_values = len(series)
-    if num_values < _LEAST_TO_JUDGE:
+    if num_values < LEAST_BATCHES_TO_CUT.value:
         return 0
     scores = [
-        float(np.var(series[cut:])) / (num_values - cut) for cut in range(num_values // 2 + 1)
+        float(np.var(series[cut:])) / (num_values - cut)
+        for cut in range(int(LATEST_CUT_RATIO.value * num_values) + 1)
     ]
     return int(np.argmin(scores))
 
@@ -77,7 +79,7 @@ def is_spread(values: Array) -> bool:
     (False, True)
     """
     mean = float(np.mean(values))
-    return mean > 0 and float(np.std(values)) / mean >= _SMALLEST_SPREAD
+    return mean > 0 and float(np.std(values)) / mean >= LEAST_SPREAD_RATIO.value
 
 
 def is_spread_within(variances: Array, means: Array) -> bool:
@@ -93,7 +95,7 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     True
     """
     mean = float(np.mean(means))
-    return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= _SMALLEST_SPREAD
+    return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= LEAST_SPREAD_RATIO.value
 
 
 class Prior(NamedTuple):
@@ -147,13 +149,13 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     for _ in range(50):
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
-        spread = max(_MAD_TO_SD * float(np.median(np.abs(residual[: known.start]))), least_spread)
-        huber = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(residual), 1e-300))
+        spread = max(MAD_TO_SD * float(np.median(np.abs(residual[: known.start]))), least_spread)
+        huber = np.minimum(1.0, HUBER_SCORE.value * spread / np.maximum(np.abs(residual), 1e-300))
         scale = np.square(fit) / huber
         if prior is not None:
             # What was thought yields where the data says something quite different.
             surprise = np.abs(coefficients - prior.mean) / prior.sd
-            scale[known] = np.maximum(surprise / _HUBER, 1.0)
+            scale[known] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
         converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
         coefficients = step
@@ -212,7 +214,7 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     True
     """
     pairs = sum(len(values) - 1 for values in residuals)
-    if pairs < _LEAST_TO_JUDGE:
+    if pairs < LEAST_BATCHES_TO_CUT.value:
         return 0.0
     product = sum(float(np.sum(values[1:] * values[:-1])) for values in residuals)
     square = sum(float(np.sum(np.square(values))) for values in residuals)
@@ -257,12 +259,12 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     variance = max(float(np.mean(np.square(ratio_within))), 1e-6)
     certainty = np.sum(np.square(age_within)) / variance
     evidence = np.sum(age_within * ratio_within) / variance
-    if len(runs) >= _LEAST_RUNS_TO_COMPARE:
+    if len(runs) >= LEAST_RUNS_TO_COMPARE.value:
         between = age_means - age_means.mean()
-        certainty += np.sum(np.square(between)) / USUAL_RUN_TO_RUN_RATIO**2
-        evidence += np.sum(between * ratio_means) / USUAL_RUN_TO_RUN_RATIO**2
-    certainty += 1.0 / _USUAL_DRIFT**2
-    return float(np.clip(-evidence / certainty, 0.0, 0.5))
+        certainty += np.sum(np.square(between)) / USUAL_RUN_TO_RUN_RATIO.value**2
+        evidence += np.sum(between * ratio_means) / USUAL_RUN_TO_RUN_RATIO.value**2
+    certainty += 1.0 / USUAL_DRIFT.value**2
+    return float(np.clip(-evidence / certainty, 0.0, STEEPEST_DRIFT.value))
 
 
 def run_to_run_ratio(
@@ -294,9 +296,10 @@ def run_to_run_ratio(
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1e6)
     0.08
     """
-    prior_runs = 3
-    prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO, batch_ratio / math.sqrt(num_effective))
+    prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO.value, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     # What as many parameters as runs leave unexplained counts too: they were kept from following.
     seen = float(np.sum(np.square(log_ratios)))
-    return float(np.sqrt((prior_runs * prior_ratio**2 + seen) / (prior_runs + spare_runs)))
+    return float(
+        np.sqrt((PRIOR_RUNS.value * prior_ratio**2 + seen) / (PRIOR_RUNS.value + spare_runs))
+    )

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from headway.assumptions.fits import LEAST_WAVES
 from headway.models.arrays import Array
 
 
@@ -87,7 +88,7 @@ def handover_s(
     >>> handover_s(*eight)
     0.002
     """
-    tells = waves > _LEAST_WAVES
+    tells = waves > LEAST_WAVES.value
     if not np.any(tells):
         return 0.0
     handovers = waves[tells] - 1.0
@@ -95,6 +96,3 @@ def handover_s(
     within_s = np.clip(seen_s, 0.0, most_s[tells])
     # Least squares of the spans: many waves tell most, and least of how the last one ends.
     return float(np.average(within_s, weights=weights[tells] * np.square(handovers)))
-
-
-_LEAST_WAVES = 1.5

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import WARM_UP_BINS_PER_DOUBLING
 from headway.models.arrays import Array
-
-_BINS_PER_DOUBLING = 2
 
 
 class AgedRatio(NamedTuple):
@@ -47,7 +46,7 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
     [(4, 3.0, 1), (11, 1.25, 2), (32, 1.0, 1)]
     """
     log_age, log_ratio = np.log(jvm_age_s), np.log(ratio)
-    bins = np.floor(np.log2(jvm_age_s) * _BINS_PER_DOUBLING)
+    bins = np.floor(np.log2(jvm_age_s) * WARM_UP_BINS_PER_DOUBLING.value)
     pools: list[tuple[float, float, int]] = []
     for number in np.unique(bins):
         inside = bins == number

@@ -7,19 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from headway.assumptions.advice import (
+    ADVISED_ACCURACY_RATIO,
+    ADVISED_PARTITIONS_RATIO,
+    ADVISED_ROWS_RATIO,
+    ADVISED_TRIGGERS_S,
+    FEWEST_ADVISED_BATCHES,
+    LEAST_ADVISED_NOISE_RATIO,
+    MANY_PARTITIONS,
+    MOST_ADVISED_BATCHES,
+)
 from headway.domain import AdvisedRun, Configuration, JobProfile, Separation, TasksRule
 from headway.models.estimation.identifiability import next_run
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
-
-_ROWS_RATIO = 3.0
-_PARTITIONS_RATIO = 4
-_MANY_PARTITIONS = 64
-_FEWEST_BATCHES, _MOST_BATCHES = 10, 60
-_ACCURACY_RATIO = 0.05
-_LEAST_NOISE_RATIO = 0.01
-_TRIGGERS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 
 
 def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
@@ -53,7 +55,7 @@ def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
 def _fewer_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
     low, _ = profile.rows_per_batch_range
     fewest = float(settled_batch_rows(_model(profile), profile.settings[-1].rate_per_s, 0.0))
-    if low <= _ROWS_RATIO * fewest:
+    if low <= ADVISED_ROWS_RATIO.value * fewest:
         return
     yield _run(
         profile,
@@ -70,10 +72,10 @@ def _more_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
         stage.separation is Separation.BATCHES or stage.task_per_row_s == 0
         for stage in profile.stages
     )
-    if told and high >= _ROWS_RATIO * max(low, 1.0):
+    if told and high >= ADVISED_ROWS_RATIO.value * max(low, 1.0):
         return
     seen = profile.baseline
-    trigger_s = _trigger_beyond(_ROWS_RATIO * _interval_s(profile))
+    trigger_s = _trigger_beyond(ADVISED_ROWS_RATIO.value * _interval_s(profile))
     rows = profile.settings[-1].rate_per_s * trigger_s
     yield _run(
         profile,
@@ -91,9 +93,9 @@ def _other_partitions(profile: JobProfile) -> Iterator[AdvisedRun]:
         return
     (count,) = counts
     other = (
-        count * _PARTITIONS_RATIO
-        if count < _MANY_PARTITIONS
-        else max(count // _PARTITIONS_RATIO, 1)
+        count * ADVISED_PARTITIONS_RATIO.value
+        if count < MANY_PARTITIONS.value
+        else max(count // ADVISED_PARTITIONS_RATIO.value, 1)
     )
     # Another trigger as well: rows and partitions may differ together once rows are told.
     trigger_s = _trigger_beyond(1.5 * _interval_s(profile))
@@ -107,7 +109,7 @@ def _other_partitions(profile: JobProfile) -> Iterator[AdvisedRun]:
             trigger_s=trigger_s,
             max_offsets_per_trigger=None,
         ),
-        num_batches=_FEWEST_BATCHES,
+        num_batches=FEWEST_ADVISED_BATCHES.value,
     )
 
 
@@ -121,7 +123,7 @@ def _other_slots(profile: JobProfile) -> Iterator[AdvisedRun]:
         learns="what more slots win, and what they cost each other",
         why=f"all runs had {counted(count, 'slot')}",
         configuration=replace(profile.baseline, executors=2 * profile.baseline.executors),
-        num_batches=_FEWEST_BATCHES,
+        num_batches=FEWEST_ADVISED_BATCHES.value,
     )
 
 
@@ -140,7 +142,7 @@ def _once_more(profile: JobProfile) -> Iterator[AdvisedRun]:
         learns="how far runs of one setting lie apart, which widens every interval",
         why="no setting was run twice",
         configuration=profile.baseline,
-        num_batches=_FEWEST_BATCHES,
+        num_batches=FEWEST_ADVISED_BATCHES.value,
     )
 
 
@@ -166,7 +168,9 @@ def _interval_s(profile: JobProfile) -> float:
 
 def _trigger_beyond(least_s: float) -> float:
     """The shortest interval a person would choose that is not below."""
-    return next((choice for choice in _TRIGGERS_S if choice >= least_s * 0.999), least_s)
+    return next(
+        (choice for choice in ADVISED_TRIGGERS_S.value if choice >= least_s * 0.999), least_s
+    )
 
 
 def _batches_needed(profile: JobProfile, planned_rows: float) -> int:
@@ -184,13 +188,13 @@ def _batches_needed(profile: JobProfile, planned_rows: float) -> int:
         known,
         max(float(model.mean_s(rows)) - per_row_s * rows, 1e-6),
         per_row_s,
-        max(profile.noise.batch_ratio, _LEAST_NOISE_RATIO),
+        max(profile.noise.batch_ratio, LEAST_ADVISED_NOISE_RATIO.value),
         planned_rows=planned_rows,
         possible_rows=np.array([planned_rows]),
-        accuracy_ratio=_ACCURACY_RATIO,
+        accuracy_ratio=ADVISED_ACCURACY_RATIO.value,
     )
-    needed = _MOST_BATCHES if found is None else found.num_batches
-    return min(max(needed, _FEWEST_BATCHES), _MOST_BATCHES)
+    needed = MOST_ADVISED_BATCHES.value if found is None else found.num_batches
+    return min(max(needed, FEWEST_ADVISED_BATCHES.value), MOST_ADVISED_BATCHES.value)
 
 
 def _model(profile: JobProfile) -> DurationModel:

@@ -8,6 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.predictions import (
+    CALIBRATED_DOUBLINGS,
+    NUM_LEARNED,
+    SPREAD_PER_DOUBLING_RATIO,
+)
 from headway.domain import JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
 
@@ -16,13 +21,6 @@ BoolArray = NDArray[np.bool_]
 #: Why no number from declared figures is calibrated.
 DECLARED = "from declared figures: nothing of this job was measured"
 
-# Spread (standard deviation of the logarithm of durations) per doubling beyond what was profiled,
-# of slots, shuffle partitions, rows per batch or core speed. Source: docs/scaling-accuracy.md,
-# fitted by benchmarks/accuracy/scaling.py on half of the runs on record and judged on the others.
-SPREAD_PER_DOUBLING = 0.13
-# Doublings of each kind to which that evidence reaches: up to four times what was profiled.
-CALIBRATED_DOUBLINGS = 2.0
-_NUM_LEARNED = 2  # what runs of several settings tell: fixed time and time per row
 _LEAST = 1e-9
 _NO_NUMBER = 1e15
 
@@ -52,7 +50,7 @@ def spread_ratio(
 
 
 def of_runs_and_fit(
-    run_to_run_ratio: float, num_settings: int, num_learned: int = _NUM_LEARNED
+    run_to_run_ratio: float, num_settings: int, num_learned: int = NUM_LEARNED.value
 ) -> float:
     """Spread of one more run, and of what was learned from a few that differ as much.
 
@@ -82,7 +80,7 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
     """
     spread = np.asarray(own_ratio, dtype=np.float64)
     for each in doublings:
-        spread = np.hypot(spread, SPREAD_PER_DOUBLING * np.asarray(each))
+        spread = np.hypot(spread, SPREAD_PER_DOUBLING_RATIO.value * np.asarray(each))
     return spread
 
 

@@ -9,12 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
+from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
+from headway.assumptions.predictions import (
+    HIGHEST_QUOTED_OVERRUN_RATIO,
+    HIGHEST_QUOTED_UTILIZATION_RATIO,
+)
 from headway.domain import Configuration, Finding, FindingCode, JobProfile
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import (
-    HIGHEST_QUOTED_INFLATION,
     MOST_BATCH_ROWS,
     SettingLaw,
     duration_model,
@@ -23,8 +27,6 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 
-LEAST_CATCH_UP_RATIO = 1.2  # below, a rate limit leaves nothing to catch up with
-_HIGHEST_QUOTED_OVERRUN = 0.5
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
 _STATE_STEP_ROWS = 1_000_000
@@ -72,7 +74,7 @@ class Capacity:
                 rate_per_s=rates_per_s,
                 trigger_s=self.configuration.trigger_s,
                 factor=self.age_factor,
-                highest_inflation=HIGHEST_QUOTED_INFLATION,
+                highest_inflation=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
             )
             return np.asarray(load <= 1.0)
 
@@ -118,10 +120,10 @@ class Capacity:
                     **self._enough_rows(),
                 },
             )
-        elif limit < LEAST_CATCH_UP_RATIO * needed:
+        elif limit < LEAST_CATCH_UP_RATIO.value * needed:
             yield Finding(
                 code=FindingCode.RATE_LIMIT_LEAVES_LITTLE,
-                numbers={"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO},
+                numbers={"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value},
             )
 
     def state_growth(self) -> Iterator[Finding]:
@@ -148,7 +150,7 @@ class Capacity:
         enough = float(
             settled_batch_rows(
                 self.model,
-                LEAST_CATCH_UP_RATIO * self.rate_per_s,
+                LEAST_CATCH_UP_RATIO.value * self.rate_per_s,
                 self.configuration.trigger_s,
                 self.age_factor,
             )
@@ -178,7 +180,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
         yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=rates | load)
     elif capacity.configuration.trigger_s > 0:
         overrun = float(law.overrun_probability[0])
-        if overrun > _HIGHEST_QUOTED_OVERRUN:
+        if overrun > HIGHEST_QUOTED_OVERRUN_RATIO.value:
             numbers = {"overrun_probability": overrun}
             yield Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers=numbers)
     yield from capacity.limit_findings()

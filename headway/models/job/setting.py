@@ -12,6 +12,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
+from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.latency_law import LatencyLaw
@@ -23,9 +24,7 @@ from headway.models.laws.inverse import averaged_quantile_s
 
 AFTER_COMMIT_PHASES = ("commit_offsets", "other")
 MOST_BATCH_ROWS = 1e15
-HIGHEST_QUOTED_INFLATION = 0.9
-"""Most work per second of input at which a latency is quoted [s/s]: theory.md (P3)."""
-_MOST_AMPLIFICATION = 1.0 / (1.0 - HIGHEST_QUOTED_INFLATION)
+_MOST_AMPLIFICATION = 1.0 / (1.0 - HIGHEST_QUOTED_UTILIZATION_RATIO.value)
 # Gauss-Hermite: exact for moments of a normal variable up to the ninth.
 _SLOW_SCORES, _SLOW_TOTALS = hermegauss(5)
 _SLOW_WEIGHTS = _SLOW_TOTALS / _SLOW_TOTALS.sum()
@@ -71,7 +70,7 @@ class SettingLaw(NamedTuple):
     @property
     def is_quotable(self) -> BoolArray:
         """Whether a setting is so far from saturation that small errors move latencies little."""
-        near = self.inflation_ratio > HIGHEST_QUOTED_INFLATION
+        near = self.inflation_ratio > HIGHEST_QUOTED_UTILIZATION_RATIO.value
         near |= self.amplification_ratio > _MOST_AMPLIFICATION
         return np.asarray(self.is_stable & ~near)
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.duration import DurationStack
 from headway.models.job.setting import (
-    HIGHEST_QUOTED_INFLATION,
     allowed_inflation,
     settled_batch_rows,
 )
@@ -80,7 +80,7 @@ class UpperEnd:
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         inflation = rates * factors * model.slope_s(lengthened)
-        highest = allowed_inflation(self.profile, HIGHEST_QUOTED_INFLATION)
+        highest = allowed_inflation(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
         duration_s = np.where(inflation <= highest, factors * model.mean_s(lengthened), np.inf)
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
         each = np.arange(len(small))

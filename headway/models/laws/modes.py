@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import (
+    LEAST_BATCHES_WITH_SLOW,
+    LEAST_GAIN_OF_MODES,
+    LEAST_SEPARATION_SD,
+    LEAST_SLOW_BATCHES,
+)
 from headway.models.arrays import Array
 
-_LEAST_VALUES = 40
-_LEAST_SLOW = 4
 _MOST_ROUNDS = 200
 _TOLERANCE = 1e-8
-# Odds of 150 to 1 by Bayes' information criterion.
-_LEAST_GAIN = 10.0
-# Two normal densities have two peaks from two standard deviations on.
-_LEAST_SEPARATION_SD = 2.0
 
 
 class SlowMode(NamedTuple):
@@ -63,7 +63,7 @@ def slow_mode(log_values: Array) -> SlowMode:
     (0.1, 1.5)
     """
     values = np.sort(np.asarray(log_values, dtype=np.float64))
-    if len(values) < _LEAST_VALUES or values[0] == values[-1]:
+    if len(values) < LEAST_BATCHES_WITH_SLOW.value or values[0] == values[-1]:
         return ONE_MODE
     weight, means, variances, log_likelihood = _two_normals(values)
     one = -0.5 * len(values) * (math.log(2 * math.pi * float(values.var())) + 1)
@@ -73,9 +73,9 @@ def slow_mode(log_values: Array) -> SlowMode:
     share = float(weight if slow == 1 else 1 - weight)
     apart = abs(means[1] - means[0]) / math.sqrt(max(variances))
     if (
-        gain < _LEAST_GAIN
-        or apart < _LEAST_SEPARATION_SD
-        or not _LEAST_SLOW / len(values) <= share <= 0.5
+        gain < LEAST_GAIN_OF_MODES.value
+        or apart < LEAST_SEPARATION_SD.value
+        or not LEAST_SLOW_BATCHES.value / len(values) <= share <= 0.5
     ):
         return ONE_MODE
     return SlowMode(share=share, ratio=math.exp(abs(means[1] - means[0])))

@@ -16,6 +16,8 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 
+#: Median absolute deviations of normal values are so many times shorter than standard ones.
+MAD_TO_SD = 1.4826
 _LARGE = 50_000
 _HUNDREDS = 200
 _PER_UNIT, _FARTHEST = 256, 9  # nodes of the table per unit of the score, and its end

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.assumptions.predictions import POLLING_DELAY_S, SLOW_NOISE_MEMORY
 from headway.models.arrays import Array
 
 _ROUNDING = 1e-9  # a start that stands on the grid may fall a rounding error short of it
-_POLLING_DELAY_S = 0.01
-_SLOW_MEMORY = 0.95  # of the scores of the slow noise, from batch to batch
 _CELLS_PER_SHORTEST = 4
 _MOST_CELLS = 200_000
 _LEAST_CELLS = 1000
@@ -249,9 +248,9 @@ class _Durations:
         self._slow = random.standard_normal(num_runs)
 
     def draw(self, mean_s: Array) -> Array:
-        renewal = math.sqrt(1.0 - _SLOW_MEMORY**2)
+        renewal = math.sqrt(1.0 - SLOW_NOISE_MEMORY.value**2)
         normal = self._random.standard_normal((2, self._num_runs))
-        self._slow = _SLOW_MEMORY * self._slow + renewal * normal[0]
+        self._slow = SLOW_NOISE_MEMORY.value * self._slow + renewal * normal[0]
         score = self._fresh_sd * normal[1] + self._slow_sd * self._slow
         half_variance = 0.5 * (self._fresh_sd**2 + self._slow_sd**2)
         return np.asarray(self._factor * mean_s * np.exp(score - half_variance))
@@ -274,7 +273,9 @@ def _next_start(start: Array, duration_s: Array, trigger_s: float) -> Array:
 
 
 def _next_idle_start(start: Array, trigger_s: float) -> Array:
-    return start + _POLLING_DELAY_S if trigger_s == 0.0 else _grid_point_after(start, trigger_s)
+    return (
+        start + POLLING_DELAY_S.value if trigger_s == 0.0 else _grid_point_after(start, trigger_s)
+    )
 
 
 def _grid_point_after(moment: Array, trigger_s: float) -> Array:

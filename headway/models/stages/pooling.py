@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_LIKENESS = 0.1  # variance between stages over that within: it adds 5 % to the cv of a task
+from headway.assumptions.predictions import ALIKE_STAGES_RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _alike(stages: tuple[JobStage, ...], group: list[int]) -> list[list[int]]:
 
 def _are_alike(stages: tuple[JobStage, ...], members: list[int]) -> bool:
     within, between = _variances(stages, members)
-    return between <= _LIKENESS * within + 1e-18 * stages[members[0]].mean_s ** 2
+    return between <= ALIKE_STAGES_RATIO.value * within + 1e-18 * stages[members[0]].mean_s ** 2
 
 
 def _variances(stages: tuple[JobStage, ...], members: list[int]) -> tuple[float, float]:

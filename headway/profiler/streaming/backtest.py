@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import LEAST_BATCHES
+from headway.assumptions.logs import SAME_RATE_RATIO
 from headway.domain import Arrivals, Backtest, HeldOut, JobProfile, LatencyDistribution
 from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.errors import EventLogError
@@ -20,12 +22,11 @@ from headway.models.job.setting import AFTER_COMMIT_PHASES
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.job_runs import runs_of_job
-from headway.profiler.streaming.runs import LEAST_BATCHES, query_label
+from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.summarize import profile_of
 from headway.units import counted
 
-_SAME_RATE_RATIO = 1.1
 BY_SETTING = "each setting predicted from the runs at all other settings"
 BY_TIME = "the later half of each run predicted from the earlier half: one setting only"
 
@@ -71,7 +72,7 @@ def _settings(runs: Sequence[QueryRun]) -> list[list[QueryRun]]:
             ratio = run.rate_per_s / setting[0].rate_per_s
             if (
                 run.configuration == setting[0].configuration
-                and max(ratio, 1.0 / ratio) <= _SAME_RATE_RATIO
+                and max(ratio, 1.0 / ratio) <= SAME_RATE_RATIO.value
             ):
                 setting.append(run)
                 break
@@ -89,11 +90,11 @@ def _without_each(settings: Sequence[Sequence[QueryRun]]) -> Iterator[_Fold]:
 
 def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
     """All earlier halves against all later ones."""
-    if any(len(run.batches) < 2 * LEAST_BATCHES for run in runs):
+    if any(len(run.batches) < 2 * LEAST_BATCHES.value for run in runs):
         raise EventLogError(
             f"{counted(len(runs), 'run')} at one setting, with "
             f"{min(len(run.batches) for run in runs)} steady batches: expected "
-            f"{2 * LEAST_BATCHES} to fit on half of them, or runs at several settings; "
+            f"{2 * LEAST_BATCHES.value} to fit on half of them, or runs at several settings; "
             "name more logs"
         )
     halves = [(run, len(run.batches) // 2) for run in runs]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.assumptions.logs import LEAST_TASKS_RATIO
 from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
 from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
@@ -39,8 +40,6 @@ _OF_TASKS = (
     "peak_memory_bytes",
     "peak_heap_bytes",
 )
-# Of the tasks of a stage: with fewer, those that are missing decide what the stage cost.
-LEAST_TASKS_RATIO = 0.5
 # Beyond these a number is damage, not a measurement.
 _MOST_ROWS = 1e12
 _LONGEST_S = 1e6
@@ -69,7 +68,7 @@ def is_usable(stages: Sequence[Record]) -> bool:
     return bool(stages) and all(
         not stage["failed"]
         and stage["num_tasks"]
-        and stage["num_finished"] / stage["num_tasks"] >= LEAST_TASKS_RATIO
+        and stage["num_finished"] / stage["num_tasks"] >= LEAST_TASKS_RATIO.value
         and stage["launch_to_finish_s"] < _LONGEST_S
         and 0 <= stage["rows_read"] < _MOST_ROWS
         for stage in stages

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError
 from headway.profiler import schema
@@ -19,7 +20,7 @@ from headway.profiler.plan_text import read_plan
 from headway.profiler.redaction import redact
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import common_signature
-from headway.profiler.streaming.runs import LEAST_BATCHES, query_label, steady_part
+from headway.profiler.streaming.runs import query_label, steady_part
 from headway.profiler.streaming.samples import QueryRun
 
 _LEAST_ID_PREFIX = 8
@@ -264,7 +265,7 @@ def _same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
         if len(runs) > 1 and len(batches) < num_others:
             others.append(label)
             continue
-        if len(batches) < LEAST_BATCHES:
+        if len(batches) < LEAST_BATCHES.value:
             notes.append(
                 f"query {label}: left out, its batches run different stages and only "
                 f"{len(batches)} of {len(run.batches)} the most frequent ones"

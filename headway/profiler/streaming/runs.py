@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
@@ -35,7 +36,6 @@ from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
 
-LEAST_BATCHES = 5
 _LONGEST_LABEL = 60
 
 
@@ -96,10 +96,10 @@ def steady_part(
         and is_timed(report)
         and is_usable(stages.get(report["batch_id"], ()))
     ]
-    if len(usable) < LEAST_BATCHES:
+    if len(usable) < LEAST_BATCHES.value:
         why = (
             f"{label}: left out, {len(usable)} of {len(reports)} batches usable (rows, stages with "
-            f"most of their tasks, durations), at least {LEAST_BATCHES} needed"
+            f"most of their tasks, durations), at least {LEAST_BATCHES.value} needed"
         )
         return SteadyPart(None, (why,))
     if len(usable) < len(filled):

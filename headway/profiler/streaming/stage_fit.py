@@ -7,6 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headway.assumptions.fits import (
+    LEAST_HOT_RATIO,
+    RUN_NOISE_RATIO,
+    STATE_GROWN_RATIO,
+    USUAL_PARTITION_S,
+    USUAL_PARTS_SD_S,
+    USUAL_PARTS_SD_WITH_PYTHON_S,
+)
 from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
@@ -21,11 +29,7 @@ from headway.models.estimation.task_times import handover_s, task_spread_ratio
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
-_RUN_NOISE_RATIO = 0.1
-_PARTS_SD_S, _PARTS_SD_WITH_PYTHON_S = 0.015, 0.030
-_PARTITION_S = 0.0005
-_GROWN_RATIO = 2.0
-_LEAST_HOT_RATIO, _MOST_HOT_RATIO = 0.1, 0.99
+_MOST_HOT_RATIO = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,12 +203,12 @@ def _prior(
     """
     parts_s = float(np.mean(_parts_s(batches, place)))
     runs_python = any(batch.stages[place].python_s for batch in batches)
-    sd_s = _PARTS_SD_WITH_PYTHON_S if runs_python else _PARTS_SD_S
+    sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value
     told = np.array([True, True, tells_partitions, tells_state])
     return Prior(
-        mean=np.array([parts_s, 0.0, _PARTITION_S, 0.0])[told],
-        sd=np.array([sd_s, np.inf, _PARTITION_S, np.inf])[told],
-        group_noise_ratio=_RUN_NOISE_RATIO,
+        mean=np.array([parts_s, 0.0, USUAL_PARTITION_S.value, 0.0])[told],
+        sd=np.array([sd_s, np.inf, USUAL_PARTITION_S.value, np.inf])[told],
+        group_noise_ratio=RUN_NOISE_RATIO.value,
     )
 
 
@@ -221,7 +225,8 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
     cannot be told from what they cost.
     """
     grown = [
-        run.batches[-1].state.num_rows >= _GROWN_RATIO * max(run.batches[0].state.num_rows, 1)
+        run.batches[-1].state.num_rows
+        >= STATE_GROWN_RATIO.value * max(run.batches[0].state.num_rows, 1)
         for run in runs
     ]
     return _holds_state(runs[0].batches[0], place) and 2 * sum(grown) > len(grown)
@@ -263,7 +268,7 @@ def _hot_share_ratio(samples: Sequence[StageSample]) -> float:
             beyond = (sample.rows_largest / sample.rows_read - even) / (1.0 - even)
             of_count.setdefault(sample.num_tasks, []).append(min(max(beyond, 0.0), _MOST_HOT_RATIO))
     least = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
-    return least if least >= _LEAST_HOT_RATIO else 0.0
+    return least if least >= LEAST_HOT_RATIO.value else 0.0
 
 
 def _beside_rows(sample: StageSample) -> StageSample:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headway.assumptions.logs import ON_TIME_RATIO
 from headway.domain import (
     Application,
     Arrivals,
@@ -37,8 +38,6 @@ from headway.profiler.streaming.warm_up import warm_up_of
 
 if TYPE_CHECKING:
     pass
-
-_ON_TIME_RATIO = 0.1  # of the interval: later, the batch before was what it waited for
 
 
 def summarize(
@@ -148,7 +147,7 @@ def _event_time_lag_s(run: QueryRun) -> float | None:
 def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
     """How long after its trigger a batch started; 0 for those that no trigger started."""
     behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
-    return behind_s if behind_s < _ON_TIME_RATIO * trigger_s else 0.0
+    return behind_s if behind_s < ON_TIME_RATIO.value * trigger_s else 0.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:

@@ -7,29 +7,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.logs import (
+    AT_ONCE_MS,
+    EARLY_START_RATIO,
+    LATE_MS,
+    LATE_START_RATIO,
+    LEAST_PAIRS,
+    ROUND_INTERVALS_MS,
+    TIMES_LIKELIER,
+)
 from headway.models.arrays import Array
 from headway.units import format_duration
 
-# What is believed of any driver before a log is seen.
-_LATE_MS = 4.0  # mean time from a trigger to the start of its batch
-_AT_ONCE_MS = 30.0  # above Spark's polling delay of 10 ms and the rounding of two timestamps
-_LATE_SHARE = 0.05  # of batches that start any time after their trigger, on a busy driver
-_EARLY_SHARE = 0.001  # of batches that start before it, as no driver should
 _EARLY_MS = 1  # by which a timestamp may stand before its trigger
-_TIMES_LIKELIER = 1000.0
 
-_LEAST_PAIRS = 3
 _DIVISORS = (1, 2, 3, 4, 5)  # a step between two starts may span several intervals
 _NEAR_RATIO = 0.02
 _SHORTEST_MS = 10
-_ROUND_MS = (1, 5, 10, 50, 100, 250, 500, 1000)
 _ALWAYS_TRIED_S = (
     *(0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.5, 7.5, *range(1, 31)),
     *(40, 45, 60, 90, 120, 180, 240, 300, 600, 900, 1200, 1800, 3600),
 )
 _SORTED_OUT_BY = 300  # batches that leave the best candidates,
 _NUM_JUDGED = 40  # which are then held against all batches
-_NEXT_TO_GRID_MS = 3 * _LATE_MS
+_NEXT_TO_GRID_MS = 3 * LATE_MS.value
 _PHASE_QUANTILES = np.linspace(0.0, 0.9, 10)
 
 _Milliseconds = NDArray[np.int64]
@@ -68,7 +69,7 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     0.0
     """
     starts = _starts(started_s, duration_s)
-    if len(starts.started_ms) < _LEAST_PAIRS:
+    if len(starts.started_ms) < LEAST_PAIRS.value:
         return TriggerReading(None, "too few batches")
     paused = _paused(starts)
     if not np.any(paused):
@@ -80,9 +81,9 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     log_odds = grid_log_ratio(starts, candidates_ms[best]) + log_prior[best]
     likeliest = int(np.argmax(log_odds))
     interval_ms = int(candidates_ms[best][likeliest])
-    if log_odds[likeliest] >= np.log(_TIMES_LIKELIER) and log_odds[likeliest] > _rhythm_log_odds(
-        latest, starts, candidates_ms, interval_ms
-    ):
+    if log_odds[likeliest] >= np.log(TIMES_LIKELIER.value) and log_odds[
+        likeliest
+    ] > _rhythm_log_odds(latest, starts, candidates_ms, interval_ms):
         trigger_s = interval_ms / 1000.0
         why = f"batches start on the grid of {format_duration(trigger_s)}"
         return TriggerReading(trigger_s, why)
@@ -101,7 +102,7 @@ def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str |
     """
     starts = _starts(started_s, duration_s)
     reading = read_trigger(started_s, duration_s)
-    if len(starts.started_ms) < _LEAST_PAIRS or reading.trigger_s == stated_s:
+    if len(starts.started_ms) < LEAST_PAIRS.value or reading.trigger_s == stated_s:
         return None
 
     def log_ratio(trigger_s: float) -> float:
@@ -109,7 +110,7 @@ def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str |
         return float(grid_log_ratio(starts, np.array([interval_ms]))[0]) if interval_ms else 0.0
 
     against = log_ratio(reading.trigger_s or 0.0) - log_ratio(stated_s)
-    return reading.why if against > np.log(_TIMES_LIKELIER) else None
+    return reading.why if against > np.log(TIMES_LIKELIER.value) else None
 
 
 def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
@@ -128,9 +129,11 @@ def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
     latest_ms = (starts.started_ms + _EARLY_MS) // every_ms * every_ms
     late_ms = np.abs(starts.started_ms - np.maximum(latest_ms, trigger_ms))
     paused = _paused(starts)
-    width_ms = np.where(paused, every_ms, _AT_ONCE_MS)
-    free_share = np.where(starts.started_ms + _EARLY_MS >= ready_ms, _LATE_SHARE, _EARLY_SHARE)
-    on_grid = width_ms / _LATE_MS * np.exp(-late_ms / _LATE_MS)
+    width_ms = np.where(paused, every_ms, AT_ONCE_MS.value)
+    free_share = np.where(
+        starts.started_ms + _EARLY_MS >= ready_ms, LATE_START_RATIO.value, EARLY_START_RATIO.value
+    )
+    on_grid = width_ms / LATE_MS.value * np.exp(-late_ms / LATE_MS.value)
     ratio = (1.0 - free_share) * on_grid + free_share
     log_ratio = np.log(np.where(overran & ~paused, 1.0, ratio))
     return np.asarray(log_ratio.sum(axis=1), dtype=np.float64)
@@ -144,7 +147,7 @@ def _rhythm_log_odds(
     A query that runs as fast as possible starts then, too. Any moment is as likely as another;
     those on the grid of a trigger say nothing against it.
     """
-    log_prior = _log_prior(candidates_ms) + np.log(_LATE_MS / candidates_ms)
+    log_prior = _log_prior(candidates_ms) + np.log(LATE_MS.value / candidates_ms)
     turns = latest.started_ms[_paused(latest)] % candidates_ms[:, None] / candidates_ms[:, None]
     middles = np.mean(np.exp(2j * np.pi * turns), axis=1)
     highest = -np.inf
@@ -169,7 +172,7 @@ def _starts(started_s: Array, duration_s: Array) -> _Starts:
 
 
 def _paused(starts: _Starts) -> NDArray[np.bool_]:
-    return starts.started_ms - starts.free_ms > _AT_ONCE_MS
+    return starts.started_ms - starts.free_ms > AT_ONCE_MS.value
 
 
 def _candidates_ms(starts: _Starts) -> _Milliseconds:
@@ -190,6 +193,6 @@ def _candidates_ms(starts: _Starts) -> _Milliseconds:
 
 def _log_prior(interval_ms: _Milliseconds) -> Array:
     """People write round intervals: one is as likely as the roundest unit that it is made of."""
-    units_ms = np.array(_ROUND_MS)
+    units_ms = np.array(ROUND_INTERVALS_MS.value)
     roundest_ms = np.max(np.where(interval_ms[:, None] % units_ms == 0, units_ms, 1), axis=1)
     return np.asarray(np.log(roundest_ms / roundest_ms.sum()), dtype=np.float64)

@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import FRESH_JVM_S
 from headway.domain import WarmUp, WarmUpPoint
 from headway.models.estimation.warm_up import falling_ratios
 from headway.models.job.duration import DurationModel, level_spans
 from headway.profiler.streaming.fit import DurationFit
 from headway.profiler.streaming.samples import QueryRun
-
-# A query whose first batch comes later runs in a JVM that has done other things.
-_FRESH_S = 30.0
 
 
 class _Fresh(NamedTuple):
@@ -37,7 +35,7 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
     fresh = [
         _fresh(run, modelled_s, fit)
         for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
-        if run.early and run.early[0].jvm_age_s <= _FRESH_S
+        if run.early and run.early[0].jvm_age_s <= FRESH_JVM_S.value
     ]
     if not fresh:
         return None

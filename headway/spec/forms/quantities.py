@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headway.assumptions.predictions import DECLARED_RANGE_RATIO
 from headway.domain import parse_promise
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route, shown
@@ -260,7 +261,5 @@ class Uncertain:
         return {"anyOf": [plain, three]}
 
 
-#: What people state without a range is right within half as much again, nine times in ten.
-PLAIN_COST_RATIO = 1.5
-COST = Uncertain(DURATION, PLAIN_COST_RATIO)
-COST_OR_ZERO = Uncertain(DURATION_OR_ZERO, PLAIN_COST_RATIO)
+COST = Uncertain(DURATION, DECLARED_RANGE_RATIO.value)
+COST_OR_ZERO = Uncertain(DURATION_OR_ZERO, DECLARED_RANGE_RATIO.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.limits import MOST_CORES, MOST_NODES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
@@ -29,7 +30,9 @@ class Cluster:
         "A node of the catalogue by its name, or its figures written out.",
     )
     max_nodes: int = entry(
-        Whole(low=1, high=MOST_NODES), "Most nodes that may be used. Default 50.", default=50
+        Whole(low=1, high=MOST_NODES),
+        f"Most nodes that may be used. Default {MOST_NODES_OF_PLAN.value}.",
+        default=MOST_NODES_OF_PLAN.value,
     )
     cores_per_executor: int | None = entry(
         Whole(low=1, high=MOST_CORES), "Cores of an executor. Default: as profiled.", default=None

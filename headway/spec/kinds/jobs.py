@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.kubernetes_names import (
     LABEL_PATTERN,
@@ -54,7 +55,11 @@ def _profile(words: str) -> Any:
 
 
 def _confidence(of: str) -> Any:
-    return entry(_CONFIDENCE, f"How sure the plan must be of its {of}. Default 0.95.", default=0.95)
+    return entry(
+        _CONFIDENCE,
+        f"How sure the plan must be of its {of}. Default {CONFIDENCE.value}.",
+        default=CONFIDENCE.value,
+    )
 
 
 def _cluster() -> Any:

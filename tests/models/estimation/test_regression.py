@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
-    USUAL_RUN_TO_RUN_RATIO,
     Prior,
     drift_exponent,
     is_spread,
@@ -232,19 +232,19 @@ def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     random = np.random.default_rng(6)
     two = np.zeros(2)
     long, short = {"num_effective": 1e9}, {"num_effective": 9.0}
-    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(USUAL_RUN_TO_RUN_RATIO)
+    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(USUAL_RUN_TO_RUN_RATIO.value)
     # Means of nine batches that differ by 0.3 lie 0.1 apart by chance.
-    by_chance = np.hypot(USUAL_RUN_TO_RUN_RATIO, 0.1)
+    by_chance = np.hypot(USUAL_RUN_TO_RUN_RATIO.value, 0.1)
     assert run_to_run_ratio(two, 5, 0.3, **short) == pytest.approx(by_chance)
     many = 0.2 * random.standard_normal(400)
     assert run_to_run_ratio(many, 5, 0.05, **long) == pytest.approx(0.2, rel=0.1)
     quiet = run_to_run_ratio(np.zeros(20), 5, 0.05, **long)
-    assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO * np.sqrt(3 / 18))
+    assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO.value * np.sqrt(3 / 18))
 
 
 def test_what_a_fit_of_few_runs_leaves_unexplained_is_spread_between_them() -> None:
     left = run_to_run_ratio(np.array([0.2, -0.1, 0.0]), 5, 0.05, num_effective=1e9)
-    assert left == pytest.approx(np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO**2 + 0.05) / 3))
+    assert left == pytest.approx(np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO.value**2 + 0.05) / 3))
 
 
 def three_runs(rng: np.random.Generator) -> tuple[Array, Array, Array]:

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
 from headway.domain import DurationNoise, JobProfile, Separation, TasksRule
 from headway.models.job.calibration import (
-    CALIBRATED_DOUBLINGS,
-    SPREAD_PER_DOUBLING,
     doublings_beyond,
     fewest_rows,
     is_calibrated,
@@ -62,13 +61,15 @@ def test_doublings_of_each_kind_add_spread_of_their_own(
 ) -> None:
     assert doublings_beyond(profile_of(), slots, partitions, rows) == pytest.approx(doublings)
     spread = float(spread_ratio(profile_of(), slots, partitions, rows))
-    expected = [SPREAD_PER_DOUBLING * each for each in doublings]
+    expected = [SPREAD_PER_DOUBLING_RATIO.value * each for each in doublings]
     assert spread == pytest.approx(float(np.sqrt(OF_RUN_AND_FIT**2 + np.square(expected).sum())))
 
 
 def test_settings_are_taken_together() -> None:
     spread = spread_ratio(profile_of(), np.array([4.0, 16.0]), 8.0, np.array([3000.0, 3000.0]))
-    assert spread == pytest.approx([OF_RUN_AND_FIT, np.hypot(OF_RUN_AND_FIT, SPREAD_PER_DOUBLING)])
+    assert spread == pytest.approx(
+        [OF_RUN_AND_FIT, np.hypot(OF_RUN_AND_FIT, SPREAD_PER_DOUBLING_RATIO.value)]
+    )
     far = is_calibrated(profile_of(), np.array([4.0, 33.0]), 8.0, np.array([3000.0, 3000.0]))
     assert far.tolist() == [True, False]
 
@@ -85,7 +86,7 @@ def test_the_nearest_of_several_profiled_sizes_counts() -> None:
     [(4, 8, 3000.0), (8, 64, 36000.0), (32, 16, 250.0), (1, 1, 9000.0)],
 )
 def test_up_to_four_times_the_interval_speaks(slots: int, partitions: int, rows: float) -> None:
-    assert 2.0**CALIBRATED_DOUBLINGS == 4.0
+    assert 2.0**CALIBRATED_DOUBLINGS.value == 4.0
     assert list(reasons_outside(profile_of(), slots, partitions, rows)) == []
     assert is_calibrated(profile_of(), slots, partitions, rows)
 
@@ -143,7 +144,9 @@ def test_what_is_called_calibrated_has_an_interval_that_was_judged(
     profile = profile_of()
     spread = float(spread_ratio(profile, slots, partitions, rows))
     reasons = list(reasons_outside(profile, slots, partitions, rows))
-    widest = np.hypot(OF_RUN_AND_FIT, 3**0.5 * CALIBRATED_DOUBLINGS * SPREAD_PER_DOUBLING)
+    widest = np.hypot(
+        OF_RUN_AND_FIT, 3**0.5 * CALIBRATED_DOUBLINGS.value * SPREAD_PER_DOUBLING_RATIO.value
+    )
     assert bool(is_calibrated(profile, slots, partitions, rows)) == (not reasons)
     assert spread + 1e-12 >= OF_RUN_AND_FIT
     assert np.isfinite(spread)

@@ -1,0 +1,84 @@
+"""Constants of judgement: what Headway assumes where neither theory nor the logs decide.
+
+Each stands here once, by subject, with its unit, its source and what it influences. Spark's own
+defaults that an answer rests on stand here too. Tolerances of an algorithm and layout do not.
+``docs/assumptions.md`` is made of them, and ``headway explain`` names those a plan rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Generic, TypeVar
+
+from headway.units import spark_memory_text
+
+Value = TypeVar("Value", int, float, tuple[float, ...], tuple[int, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption(Generic[Value]):
+    """A number that somebody chose.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for people.
+    value : int, float or a tuple of them
+        The number, in ``unit``.
+    unit : str
+        "s", "bytes", "rows"; "-" for a ratio.
+    source : str
+        A paper, a measurement, a page of Spark's documentation; or "judgement:" with the reason.
+    influences : str
+        What changes with it.
+
+    Examples
+    --------
+    >>> doubt = Assumption(
+    ...     name="Doubt", value=0.13, unit="-", source="judgement: an example", influences="nothing"
+    ... )
+    >>> doubt.value, doubt.text
+    (0.13, '0.13')
+    """
+
+    name: str
+    value: Value
+    unit: str
+    source: str
+    influences: str
+
+    @property
+    def text(self) -> str:
+        """The value with its unit, for people."""
+        if isinstance(self.value, tuple):
+            return ", ".join(f"{one:g}" for one in self.value) + self._unit
+        if self.unit == "bytes":
+            return spark_memory_text(int(self.value))
+        return f"{self.value:,}{self._unit}"
+
+    @property
+    def _unit(self) -> str:
+        return "" if self.unit == "-" else f" {self.unit}"
+
+
+def subjects() -> tuple[ModuleType, ...]:
+    """The modules of this room, one for each subject, in the order of the page."""
+    from headway.assumptions import advice, fits, logs, planning, predictions, resources
+
+    return predictions, fits, logs, planning, resources, advice
+
+
+def named(subject: ModuleType) -> Iterator[tuple[str, Assumption[float]]]:
+    """The assumptions of a subject by the name that code calls them by.
+
+    Examples
+    --------
+    >>> from headway.assumptions import predictions
+    >>> next(named(predictions))[0]
+    'SPREAD_PER_DOUBLING_RATIO'
+    """
+    for identifier, found in vars(subject).items():
+        if isinstance(found, Assumption):
+            yield identifier, found

@@ -1,0 +1,112 @@
+"""Predictions: how sure they are, where they end, and what is taken for undeclared noise."""
+
+from __future__ import annotations
+
+from headway.assumptions import Assumption
+
+SPREAD_PER_DOUBLING_RATIO = Assumption(
+    name="Growth of uncertainty per doubling outside the profiled range",
+    value=0.13,
+    unit="-",
+    source="fitted to half of 1,224 errors of recorded runs, judged on the other half; "
+    "docs/scaling-accuracy.md",
+    influences="intervals and the margin of plans outside the profiled range (P2)",
+)
+CALIBRATED_DOUBLINGS = Assumption(
+    name="Doublings outside the profiled range that still count as calibrated",
+    value=2.0,
+    unit="doublings",
+    source="the runs behind docs/scaling-accuracy.md reach up to four times what was profiled",
+    influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
+)
+USUAL_RUN_TO_RUN_RATIO = Assumption(
+    name="Run-to-run spread before several runs were seen",
+    value=0.08,
+    unit="-",
+    source="repeats of one setting in one warmed JVM; docs/accuracy.md",
+    influences="intervals and margins of profiles of few runs, and of batch jobs (E5, P2, P16)",
+)
+PRIOR_RUNS = Assumption(
+    name="Runs that the usual run-to-run spread counts for",
+    value=3,
+    unit="runs",
+    source="judgement: two or three runs of a log must not outweigh what all logs showed",
+    influences="how fast the run-to-run spread of a profile follows its own runs (E5)",
+)
+NUM_LEARNED = Assumption(
+    name="Parameters that runs of several settings determine",
+    value=2,
+    unit="parameters",
+    source="the linear model has two: fixed time and time per row",
+    influences="the share of the fit in the uncertainty of a prediction (P2)",
+)
+HIGHEST_QUOTED_UTILIZATION_RATIO = Assumption(
+    name="Utilisation above which no latency is quoted",
+    value=0.9,
+    unit="-",
+    source="event simulation: from there on, with noise of 0.3, p99 comes out 40 % low (B6)",
+    influences="the sustainable rate, and settings too close to saturation to plan (P3)",
+)
+HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
+    name="Share of overruns above which a prediction is not calibrated",
+    value=0.5,
+    unit="-",
+    source="judgement: when most batches overrun, the trigger no longer sets the pace",
+    influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
+)
+ALIKE_STAGES_RATIO = Assumption(
+    name="Variance between stages at which their tasks are pooled as one kind",
+    value=0.1,
+    unit="-",
+    source="it adds 5 % to the coefficient of variation of a task",
+    influences="makespans of stages of a batch job that run side by side (J3)",
+)
+SLOW_NOISE_MEMORY = Assumption(
+    name="Correlation from batch to batch of the lasting part of the noise",
+    value=0.95,
+    unit="-",
+    source="judgement: lasting noise fades over about twenty batches",
+    influences="simulated runs of a rate trace (S6)",
+)
+POLLING_DELAY_S = Assumption(
+    name="Pause between polls of a query without new rows",
+    value=0.01,
+    unit="s",
+    source="Spark: spark.sql.streaming.pollingDelay",
+    influences="simulated runs of queries without a trigger interval (S6)",
+)
+DECLARED_BATCH_NOISE_RATIO = Assumption(
+    name="Variation of batches of a declared query",
+    value=0.15,
+    unit="-",
+    source="judgement: nobody declares it, and no noise would be too little",
+    influences="latencies of queries that were declared, not profiled (P19)",
+)
+DECLARED_TASK_NOISE_RATIO = Assumption(
+    name="Variation of the tasks of a declared query",
+    value=0.3,
+    unit="-",
+    source="judgement: nobody declares it, and no noise would be too little",
+    influences="makespans of queries that were declared, not profiled (P19)",
+)
+DECLARED_BATCH_JOB_TASK_CV = Assumption(
+    name="Variation of the tasks of a declared batch job",
+    value=0.5,
+    unit="-",
+    source="judgement: nobody declares it; splits of a batch job differ more than a stream's",
+    influences="run times of batch jobs that were declared, not profiled (P19)",
+)
+DECLARED_TRIGGER_S = Assumption(
+    name="Trigger interval at which a declared query is thought to run today",
+    value=1.0,
+    unit="s",
+    source="judgement: a common choice",
+    influences="only the setting that a plan of a declared query is compared with",
+)
+DECLARED_RANGE_RATIO = Assumption(
+    name="Range of a declared cost that was given as one number",
+    value=1.5,
+    unit="-",
+    source="judgement: whoever guesses a cost is within half as much again nine times in ten",
+    influences="intervals and margins of what was declared without a range (P19)",
+)
