@@ -1,7 +1,8 @@
 """Writes the pages that are made of what the program says of itself, or checks that they are fresh.
 
 ``docs/cli.md`` is every command's ``--help``; ``docs/spec.md`` between its markers is the schema of
-spec files; console blocks of the other pages are run, as those of the README are.
+spec files; ``docs/assumptions.md`` is the constants of judgement. Console blocks of the other
+pages are run, as those of the README are.
 
     python scripts/refresh_docs.py            # rewrite
     python scripts/refresh_docs.py --check    # exit 1 and show the difference
@@ -28,6 +29,7 @@ def pages() -> dict[Path, str]:
     """Every page with the text that it should have."""
     docs = ROOT / "docs"
     found = {docs / "cli.md": cli_page(), docs / "spec.md": spec_page(docs / "spec.md")}
+    found[docs / "assumptions.md"] = assumptions_page()
     for name in _RUN:
         path = docs / name
         found[path] = refreshed(path.read_text(encoding="utf-8"))
@@ -48,6 +50,31 @@ def cli_page() -> str:
     ]
     for name in _COMMANDS:
         lines += ["", f"## headway {name}", "", f"```text\n{_help(name)}\n```"]
+    return "\n".join([*lines, ""])
+
+
+def assumptions_page() -> str:
+    """Every constant of judgement, by subject."""
+    from headway import assumptions
+
+    about, _, _ = (assumptions.__doc__ or "").strip().partition("\n``docs")
+    lines = [
+        "# Assumptions",
+        "",
+        "Made of `headway/assumptions/` by `scripts/refresh_docs.py`.",
+        "",
+        about.replace("\n\n", " "),
+        "",
+        "`headway explain` names those that a plan rests on. Numbers in brackets are those of",
+        "[theory.md](theory.md). What platforms keep of a node is in the catalog, with its source.",
+    ]
+    for subject in assumptions.subjects():
+        title = (subject.__doc__ or "").strip()
+        head = "| assumption | value | source | influences |"
+        lines += ["", f"## {title.split(':')[0]}", "", title, "", head, "|---|---|---|---|"]
+        for identifier, one in assumptions.named(subject):
+            what = f"{one.name} `{identifier}`"
+            lines.append(f"| {what} | {one.text} | {one.source} | {one.influences} |")
     return "\n".join([*lines, ""])
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from headway.units import spark_memory_text
 
-Value = TypeVar("Value", int, float, tuple[float, ...], tuple[int, ...])
+Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +52,15 @@ class Assumption(Generic[Value]):
     @property
     def text(self) -> str:
         """The value with its unit, for people."""
-        if isinstance(self.value, tuple):
-            return ", ".join(f"{one:g}" for one in self.value) + self._unit
         if self.unit == "bytes":
+            assert not isinstance(self.value, tuple)
             return spark_memory_text(int(self.value))
-        return f"{self.value:,}{self._unit}"
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        unit = "" if self.unit == "-" else f" {self.unit}"
+        return ", ".join(f"{one:,}" for one in values) + unit
 
-    @property
-    def _unit(self) -> str:
-        return "" if self.unit == "-" else f" {self.unit}"
+
+AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 
 def subjects() -> tuple[ModuleType, ...]:
@@ -70,7 +70,7 @@ def subjects() -> tuple[ModuleType, ...]:
     return predictions, fits, logs, planning, resources, advice
 
 
-def named(subject: ModuleType) -> Iterator[tuple[str, Assumption[float]]]:
+def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:
     """The assumptions of a subject by the name that code calls them by.
 
     Examples

@@ -7,6 +7,7 @@ import math
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
 from headway.report.after_start import after_start_lines
+from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text
 from headway.report.needs import needs_rows
@@ -61,6 +62,7 @@ def explanation_text(plan: Plan) -> str:
         ("The nearest promises that can be kept", _nearest(plan)),
         ("Where the latency comes from", _latency(plan)),
         ("How sure it is", _confidence(plan)),
+        ("What it assumes", assumption_lines(plan)),
         ("After a restart", after_start_lines(plan)),
         ("Why not less", _rejected(plan)),
         (f"What {plan.target.statistic} would be with one thing changed", _sensitivities(plan)),

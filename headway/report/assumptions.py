@@ -1,0 +1,101 @@
+"""The constants of judgement that a plan rests on, and no others, for ``headway explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headway.assumptions import AnyAssumption, advice, fits, planning, predictions, resources
+from headway.domain import CatchUp, DuringBurst, Evidence, Plan
+from headway.report.columns import paragraph
+from headway.units import parse_size_bytes
+
+_MIB = parse_size_bytes("1m")
+
+
+def assumption_lines(plan: Plan) -> list[str]:
+    """What the plan assumes, one item each: name, value, source."""
+    lines = []
+    if plan.node_type is not None and plan.node_type.reserve_text is not None:
+        lines += paragraph(f"{plan.node_type.reserve_text}.", lead="  ")
+    for one in assumptions_of(plan):
+        lines += paragraph(f"{one.name}: {one.text} ({one.source}).", lead="  ")
+    return lines
+
+
+def assumptions_of(plan: Plan) -> Iterator[AnyAssumption]:
+    """The assumptions that this plan would be another without, in the order of its making.
+
+    What the search merely looks through, and what decides whether advice is worth a sentence that
+    this plan does not have, is not among them.
+    """
+    if plan.declared is None:
+        yield fits.LEAST_BATCHES_TO_CUT
+        yield fits.HUBER_SCORE
+        yield predictions.USUAL_RUN_TO_RUN_RATIO
+        yield predictions.SPREAD_PER_DOUBLING_RATIO
+        yield predictions.CALIBRATED_DOUBLINGS
+    else:
+        yield predictions.DECLARED_RANGE_RATIO
+        yield predictions.DECLARED_BATCH_NOISE_RATIO
+        yield predictions.DECLARED_TASK_NOISE_RATIO
+    yield predictions.HIGHEST_QUOTED_UTILIZATION_RATIO
+    yield resources.LAUNCHES_PER_S
+    yield from _of_the_choice(plan) if plan.feasible else _of_the_nearest(plan)
+    yield from _of_promises(plan)
+    if plan.memory is not None:
+        yield from _of_memory(plan)
+    if plan.rules:
+        yield resources.BACKLOG_TIMEOUT_S
+    if plan.sensitivities:
+        yield planning.SENSITIVITY_RATIO
+    if any(one.latency_s is not None for one in plan.advice):
+        yield planning.WORTHWHILE_LATENCY_RATIO
+    if plan.prediction.overrun_probability >= advice.OVERRUNS_TOLD_RATIO.value:
+        yield advice.OVERRUNS_TOLD_RATIO
+
+
+def _of_the_choice(plan: Plan) -> Iterator[AnyAssumption]:
+    yield planning.CALM_TRIGGER_S
+    yield planning.SELDOM_RATIO
+    yield planning.ROOM_RATIO
+    if plan.optimality is not None and not plan.optimality.proved:
+        yield planning.MANY_NODES_MARGIN_RATIO
+        yield planning.NODE_COUNTS_TRIED
+    if plan.configuration.max_offsets_per_trigger is not None:
+        yield planning.LEAST_LIMIT_RATIO
+        yield planning.LEAST_CATCH_UP_RATIO
+        yield planning.FARTHEST_LIMIT_RATIO
+
+
+def _of_the_nearest(plan: Plan) -> Iterator[AnyAssumption]:
+    yield planning.CLOSE_TO_FLOOR_RATIO
+    if plan.nearest:
+        yield planning.TIMES_THE_NODES
+        yield planning.LEAST_CONFIDENCE_PERCENT
+
+
+def _of_promises(plan: Plan) -> Iterator[AnyAssumption]:
+    promised = (plan.target, *plan.also)
+    if any(isinstance(one, CatchUp | DuringBurst) for one in promised):
+        yield planning.USUAL_BATCH_RATIO
+        yield planning.MOST_BATCHES_TO_RECOVER
+    if plan.after_start is not None and plan.after_start.evidence is Evidence.MEASURED:
+        yield fits.FRESH_JVM_S
+        yield planning.SAME_AFTER_START_RATIO
+
+
+def _of_memory(plan: Plan) -> Iterator[AnyAssumption]:
+    memory = plan.memory
+    assert memory is not None
+    yield resources.HEAP_ROOM_RATIO
+    yield resources.RESERVED_BYTES
+    yield resources.UNIFIED_RATIO
+    # None of them where the profiled run set the overhead itself.
+    beside_bytes = memory.overhead_bytes - memory.native_bytes
+    if beside_bytes == resources.LEAST_OVERHEAD_BYTES.value:
+        yield resources.LEAST_OVERHEAD_BYTES
+    for one in (resources.OVERHEAD_RATIO, resources.PYTHON_OVERHEAD_RATIO):
+        if abs(beside_bytes - one.value * memory.heap_bytes) < _MIB:
+            yield one
+    if memory.heap_bytes >= resources.LARGEST_USEFUL_HEAP_BYTES.value:
+        yield resources.LARGEST_USEFUL_HEAP_BYTES

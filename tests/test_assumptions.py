@@ -1,0 +1,129 @@
+"""Constants of judgement stand in one room, once each, and explanations name those in use."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from headway import api
+from headway.assumptions import fits, named, planning, predictions, resources, subjects
+from headway.domain import Plan
+from headway.planner import choice
+from headway.report.assumptions import assumptions_of
+from headway.report.explanation import explanation_text
+from tests.factories import a_profile
+from tests.sources import modules
+
+ALL = {name: one for subject in subjects() for name, one in named(subject)}
+FILLERS = {"LEAST", "MOST", "RATIO", "S", "PER", "OF", "BYTES"}
+
+# Numbers of one name and one value in two rooms that neither is judgement nor has a common home.
+SAME_TWICE = {
+    "HIGHEST_RATE_PER_S", "LEAST_TAIL", "MOST_CELLS", "MOST_FAULTS_SHOWN", "MOST_FILES",
+    "MOST_LISTED", "NARROWEST_LOG_SD", "NEGLIGIBLE", "NUM_NODES", "OLDEST_JAVA", "PACKED_RATIO",
+    "RATE_TOLERANCE_RATIO", "SHORTEST_RATIO", "TICKS_PER_S", "MS_PER_S", "NS_PER_S", "LARGEST_INT",
+    "LARGEST_LONG", "LEAST",
+}  # fmt: skip
+NUM_SAME_TWICE = 19
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_says_what_it_is_where_it_is_from_and_what_it_influences(name: str) -> None:
+    one = ALL[name]
+    assert one.name[0].isupper() and not one.name.endswith(".")
+    assert one.unit == "-" or re.fullmatch(r"[a-z%/ A-Z]+", one.unit)
+    assert len(one.source) > len("judgement: ") and one.influences
+    for suffix, unit in {"_S": {"s"}, "_MS": {"ms"}, "_BYTES": {"bytes"}, "_RATIO": {"-"}}.items():
+        if name.endswith(suffix) and not name.endswith("_PER_S"):
+            assert one.unit in unit
+
+
+def test_no_two_have_one_name() -> None:
+    names = [one.name for one in ALL.values()]
+    assert len(set(names)) == len(names) == len(ALL)
+
+
+def test_each_is_read_somewhere() -> None:
+    told = "\n".join(
+        ast.unparse(tree) for name, tree in modules().items() if not name.startswith("assumptions/")
+    )
+    assert not [name for name in ALL if not re.search(rf"\b{name}\.value\b", told)]
+
+
+def constants() -> Iterator[tuple[str, str, object]]:
+    """Module, name and value of each constant that is a number, outside of the room."""
+    for module, tree in modules().items():
+        for node in [] if module.startswith("assumptions/") else tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and target.id.strip("_").isupper():
+                        try:
+                            value = ast.literal_eval(node.value)
+                        except ValueError:
+                            continue
+                        if type(value) in (int, float):
+                            yield module, target.id.strip("_"), value
+
+
+def is_like(one: str, other: str) -> bool:
+    """Whether the words that tell one name are among those of the other."""
+    first, second = (set(name.split("_")) - FILLERS for name in (one, other))
+    return bool(first and second) and (first <= second or second <= first)
+
+
+def test_no_constant_of_judgement_is_written_again() -> None:
+    again = [
+        (module, name, assumed)
+        for module, name, value in constants()
+        for assumed, one in ALL.items()
+        if value == one.value and is_like(name, assumed)
+    ]
+    assert not again
+
+
+def test_no_number_of_one_name_is_written_twice() -> None:
+    found = {
+        name
+        for (here, name, value), (there, other, same) in itertools.combinations(constants(), 2)
+        if here != there and name == other and value == same
+    }
+    assert found == SAME_TWICE, sorted(found ^ SAME_TWICE)
+    assert len(SAME_TWICE) == NUM_SAME_TWICE, "the list only becomes shorter"
+
+
+def a_plan(target: str = "p99 <= 3s") -> Plan:
+    return api.plan(a_profile(), rate=2000.0, target=target)
+
+
+def test_an_explanation_names_what_the_plan_rests_on_and_no_more() -> None:
+    plan = a_plan()
+    text = " ".join(explanation_text(plan).split())
+    assert "What it assumes" in text
+    for one in assumptions_of(plan):
+        assert f"{one.name}: {one.text} (" in text
+    assert predictions.SPREAD_PER_DOUBLING_RATIO in assumptions_of(plan)
+    assert predictions.DECLARED_RANGE_RATIO not in assumptions_of(plan)
+    assert planning.CLOSE_TO_FLOOR_RATIO not in assumptions_of(plan)
+    assert (resources.HEAP_ROOM_RATIO in assumptions_of(plan)) == (plan.memory is not None)
+    assert (fits.FRESH_JVM_S in assumptions_of(plan)) == (
+        plan.after_start is not None and plan.after_start.evidence.value == "measured"
+    )
+    hopeless = a_plan("p99 <= 1ms")
+    assert planning.CLOSE_TO_FLOOR_RATIO in assumptions_of(hopeless)
+    assert planning.ROOM_RATIO not in assumptions_of(hopeless)
+
+
+def test_another_assumption_makes_another_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = a_plan()
+    assert planning.CALM_TRIGGER_S in assumptions_of(before)
+    calmer = replace(planning.CALM_TRIGGER_S, value=before.configuration.trigger_s + 60.0)
+    seldom = replace(planning.SELDOM_RATIO, value=-1.0)
+    monkeypatch.setattr(choice, "CALM_TRIGGER_S", calmer)
+    monkeypatch.setattr(choice, "SELDOM_RATIO", seldom)
+    assert a_plan().configuration.trigger_s != before.configuration.trigger_s
