@@ -62,6 +62,8 @@ _BYTES = {
     "ti": 1024**4,
     "tib": 1024**4,
 }
+HOURS_PER_DAY = 24
+S_PER_HOUR = 3600.0
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 _MS_PER_S = 1000

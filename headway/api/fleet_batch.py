@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headway.api.fleet_jobs import executor_node
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
+from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import KnownNeeds
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from headway.fleet.nouns import Refusal
     from headway.spec.kinds import BatchJob
     from headway.spec.kinds.capacity import FleetEntry
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,6 @@ class BatchNeeds:
 
         With a deadline of more than a day the run of the day before may still be going on.
         """
-        from headway.fleet.nouns import HOURS_PER_DAY
 
         job = self.job
         key = (
@@ -72,7 +70,7 @@ class BatchNeeds:
         if needed is None:
             return None
         found = [0] * HOURS_PER_DAY
-        for hour in range(math.ceil(job.deadline_s / _SECONDS_PER_HOUR)):
+        for hour in range(math.ceil(job.deadline_s / S_PER_HOUR)):
             found[(job.start_hour + hour) % HOURS_PER_DAY] += needed
         return tuple(found)
 

@@ -12,8 +12,6 @@ Array: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-HOURS_PER_DAY = 24
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:

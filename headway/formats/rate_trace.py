@@ -20,15 +20,19 @@ from pathlib import Path
 from headway.domain import RateTrace
 from headway.errors import InputError
 from headway.formats.yaml_document import read_text, shown
-from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
+from headway.units import (
+    HOURS_PER_DAY,
+    S_PER_HOUR,
+    parse_duration_s,
+    parse_rate_per_s,
+    parse_size_bytes,
+)
 
 WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
 
 _TIME_COLUMNS = ("time", "time_s", "timestamp", "t")
 _RATE_COLUMNS = ("rate", "rate_per_s")
-_HOURS_PER_DAY = 24
-_S_PER_HOUR = 3600.0
-_S_PER_DAY = _HOURS_PER_DAY * _S_PER_HOUR
+_S_PER_DAY = HOURS_PER_DAY * S_PER_HOUR
 _LARGEST_BYTES = parse_size_bytes("64m")
 _MOST_LINES = 1_000_000
 
@@ -98,7 +102,7 @@ class WrittenTrace:
         """
         if not any(self.rates_per_s):
             raise InputError(f"{self.name}: no rate above 0; expected {WORDS}")
-        peaks: list[float | None] = [None] * _HOURS_PER_DAY
+        peaks: list[float | None] = [None] * HOURS_PER_DAY
         ends_s = (*self.times_s[1:], self.times_s[-1])
         for begin_s, end_s, rate_per_s in zip(self.times_s, ends_s, self.rates_per_s, strict=True):
             for hour in _hours(self.since_midnight_s + begin_s, self.since_midnight_s + end_s):
@@ -247,7 +251,7 @@ def _number(text: str) -> float | None:
 
 def _hours(begin_s: float, end_s: float) -> Iterator[int]:
     """Hours of the day from one moment up to another; at least the hour of the first."""
-    first = int(begin_s // _S_PER_HOUR)
-    last = max(math.ceil(end_s / _S_PER_HOUR), first + 1)
-    for hour in range(first, min(last, first + _HOURS_PER_DAY)):
-        yield hour % _HOURS_PER_DAY
+    first = int(begin_s // S_PER_HOUR)
+    last = max(math.ceil(end_s / S_PER_HOUR), first + 1)
+    for hour in range(first, min(last, first + HOURS_PER_DAY)):
+        yield hour % HOURS_PER_DAY

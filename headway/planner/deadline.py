@@ -33,9 +33,8 @@ from headway.planner.profiled_memory import (
     same_value,
 )
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY
-from headway.units import counted, format_duration, spark_memory_text
+from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
 
-_SECONDS_PER_HOUR = 3600.0
 _RISE_RATIO = 1.001  # less is rounding
 
 
@@ -284,7 +283,7 @@ def _point(job: BatchRunTime, space: DeadlineSpace, nodes: int, confidence: floa
         nodes=nodes,
         mean_s=mean_s,
         planned_s=mean_s * job.planned_ratio(slots, speed, confidence),
-        cost_per_run=None if price is None else nodes * price * mean_s / _SECONDS_PER_HOUR,
+        cost_per_run=None if price is None else nodes * price * mean_s / S_PER_HOUR,
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from headway.errors import InputError
 from headway.fleet.nouns import (
-    HOURS_PER_DAY,
     Fleet,
     Mask,
     Offer,
@@ -23,7 +22,7 @@ from headway.fleet.nouns import (
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import executors_that_fit
-from headway.units import counted, spark_memory_text
+from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
 _ONE_ZONE = ("-",)
 

@@ -12,8 +12,7 @@ from headway.spec.forms.files import FilePath
 from headway.spec.forms.kinds import JsonSchema, Kind, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
 from headway.spec.forms.reader import FAULTY, Reader
-
-HOURS_PER_DAY = 24
+from headway.units import HOURS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
