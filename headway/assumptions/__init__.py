@@ -57,7 +57,7 @@ class Assumption(Generic[Value]):
             return spark_memory_text(int(self.value))
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         unit = "" if self.unit == "-" else f" {self.unit}"
-        return ", ".join(f"{one:,}" for one in values) + unit
+        return ", ".join(f"{one:,.10g}" for one in values) + unit
 
 
 AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]

@@ -109,7 +109,7 @@ def _told_in_files(
     num_files = math.floor(rows / arrivals.file_mean_rows)
     held = math.floor(num_files * arrivals.file_mean_rows)
     # The source takes whole files, one at the least.
-    if held < _LEAST_LIMIT_RATIO * settled_rows:
+    if held < LEAST_LIMIT_RATIO.value * settled_rows:
         each = counted(round(arrivals.file_mean_rows), "row")
         return RateLimit(
             note=(

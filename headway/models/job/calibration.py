@@ -125,7 +125,7 @@ def is_calibrated(
     return within if profile.declared is None else np.zeros_like(within)
 
 
-def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS) -> BoolArray:
+def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.value) -> BoolArray:
     """Whether the evidence reaches as far as so many doublings of one kind.
 
     Examples
@@ -169,7 +169,7 @@ def reasons_outside(
             yield f"{_rounded(value)} {named}, {far_off_text(low, high, reach)}: {reason}"
 
 
-def far_off_text(low: float, high: float, reach: float = CALIBRATED_DOUBLINGS) -> str:
+def far_off_text(low: float, high: float, reach: float = CALIBRATED_DOUBLINGS.value) -> str:
     """What was profiled, of a value that is too far from it.
 
     Examples
@@ -193,8 +193,8 @@ def _reach(profile: JobProfile) -> tuple[float, float, float]:
     durations of whole batches.
     """
     knows_tasks = all(stage.separation is not Separation.TOTALS for stage in profile.stages)
-    of_tasks = CALIBRATED_DOUBLINGS if knows_tasks else 0.0
-    return of_tasks, of_tasks, CALIBRATED_DOUBLINGS
+    of_tasks = CALIBRATED_DOUBLINGS.value if knows_tasks else 0.0
+    return of_tasks, of_tasks, CALIBRATED_DOUBLINGS.value
 
 
 def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
