@@ -44,56 +44,56 @@ test-lowest:  ## the tests without Spark on the lowest version of each requireme
 
 accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accuracy.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
-	$(BIN)/python benchmarks/accuracy/campaign_page.py --output docs/accuracy.md
+	$(BIN)/python benchmarks/run.py campaign_page --output docs/accuracy.md
 
 accuracy-campaign: $(READY) java  ## all real runs anew, two hours and a half on a quiet machine
-	$(BIN)/python benchmarks/accuracy/run_campaign.py $(CAMPAIGN)
-	$(BIN)/python benchmarks/accuracy/machine_speed.py --output benchmarks/accuracy/results/machine-speed.jsonl
-	$(BIN)/python benchmarks/accuracy/planned_runs.py $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
-	$(BIN)/python benchmarks/accuracy/judge_campaign.py $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
+	$(BIN)/python benchmarks/run.py run_campaign $(CAMPAIGN)
+	$(BIN)/python benchmarks/run.py machine_speed --output benchmarks/accuracy/results/machine-speed.jsonl
+	$(BIN)/python benchmarks/run.py planned_runs $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
+	$(BIN)/python benchmarks/run.py judge_campaign $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
 
 plan-accuracy: $(READY) java  ## plans from new and existing checkpoints, each run, ten minutes -> docs/plans-run.md
-	$(BIN)/python benchmarks/accuracy/checkpoint_plans.py $(CAMPAIGN) --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
+	$(BIN)/python benchmarks/run.py checkpoint_plans $(CAMPAIGN) --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
 
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
-	$(BIN)/python benchmarks/accuracy/ground_truth.py $(GROUND_TRUTH) --output docs/recorded-accuracy.md
+	$(BIN)/python benchmarks/run.py ground_truth $(GROUND_TRUTH) --output docs/recorded-accuracy.md
 
 model-accuracy: $(READY)  ## every formula against simulation -> docs/model-accuracy.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy/model_accuracy.py --output docs/model-accuracy.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py model_accuracy --output docs/model-accuracy.md
 
 window-accuracy: $(READY) java  ## window latency predicted and measured on real runs -> docs/window-accuracy.md
-	$(BIN)/python benchmarks/accuracy/window_runs.py --output docs/window-accuracy.md
+	$(BIN)/python benchmarks/run.py window_runs --output docs/window-accuracy.md
 
 kafka-accuracy: $(READY) java  ## Kafka to Spark to Kafka, predicted and measured -> docs/kafka-accuracy.md
-	$(BIN)/python benchmarks/accuracy/kafka_lane.py --results benchmarks/accuracy/results/kafka.jsonl --output docs/kafka-accuracy.md
+	$(BIN)/python benchmarks/run.py kafka_lane --results benchmarks/accuracy/results/kafka.jsonl --output docs/kafka-accuracy.md
 
 cluster-accuracy: $(READY)  ## published runs on clusters, predicted from smaller ones -> docs/cluster-accuracy.md
-	$(BIN)/python benchmarks/accuracy/clusters.py $(PUBLISHED) --output docs/cluster-accuracy.md
+	$(BIN)/python benchmarks/run.py clusters $(PUBLISHED) --output docs/cluster-accuracy.md
 
 scaling-accuracy: $(READY)  ## how errors grow beyond a profile, from the committed results -> docs/scaling-accuracy.md
-	$(BIN)/python benchmarks/accuracy/scaling.py --output docs/scaling-accuracy.md
+	$(BIN)/python benchmarks/run.py scaling --output docs/scaling-accuracy.md
 
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
-	$(BIN)/python benchmarks/accuracy/scalla_study.py --output docs/scalla.md
+	$(BIN)/python benchmarks/run.py scalla_study --output docs/scalla.md
 
 speed-profiling: $(READY) java  ## log to profile, in process and on Spark, against plain decode -> docs/profiling-speed.md
-	$(BIN)/python benchmarks/speed/profiling.py $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md
+	$(BIN)/python benchmarks/run.py profiling $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md
 
 speed: $(READY)  ## whole-process times -> docs/speed.md
-	$(BIN)/python benchmarks/speed/commands.py --output docs/speed.md
+	$(BIN)/python benchmarks/run.py commands --output docs/speed.md
 
 speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process -> docs/planning-speed.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/planning.py --output docs/planning-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py planning --output docs/planning-speed.md
 
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/capacity.py --output docs/capacity-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py
 
 speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy and Ciw -> docs/models-speed.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed/models.py --output docs/models-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py models --output docs/models-speed.md
 
 java:
 	@sh scripts/require-jdk.sh

@@ -1,6 +1,6 @@
 """The published accuracy page, from the committed results of a campaign and of plans that were run.
 
-python benchmarks/accuracy/campaign_page.py --output docs/accuracy.md
+python benchmarks/run.py campaign_page --output docs/accuracy.md
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import argparse
 import gzip
 import json
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -47,8 +46,6 @@ from campaign.schedule import EVERY, FIT, VARIED
 from campaign.speed_table import speed_beside_runs, speed_table
 from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
 from error_parts import parts_tables
-
-from headway.errors import HeadwayError
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -364,21 +361,16 @@ def _figure_cells(row: Row, plays: Sequence[Row], figure: str) -> str:
     return f"{told:.2f} s | {true:.2f} s | {each} | {told / true - 1:+.1%}"
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     parser.add_argument("--output", type=Path, required=True, help="Markdown file")
-    arguments = parser.parse_args()
-    plots = arguments.output.parent / "img"
+
+
+def run(given: argparse.Namespace) -> None:
+    """Write the page and its pictures."""
+    plots = given.output.parent / "img"
     plots.mkdir(parents=True, exist_ok=True)
-    scatter(judged_settings(arguments.results), plots / "accuracy-scatter.svg")
-    arguments.output.write_text(page(arguments.results))
-    print(arguments.output)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"campaign_page: {error}")
+    scatter(judged_settings(given.results), plots / "accuracy-scatter.svg")
+    given.output.write_text(page(given.results))
+    print(given.output)

@@ -1,11 +1,11 @@
 r"""Plans on one and two cores or executors, from new and existing checkpoints, each run for real.
 
 The workload is the demo's, a stateful word count. Profiles are those of the fitted runs of a
-campaign (`run_campaign.py`); rates and limits are drawn with a fixed seed before anything is run.
+campaign (`run_campaign`); rates and limits are drawn with a fixed seed before anything is run.
 An existing checkpoint is one that a run before has left, with the partitions that the profile says
 are pinned. The usual rules of thumb are run beside one of the plans.
 
-    python benchmarks/accuracy/checkpoint_plans.py WORK_FOLDER \
+    python benchmarks/run.py checkpoint_plans WORK_FOLDER \
         --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
 """
 
@@ -17,13 +17,12 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from campaign.checkpoint_page import page
-from campaign.machine import made_by
 from campaign.play import (
     Query,
     append_line,
@@ -36,10 +35,10 @@ from campaign.play import (
 from campaign.reading import read_group
 from campaign.schedule import FIT, GROUPS, WARM_S, Group
 from campaign.workloads import WORKLOADS, Stream
+from pages import made_by
 
 import headway
 from headway.domain import Configuration, JobProfile, Plan
-from headway.errors import HeadwayError
 from headway.planner.pins import pinned_partitions
 
 WORKLOAD = "aggregation"
@@ -252,27 +251,16 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Plan, run, and write the lines."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path, help="work folder of run_campaign.py", nargs="?")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
+    parser.add_argument("folder", type=Path, help="work folder of run_campaign", nargs="?")
     parser.add_argument("--results", type=Path, required=True, help="JSON lines")
-    parser.add_argument("--output", type=Path, help="Markdown page; printed if not given")
-    given = parser.parse_args(arguments)
+
+
+def text(given: argparse.Namespace) -> str:
+    """Plan, run, and write the lines, where a folder is given; then the page."""
     if given.folder is not None:
-        made = {"made": made_by("make plan-accuracy")}
+        made = {"made": made_by("make plan-accuracy", "PySpark")}
         rows = [made, *play(given.folder)]
         given.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = page(read_lines(given.results))
-    if given.output is None:
-        print(text)
-    else:
-        given.output.write_text(text)
-        print(f"{given.output}: written")
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"checkpoint_plans: {error}")
+    return page(read_lines(given.results))

@@ -1,26 +1,24 @@
 """Published runs on clusters, predicted from the runs on smaller ones, as a Markdown page.
 
-python benchmarks/accuracy/clusters.py ../shared/data --output docs/cluster-accuracy.md
+python benchmarks/run.py clusters ../shared/data --output docs/cluster-accuracy.md
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from pages import made_by
 from scale import host_counts, stream_clusters, task_counts
 from scale.stream_clusters import Law, Run
 
 from headway.errors import HeadwayError
 from headway.models.arrays import Array
-from headway.version import __version__
 
 PREFACE = """\
 Figures that others published of runs on more cores, or more machines, than one. In each section the
@@ -307,35 +305,20 @@ def page(root: Path) -> str:
     files = (stream_clusters.FILE, task_counts.FILE, host_counts.FILE)
     if missing := [name for name in files if not (root / name).is_file()]:
         raise HeadwayError(f"{root}: no published runs there ({missing[0]})")
-    made = (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `make cluster-accuracy` "
-        f"(`python benchmarks/accuracy/clusters.py`), headway {__version__}, Python "
-        f"{platform.python_version()}, {platform.machine()}, {platform.system()}."
-    )
+    made = made_by("make cluster-accuracy")
     sections = [*stream_section(root), *task_section(root), *host_section(root)]
     lines = ["# Clusters, predicted from smaller ones", "", PREFACE, made, "", *sections]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("folder", type=Path, help="folder with the published runs")
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
-    arguments = parser.parse_args()
-    if not arguments.folder.is_dir():
-        print(f"clusters: skipped: no folder {arguments.folder}", file=sys.stderr)
-        return
-    text = page(arguments.folder)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"clusters: {error}")
+def text(given: argparse.Namespace) -> str | None:
+    """The page, where the published runs are."""
+    if not given.folder.is_dir():
+        print(f"clusters: skipped: no folder {given.folder}", file=sys.stderr)
+        return None
+    return page(given.folder)

@@ -3,7 +3,7 @@
 Reads the committed results of `judge_campaign.py`; `campaign_page.py` puts the same tables on the
 page.
 
-    python benchmarks/accuracy/error_parts.py
+    python benchmarks/run.py error_parts
 """
 
 from __future__ import annotations
@@ -134,17 +134,13 @@ def _shares(parts: Row) -> Mapping[str, float]:
     return shares
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--results", type=Path, default=RESULTS, help="gzipped JSON lines")
-    rows = [
-        json.loads(line)
-        for line in gzip.decompress(parser.parse_args().results.read_bytes()).splitlines()
-    ]
+
+
+def text(given: argparse.Namespace) -> str:
+    """The tables."""
+    rows = [json.loads(line) for line in gzip.decompress(given.results.read_bytes()).splitlines()]
     own = [row for row in rows if row["fitted"]["group"] == row["group"]]
-    print("\n".join(parts_tables([row for row in own if row["fitted"]["role"] == FIT])))
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join(parts_tables([row for row in own if row["fitted"]["role"] == FIT]))

@@ -8,28 +8,27 @@ fitted and runs that are judged is a rule on the settings, fixed before looking:
   by other processes; judge on all others;
 * fit on one run, judge on all others; for each run in turn.
 
-    python benchmarks/accuracy/ground_truth.py FOLDER --output docs/recorded-accuracy.md
+    python benchmarks/run.py ground_truth FOLDER --output docs/recorded-accuracy.md
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pages import made_by
 from read_logs import LogsOfRuns, read_logs_of_runs
 
 from headway.domain import Arrivals, Configuration, JobProfile
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
-from headway.version import __version__
 
 if TYPE_CHECKING:
     pass
@@ -335,33 +334,18 @@ def page(root: Path) -> str:
     if not folders:
         raise HeadwayError(f"{root}: no recorded runs (folders with truth.jsonl) below it")
     recordings = [read_recording(folder) for folder in folders]
-    made = (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `make recorded-accuracy` "
-        f"(`python benchmarks/accuracy/ground_truth.py`), headway {__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}."
-    )
+    made = made_by("make recorded-accuracy")
     lines = ["# Predictions about recorded runs", "", PREFACE, made, ""]
     for recording in recordings:
         lines += workload_section(recording)
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("folder", type=Path, help="folder of recorded runs")
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
-    arguments = parser.parse_args()
-    text = page(arguments.folder)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"ground_truth: {error}")
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.folder)

@@ -1,9 +1,9 @@
 """Fits profiles on the fitted runs of a campaign and predicts all others.
 
-Reads the work folder of `run_campaign.py`; writes one line per judged run, truth and prediction,
+Reads the work folder of `run_campaign`; writes one line per judged run, truth and prediction,
 from which `campaign_page.py` makes the page at any time.
 
-    python benchmarks/accuracy/judge_campaign.py WORK_FOLDER --output results/campaign.jsonl.gz
+    python benchmarks/run.py judge_campaign WORK_FOLDER --output results/campaign.jsonl.gz
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from campaign.figures import LONGEST, is_backlog, is_undisturbed
-from campaign.machine import made_by
 from campaign.parts import latency_given_duration, longest_window_s, parts_of
 from campaign.reading import Played, read_group
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
 from campaign.workloads import WORKLOADS, Stream
+from pages import made_by
 from planned_anew import planned_anew
 from planned_runs import GROUP as PLANS_GROUP
 
@@ -198,31 +197,34 @@ def all_judged(played: Mapping[str, Played]) -> Iterator[Row]:
                 yield from judged(played[first], played[second], workload)
 
 
-def main() -> None:
-    """Write the lines."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path, help="work folder of run_campaign.py")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
+    parser.add_argument("folder", type=Path, help="work folder of run_campaign")
     parser.add_argument("--output", type=Path, required=True, help="gzipped JSON lines")
-    arguments = parser.parse_args()
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    played = read_groups(arguments.folder)
-    lines = _write(arguments.output, all_judged(played))
-    plans = arguments.output.with_name("planned.jsonl.gz")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Write the lines."""
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    played = read_groups(given.folder)
+    lines = _write(given.output, all_judged(played))
+    plans = given.output.with_name("planned.jsonl.gz")
     if plans.exists() and PLANS_GROUP.name in played:
         known = [json.loads(line) for line in gzip.decompress(plans.read_bytes()).splitlines()]
         anew = planned_anew(played[PLANS_GROUP.name], known)
         _write(plans.with_name("planned-anew.jsonl.gz"), anew)
-    arguments.output.with_name("campaign-machine.json").write_text(
+    given.output.with_name("campaign-machine.json").write_text(
         json.dumps(
             {
-                "made": f"{made_by('make accuracy-campaign')} The page by `make accuracy`.",
+                "made": made_by("make accuracy-campaign", "PySpark")
+                + " The page by `make accuracy`.",
                 "left_out": list(left_out(played)),
             },
             indent=2,
         )
         + "\n"
     )
-    print(f"{arguments.output}: {lines} predictions")
+    print(f"{given.output}: {lines} predictions")
 
 
 def _write(path: Path, rows: Iterable[Row]) -> int:
@@ -230,10 +232,3 @@ def _write(path: Path, rows: Iterable[Row]) -> int:
     lines = [json.dumps(row) for row in rows]
     path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
     return len(lines)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"judge_campaign: {error}")

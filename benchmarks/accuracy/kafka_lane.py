@@ -3,7 +3,7 @@
 A broker of one node and the connector are got by Maven once and kept in the user's cache; broker,
 load and Spark end with this program. Raw results go to a JSONL file, the page is made of that.
 
-    python benchmarks/accuracy/kafka_lane.py --results benchmarks/accuracy/results/kafka.jsonl \\
+    python benchmarks/run.py kafka_lane --results benchmarks/accuracy/results/kafka.jsonl \\
         --output docs/kafka-accuracy.md
 """
 
@@ -31,7 +31,6 @@ from kafka.real_time import judge_real_time, with_launches
 from kafka.runs import Record, play, warm_up
 from read_logs import read_logs_of_runs
 
-from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.version import __version__
 
@@ -164,32 +163,23 @@ def measure(wanted: str | None, scratch: Path) -> list[Record]:
     return records
 
 
-def main() -> None:
-    """Measure unless told not to, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--results", type=Path, required=True, help="JSONL, written or read")
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
     parser.add_argument("--render", action="store_true", help="only make the page of the results")
     parser.add_argument("--only", help="run the cases whose name contains this")
     parser.add_argument("--keep", type=Path, help="keep logs and checkpoints in this folder")
-    arguments = parser.parse_args()
-    if not arguments.render:
-        with tempfile.TemporaryDirectory(prefix="headway-kafka-") as scratch:
-            records = measure(arguments.only, arguments.keep or Path(scratch))
-        _write(records, arguments.results)
-    records = [json.loads(line) for line in arguments.results.read_text().splitlines()]
-    text = page(_real_time_judged(records))
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
+def text(given: argparse.Namespace) -> str | None:
+    """Measure unless told not to; then the page."""
     try:
-        main()
+        if not given.render:
+            with tempfile.TemporaryDirectory(prefix="headway-kafka-") as scratch:
+                records = measure(given.only, given.keep or Path(scratch))
+            _write(records, given.results)
     except KafkaUnavailableError as error:
         print(f"kafka_lane: skipped: {error}", file=sys.stderr)
-    except HeadwayError as error:
-        sys.exit(f"kafka_lane: {error}")
+        return None
+    records = [json.loads(line) for line in given.results.read_text().splitlines()]
+    return page(_real_time_judged(records))

@@ -3,25 +3,23 @@
 One query works off a backlog in batches of the same rows, in one JVM, for some minutes; beside it
 runs fixed work that has nothing to do with Spark. Whatever both share is the machine's.
 
-    python benchmarks/accuracy/machine_speed.py --output results/machine-speed.jsonl
+    python benchmarks/run.py machine_speed --output results/machine-speed.jsonl
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from pathlib import Path
 
 from campaign.fixed_work import FixedWork, fixed_work
-from campaign.machine import made_by
 from campaign.play import Query, backlog_stream, campaign_session, run_query
 from campaign.schedule import GROUPS
 from campaign.truth import Event
 from campaign.workloads import WORKLOADS
+from pages import made_by
 
-from headway.errors import HeadwayError
 from headway.runtime.measure import begun_epoch_s
 from headway.units import ms_to_s
 
@@ -59,20 +57,15 @@ def _row(event: Event, beside: FixedWork) -> Row:
     return {"begun_s": begun_s, "duration_s": duration_s, **took_s}
 
 
-def main() -> None:
-    """Run, and write the lines."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--output", type=Path, required=True, help="JSON lines")
-    arguments = parser.parse_args()
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run, and write the lines."""
     with tempfile.TemporaryDirectory(prefix="headway-speed-") as scratch:
         rows = measure(Path(scratch))
-    lines = [{"made": made_by("make accuracy-campaign")}, *rows]
-    arguments.output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    print(f"{arguments.output}: {len(rows)} batches")
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"machine_speed: {error}")
+    lines = [{"made": made_by("make accuracy-campaign", "PySpark")}, *rows]
+    given.output.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    print(f"{given.output}: {len(rows)} batches")

@@ -1,19 +1,16 @@
 """Every formula against the simulation of the rules it stands for, as a Markdown page.
 
-python benchmarks/accuracy/model_accuracy.py --output docs/model-accuracy.md
+python benchmarks/run.py model_accuracy --output docs/model-accuracy.md
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime
-from pathlib import Path
 
 from formulas.batches import ROWS_HEAVY, ROWS_LASTING, ROWS_LIGHT, ROWS_NOISY, WINDOWS
 from formulas.cells import Cell, Family, section
@@ -21,8 +18,7 @@ from formulas.jobs import BATCH_JOBS, DSTREAMS, DSTREAMS_LASTING, REAL_TIME
 from formulas.laws import LARGEST, SUMS
 from formulas.queues import QUEUES
 from formulas.stages import STAGES
-
-from headway.version import __version__
+from pages import made_by
 
 FAMILIES = (
     SUMS,
@@ -72,30 +68,18 @@ def lines(families: tuple[Family, ...]) -> Iterator[str]:
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as workers:
         for family in families:
             body += section(family, played(family, workers))
-    yield (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `make model-accuracy` in "
-        f"{(time.perf_counter() - started_s) / 60.0:.0f} min, headway {__version__}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}, "
-        f"{platform.system()}."
-    )
+    took_min = (time.perf_counter() - started_s) / 60.0
+    yield f"{made_by('make model-accuracy')} It took {took_min:.0f} min."
     yield ""
     yield from body
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--only", help="part of the title of the families wanted")
-    arguments = parser.parse_args()
-    chosen = tuple(family for family in FAMILIES if (arguments.only or "") in family.title)
-    text = "\n".join(lines(chosen)).rstrip() + "\n"
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    chosen = tuple(family for family in FAMILIES if (given.only or "") in family.title)
+    return "\n".join(lines(chosen)).rstrip() + "\n"

@@ -1,10 +1,10 @@
 """Plans for random targets, each run for real: was the promise kept?
 
-Profiles are those of the fitted runs of a campaign (`run_campaign.py`) on two cores; rates, targets
+Profiles are those of the fitted runs of a campaign (`run_campaign`) on two cores; rates, targets
 and pinned partitions are drawn with a fixed seed before anything is run. Each plan is run as it is,
 feasible or not: an infeasible one names the setting that comes closest.
 
-    python benchmarks/accuracy/planned_runs.py WORK_FOLDER --output results/planned.jsonl.gz
+    python benchmarks/run.py planned_runs WORK_FOLDER --output results/planned.jsonl.gz
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from campaign.workloads import WORKLOADS, Stream
 
 import headway
 from headway.domain import JobProfile, Plan
-from headway.errors import HeadwayError
 
 GROUP = GROUPS["two-cores"]
 PLANNED = ("aggregation", "json", "tumbling", "pandas", "skewed")
@@ -161,20 +160,15 @@ def _row(asked: Asked, plan: Plan, played: MeasuredRun) -> Row:
     }
 
 
-def main() -> None:
-    """Plan, run, and write the lines."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path, help="work folder of run_campaign.py")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
+    parser.add_argument("folder", type=Path, help="work folder of run_campaign")
     parser.add_argument("--output", type=Path, required=True, help="gzipped JSON lines")
-    arguments = parser.parse_args()
-    play(arguments.folder)
-    lines = [json.dumps(row) for row in read_lines(arguments.folder / "planned" / "truth.jsonl")]
-    arguments.output.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
-    print(f"{arguments.output}: {len(lines)} plans")
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"planned_runs: {error}")
+def run(given: argparse.Namespace) -> None:
+    """Plan, run, and write the lines."""
+    play(given.folder)
+    lines = [json.dumps(row) for row in read_lines(given.folder / "planned" / "truth.jsonl")]
+    given.output.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+    print(f"{given.output}: {len(lines)} plans")

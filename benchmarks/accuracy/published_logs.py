@@ -3,21 +3,20 @@
 Every figure that means the same in both is compared. A difference needs its mechanism: our figure
 computed as the other tool does must then agree. What is left unexplained is marked as such.
 
-    python benchmarks/accuracy/published_logs.py ../shared/data --output docs/published-logs.md
+    python benchmarks/run.py published_logs ../shared/data --output docs/published-logs.md
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pages import made_by
 from published import history_server, rapids_tools, sparklens
 from published.figures import Figure, LogTables, tables_of_logs
 
@@ -27,7 +26,6 @@ from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
-from headway.version import __version__
 
 if TYPE_CHECKING:
     pass
@@ -242,11 +240,7 @@ def page(data: Path) -> str:
     if not expected.is_dir():
         raise HeadwayError(f"{data}: no folder 'expected' in it with what other tools computed")
     tables = read_tables(data / "eventlogs")
-    made = (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `python benchmarks/accuracy/published_logs.py`, "
-        f"headway {__version__}, Python {platform.python_version()}, {platform.machine()}, "
-        f"{platform.system()}."
-    )
+    made = made_by("python benchmarks/run.py published_logs")
     figures = {tool.name: compared(tool, expected, tables) for tool in TOOLS}
     every = [figure for of_tool in figures.values() for figure in of_tool]
     lines = [
@@ -264,22 +258,11 @@ def page(data: Path) -> str:
     return "\n".join(lines + not_compared_section(expected))
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("data", type=Path, help="folder with 'eventlogs' and 'expected' in it")
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
-    arguments = parser.parse_args()
-    text = page(arguments.data)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"published_logs: {error}")
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.data)

@@ -2,7 +2,7 @@
 
 Three short runs of the aggregation in one JVM; the log and what was measured go to the folder.
 
-    python benchmarks/accuracy/record_fixture.py tests/data/recorded
+    python benchmarks/run.py record_fixture tests/data/recorded
 """
 
 from __future__ import annotations
@@ -92,15 +92,11 @@ def without_machine(events: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=19).compress(("\n".join(lines) + "\n").encode())
 
 
-def main() -> None:
-    """Record into the folder given."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("folder", type=Path)
-    record(parser.parse_args().folder)
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"record_fixture: {error}")
+def run(given: argparse.Namespace) -> None:
+    """Record into the folder given."""
+    record(given.folder)

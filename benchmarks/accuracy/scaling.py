@@ -1,7 +1,7 @@
 """How errors grow beyond what was profiled: the evidence, what it gives, and how that holds.
 
-    python benchmarks/accuracy/scaling.py --collect ../shared/data
-    python benchmarks/accuracy/scaling.py --output docs/scaling-accuracy.md
+    python benchmarks/run.py scaling --collect ../shared/data
+    python benchmarks/run.py scaling --output docs/scaling-accuracy.md
 
 The first makes `results/scaling.jsonl` of all runs on record; the second the page from that file.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,6 @@ from scale.evidence import Error, all_errors, read_errors, write_errors
 from scale.split import COVERED_SHARE, LEAST_COVERED_SHARE, LEAST_ERRORS, is_fitted
 
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
-from headway.errors import HeadwayError
 from headway.models.job.predict import Z90
 
 RESULTS = Path(__file__).parent / "results"
@@ -56,7 +54,7 @@ distances are counted from the nearest profiled value.
 """
 
 MADE = (
-    "Made by `make scaling-accuracy` (`python benchmarks/accuracy/scaling.py`) from the committed "
+    "Made by `make scaling-accuracy` (`python benchmarks/run.py scaling`) from the committed "
     "results."
 )
 
@@ -257,32 +255,19 @@ def _percent(rule: Rule, errors: Sequence[Error]) -> str:
     return f"{100 * sum(map(rule.holds, errors)) / len(errors):.0f} %"
 
 
-def main() -> None:
-    """Collect the evidence, or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--collect", type=Path, help="folder with all runs on record")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
-    arguments = parser.parse_args()
-    if arguments.collect is not None:
-        errors = all_errors(
-            arguments.collect / "groundtruth",
-            arguments.collect,
-            arguments.results / "campaign.jsonl.gz",
-        )
-        write_errors(list(errors), arguments.results / "scaling.jsonl")
-        print(arguments.results / "scaling.jsonl")
-        return
-    text = page(arguments.results)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"scaling: {error}")
+def text(given: argparse.Namespace) -> str | None:
+    """Collect the evidence, or make the page."""
+    if given.collect is None:
+        return page(given.results)
+    errors = all_errors(
+        given.collect / "groundtruth", given.collect, given.results / "campaign.jsonl.gz"
+    )
+    write_errors(list(errors), given.results / "scaling.jsonl")
+    print(given.results / "scaling.jsonl")
+    return None

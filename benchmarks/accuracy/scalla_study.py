@@ -3,22 +3,19 @@
 Three workloads whose reduce functions cost differently; number of mappers and poll period varied
 around one default; mean and p99 predicted and simulated; rules of thumb against a chosen setting.
 
-    python benchmarks/accuracy/scalla_study.py --output docs/scalla.md
+    python benchmarks/run.py scalla_study --output docs/scalla.md
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import product
-from pathlib import Path
 
 import numpy as np
+from pages import made_by
 from scalla_experiments import (
     DEFAULT,
     NUM_RUNS,
@@ -29,7 +26,6 @@ from scalla_experiments import (
     workloads,
 )
 
-from headway.errors import HeadwayError
 from headway.models.arrays import Array
 from headway.models.pipeline.as_published import (
     ReducerArrivals,
@@ -40,7 +36,6 @@ from headway.models.pipeline.parameters import (
     PipelineSetting,
 )
 from headway.models.simulation.pipeline import simulate_pipeline
-from headway.version import __version__
 
 PREFACE = """\
 The paper measured its models on a cluster of 10 nodes with 4 cores each. That system is not to be
@@ -299,12 +294,8 @@ def page() -> str:
     overloaded = [one for one in experiments if one.overloaded]
     experiments = [one for one in experiments if not one.overloaded]
     refused = ", ".join(f"{one.workload} at {one.varied}" for one in overloaded) or "none"
-    made = (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by "
-        "`python benchmarks/accuracy/scalla_study.py --output docs/scalla.md`, "
-        f"headway {__version__}, Python {platform.python_version()}, {platform.machine()}, "
-        f"{platform.system()}. {NUM_RUNS} runs per setting with different phases of all clocks."
-    )
+    made = made_by("python benchmarks/run.py scalla_study --output docs/scalla.md")
+    made += f" {NUM_RUNS} runs per setting with different phases of all clocks."
     return "\n".join(
         [
             "# The paper's own pipeline: models against a simulation",
@@ -352,21 +343,6 @@ def page() -> str:
     )
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
-    arguments = parser.parse_args()
-    text = page()
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except HeadwayError as error:
-        sys.exit(f"scalla_study: {error}")
+def text(given: argparse.Namespace) -> str:  # noqa: ARG001
+    """The page."""
+    return page()

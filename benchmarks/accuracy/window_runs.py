@@ -4,25 +4,23 @@ Windowed counts of lines that arrive on the wall clock. The ends of the windows 
 are observed behind the aggregation, so a window is final when the last batch that emitted it has
 committed; nothing is added to the query but that observation.
 
-    python benchmarks/accuracy/window_runs.py --output docs/window-accuracy.md
+    python benchmarks/run.py window_runs --output docs/window-accuracy.md
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from campaign.truth import window_commits_s
+from pages import made_by
 
 import headway
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution
@@ -33,7 +31,6 @@ from headway.runtime.clock_source import build_clock_source_jar
 from headway.runtime.measure import committed_epoch_s, progress_events
 from headway.runtime.word_count import clock_lines
 from headway.units import spark_trigger_text
-from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,26 +187,16 @@ def page(run_s: float) -> str:
         f"Runs of {run_s:.0f} s after {WARM_S:.0f} s, {RATE_PER_S:g} lines/s on `local[{CORES}]`, "
         f"{PARTITIONS} partitions, one JVM. Each trigger is predicted from a profile of the runs "
         "at the other triggers. Latency is from the end of the window to the commit of the last "
-        f"batch that emitted it. Made {datetime.now(UTC):%Y-%m-%d} by `make window-accuracy`, "
-        f"headway {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, "
-        f"{platform.machine()}, {platform.system()}."
+        f"batch that emitted it. {made_by('make window-accuracy', 'PySpark')}"
     )
     return "\n".join(["# Window latency on real runs", "", made, "", *lines]).rstrip() + "\n"
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--run", type=float, default=30.0, help="seconds per run")
-    arguments = parser.parse_args()
-    text = page(arguments.run)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.run)

@@ -4,7 +4,7 @@ A thousand jobs, fifty node types, twenty-four hours: whole processes, from a sp
 profiles that it names to the answer; and the optimisation alone, shared and dedicated pools,
 quotas, spot nodes and commitments, each alone and together. Run it on an idle machine:
 
-    python benchmarks/speed/capacity.py --output docs/capacity-speed.md
+    python benchmarks/run.py capacity --output docs/capacity-speed.md
 """
 
 from __future__ import annotations
@@ -12,23 +12,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version as package_version
 from pathlib import Path
 
 import numpy as np
 from fleet_files import NUM_PROFILES, STREAMING_SHARE, write_fleet
+from pages import made_by
 
 from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet
-from headway.version import __version__
 
 NUM_JOBS, NUM_TYPES, NUM_HOURS = 1000, 50, 24
 GAP_RATIO = 0.01
@@ -171,9 +168,8 @@ def page(num_seeds: int, num_processes: int) -> str:
     """Plan every case and tell how long it took, and how close to the best it is proved to be."""
     made = (
         f"{NUM_JOBS:,} jobs x {NUM_TYPES} node types x {NUM_HOURS} hours, proved within "
-        f"{GAP_RATIO:.0%} of the least cost. Made {datetime.now(UTC):%Y-%m-%d} by "
-        f"`make speed-capacity`, headway {__version__}, cvxpy {package_version('cvxpy')} with "
-        f"HiGHS, Python {platform.python_version()}, {platform.machine()}, one thread."
+        f"{GAP_RATIO:.0%} of the least cost, with one thread. "
+        f"{made_by('make speed-capacity', 'cvxpy', 'highspy')}"
     )
     lines = [
         "# How fast a large fleet is planned",
@@ -282,17 +278,12 @@ def process(seed: int, pools: str) -> Timed:
     )
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--fleets", type=int, default=10, help="random fleets of each kind")
     parser.add_argument("--processes", type=int, default=3, help="of which planned from files")
-    arguments = parser.parse_args()
-    text = page(arguments.fleets, arguments.processes)
-    if arguments.output is not None:
-        arguments.output.write_text(text)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.fleets, given.processes)

@@ -3,14 +3,13 @@
 Every command is run in turn with the others, round after round, so that a slow moment of the
 machine hits all of them; medians are quoted.
 
-    python benchmarks/speed/commands.py --output docs/speed.md
+    python benchmarks/run.py commands --output docs/speed.md
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -19,10 +18,9 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from headway.version import __version__
+from pages import made_by
 
 PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
 SPEC = PROFILE.parents[1] / "configs" / "orders.yaml"
@@ -92,8 +90,7 @@ def page(rounds: int) -> str:
                 times[name].append(took(command, environment))
     made = (
         f"Whole processes, start to exit, {rounds} rounds in turn after one that is not "
-        f"counted. Made {datetime.now(UTC):%Y-%m-%d} by `make speed`, headway {__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}."
+        f"counted. {made_by('make speed')}"
     )
     lines = [
         "# How fast the commands answer",
@@ -116,19 +113,11 @@ def _row(name: str, values: Sequence[Took]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments = parser.parse_args()
-    text = page(arguments.rounds)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.rounds)

@@ -3,32 +3,28 @@
 All of it on one core, in one process, in turn, round after round; medians are quoted. The
 simulators must agree with each other and with the exact wait before their times count.
 
-    python benchmarks/speed/models.py --output docs/models-speed.md
+    python benchmarks/run.py models --output docs/models-speed.md
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 
 import ciw
 import numpy as np
 import simpy
+from pages import made_by
 
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_quantile
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.wait import constant_time, lognormal_time, queue_wait
-from headway.version import __version__
 from tests.oracles.microbatch import simulate_microbatch
 from tests.oracles.queue import correlated_lognormal_s, simulate_queue
 
@@ -238,10 +234,8 @@ def _microbatch_line() -> str:
 def page(rounds: int) -> str:
     """Measure everything and tell."""
     made = (
-        f"One core, one process, {rounds} rounds in turn. Made {datetime.now(UTC):%Y-%m-%d} by "
-        f"`make speed-models`, headway {__version__}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, SimPy {simpy.__version__}, Ciw {ciw.__version__}, "
-        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}."
+        f"One core, one process, {rounds} rounds in turn. "
+        f"{made_by('make speed-models', 'NumPy', 'SimPy', 'Ciw')}"
     )
     queues = (
         f"One server, lognormal service of {MEAN_SERVICE_S} s and cv {SERVICE_CV}, a job every "
@@ -253,19 +247,11 @@ def page(rounds: int) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments = parser.parse_args()
-    text = page(arguments.rounds)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.rounds)

@@ -1,13 +1,12 @@
 """How long a plan takes in process, from few nodes to a thousand, as a Markdown page.
 
-python benchmarks/speed/planning.py --output docs/planning-speed.md
+python benchmarks/run.py planning --output docs/planning-speed.md
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -15,8 +14,9 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
+
+from pages import made_by
 
 from headway import load_profile
 from headway.domain import (
@@ -33,7 +33,6 @@ from headway.planner.question import Question
 from headway.planner.relaxation import relaxed_nodes
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.version import __version__
 
 PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
 ROUNDS = 7
@@ -123,9 +122,8 @@ def page(rounds: int) -> str:
     made = (
         f"Processor time, which a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores "
         "lengthened by sharing caches and cores. In process after "
-        f"imports, all knobs free, {rounds} rounds, nothing remembered between them. Made "
-        f"{datetime.now(UTC):%Y-%m-%d} by `make speed-planning`, headway {__version__}, Python "
-        f"{platform.python_version()}, {platform.machine()}, {platform.system()}."
+        f"imports, all knobs free, {rounds} rounds, nothing remembered between them. "
+        f"{made_by('make speed-planning')}"
     )
     lines = [
         "# How long a plan takes",
@@ -161,19 +159,11 @@ def page(rounds: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments = parser.parse_args()
-    text = page(arguments.rounds)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.rounds)

@@ -4,7 +4,7 @@ The recorded log is cut to the smaller sizes and repeated, as other applications
 ones. All ways are whole processes, run in turn, round after round: in process, plain decode, and at
 the larger sizes Spark, on this machine and on one and two executors beside each other.
 
-    python benchmarks/speed/profiling.py EVENTLOG --output docs/profiling-speed.md
+    python benchmarks/run.py profiling EVENTLOG --output docs/profiling-speed.md
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import io
 import json
 import os
-import platform
 import re
 import statistics
 import subprocess
@@ -21,12 +20,10 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import zstandard
-
-from headway.version import __version__
+from pages import made_by
 
 SIZES_BYTES = (1_000_000, 50_000_000, 500_000_000, 1_000_000_000)
 SPARK_FROM_BYTES = 500_000_000
@@ -169,10 +166,8 @@ def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
     yield "# How fast logs become profiles"
     yield ""
     yield (
-        f"Whole processes, {rounds} rounds in turn, medians. Made {datetime.now(UTC):%Y-%m-%d} by "
-        f"`make speed-profiling`, headway {__version__}, Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; logs of a streaming "
-        "query of Spark 4.3, zstd."
+        f"Whole processes, {rounds} rounds in turn, medians, on logs of a streaming query of Spark "
+        f"4.3, zstd. {made_by('make speed-profiling')}"
     )
     yield ""
     yield (
@@ -221,20 +216,12 @@ def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
     )
 
 
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("log", type=Path, help="a rolling event log (eventlog_v2_*), zstd")
-    parser.add_argument("--output", type=Path, help="Markdown file; printed if not given")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments = parser.parse_args()
-    text = page(arguments.log, arguments.rounds)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text)
-        print(arguments.output)
 
 
-if __name__ == "__main__":
-    main()
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return page(given.log, given.rounds)

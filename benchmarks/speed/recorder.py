@@ -5,33 +5,32 @@ of blocks in the other order than the pair before, so that what drifts hits both
 one difference of median batch durations, which a pause of the machine does not move; the interval
 is Student's over the pairs.
 
-    python benchmarks/speed/recorder.py --output docs/recorder.md
+    python benchmarks/run.py recorder --output docs/recorder.md
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pages import made_by
 from scipy import stats
 
+from headway.errors import InputError
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import build_clock_source_jar
 from headway.runtime.measure import begun_epoch_s, progress_events
 from headway.runtime.word_count import word_count
 from headway.units import ms_to_s, spark_trigger_text
-from headway.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -253,10 +252,8 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
         "of the median batch, and of the processor time per batch; the difference is recorded "
         "minus not recorded; the recorder's own threads are those of its process and those of the "
         "JVM that serve it or tell listeners, likewise as a difference; each difference with its "
-        f"{CONFIDENCE:.0%} interval. Made "
-        f"{datetime.now(UTC):%Y-%m-%d} by `benchmarks/speed/recorder.py`, headway "
-        f"{__version__}, Python {platform.python_version()}, {platform.machine()}, "
-        f"{platform.system()}."
+        f"{CONFIDENCE:.0%} interval. "
+        f"{made_by('python benchmarks/run.py recorder', 'PySpark')}"
     )
     columns = (
         "batches",
@@ -307,16 +304,18 @@ def between_markers(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def main() -> None:
-    """Measure, and write the section."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
     parser.add_argument("--output", type=Path, help="Markdown page with markers; else printed")
     parser.add_argument("--pairs", type=int, default=45, help="at least 2")
     parser.add_argument("--block", type=float, default=6.0, help="seconds")
     parser.add_argument("--warm", type=float, default=45.0, help="seconds before the first block")
-    arguments = parser.parse_args()
-    if arguments.pairs < 2:
-        parser.error("--pairs: at least 2")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Measure, and write the section."""
+    if given.pairs < 2:
+        raise InputError("--pairs: expected at least 2")
     costs = {}
     with tempfile.TemporaryDirectory(prefix="headway-recorder-") as scratch:
         jar = build_clock_source_jar(Path(scratch, "jar"))
@@ -336,17 +335,13 @@ def main() -> None:
                     spark,
                     case,
                     Path(scratch, name.replace(" ", "-")),
-                    num_pairs=arguments.pairs,
-                    block_s=arguments.block,
-                    warm_s=arguments.warm,
+                    num_pairs=given.pairs,
+                    block_s=given.block,
+                    warm_s=given.warm,
                 )
-    text = section(costs, arguments.block)
-    if arguments.output is None:
+    text = section(costs, given.block)
+    if given.output is None:
         print(text)
     else:
-        arguments.output.write_text(between_markers(arguments.output.read_text(), text))
-        print(arguments.output)
-
-
-if __name__ == "__main__":
-    main()
+        given.output.write_text(between_markers(given.output.read_text(), text))
+        print(given.output)

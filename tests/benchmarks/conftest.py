@@ -1,11 +1,12 @@
-"""The accuracy benchmarks are scripts: their folder is on the path while they are tested."""
+"""Benchmarks are scripts: their folders are on the path while they are tested."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-ACCURACY = Path(__file__).parents[2] / "benchmarks" / "accuracy"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-if str(ACCURACY) not in sys.path:
-    sys.path.append(str(ACCURACY))
+for folder in (BENCHMARKS, BENCHMARKS / "accuracy"):
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

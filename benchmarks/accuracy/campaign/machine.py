@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from headway.version import __version__
-
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-def made_by(command: str) -> str:
-    """When, by which command and on what machine results were made."""
-    return (
-        f"Made {datetime.now(UTC):%Y-%m-%d} by `{command}`, headway {__version__}, PySpark "
-        f"{version('pyspark')}, Python {platform.python_version()}, {os.cpu_count()} cores, "
-        f"{platform.machine()}, {platform.system()}."
-    )
 
 
 class CpuTime(NamedTuple):

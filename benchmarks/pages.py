@@ -1,0 +1,23 @@
+"""What pages of benchmarks say of themselves."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from headway.version import __version__
+
+
+def made_by(command: str, *packages: str) -> str:
+    """When, by which command and on what machine results were made.
+
+    ``packages`` are those whose versions matter, by their names on the package index.
+    """
+    others = "".join(f"{package} {version(package)}, " for package in packages)
+    return (
+        f"Made {datetime.now(UTC):%Y-%m-%d} by `{command}`, headway {__version__}, {others}Python "
+        f"{platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}, "
+        f"{platform.system()}."
+    )
