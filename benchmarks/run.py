@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
     if text is None:
         return
     if given.output is None:
-        print(text)
+        print(text, end="" if text.endswith("\n") else "\n")
     else:
         given.output.write_text(text)
         print(given.output)
