@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headway.api.simulate import simulate
     from headway.api.specs import plan_spec
     from headway.api.validate import validate
+    from headway.api.windows import windows
     from headway.domain import (
         Arrivals,
         Configuration,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from headway.formats.lock_file import load_lock, save_lock
     from headway.formats.profile_file import load_profile, save_profile
     from headway.profiler.recording.recorder import record
+    from headway.runtime.sharing.shared_windows import shared_windows
 
 _HOMES = {
     "headway.api.backtest": ("backtest",),
@@ -58,6 +60,7 @@ _HOMES = {
     "headway.api.simulate": ("simulate",),
     "headway.api.specs": ("plan_spec",),
     "headway.api.validate": ("validate",),
+    "headway.api.windows": ("windows",),
     "headway.domain": (
         "Arrivals",
         "Configuration",
@@ -71,6 +74,7 @@ _HOMES = {
     "headway.formats.lock_file": ("load_lock", "save_lock"),
     "headway.formats.profile_file": ("load_profile", "save_profile"),
     "headway.profiler.recording.recorder": ("record",),
+    "headway.runtime.sharing.shared_windows": ("shared_windows",),
 }
 
 __all__ = [
@@ -101,9 +105,11 @@ __all__ = [
     "save_lock",
     "save_profile",
     "schedule",
+    "shared_windows",
     "simulate",
     "survey",
     "validate",
+    "windows",
 ]
 
 # A command pays only for what it needs.

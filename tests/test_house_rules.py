@@ -46,7 +46,7 @@ TOO_SHORT = {
 NUM_TOO_SHORT = 18
 
 UNITS = (
-    *("_s", "_per_s", "_per_hour", "_per_run", "_bytes", "_bytes_per_row", "_rows"),
+    *("_s", "_per_s", "_per_hour", "_per_run", "_bytes", "_bytes_per_row", "_rows", "_keys"),
     *("_ratio", "_share", "_probability", "rows_per_batch"),
 )
 # They have no unit and need none: powers, probabilities, correlations.

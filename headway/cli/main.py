@@ -21,6 +21,7 @@ _COMMANDS = {
     "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
     "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
     "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
+    "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
     "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
     "capacity": ("headway.cli.capacity", "Find the cheapest capacity for many jobs."),
     "lock": ("headway.cli.lock", "Record plans as the baseline for 'headway check'."),

@@ -158,13 +158,17 @@ class StateProfile:
     """The state of the query at the end of the last run, and what a batch pays for it.
 
     ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` are rows
-    by which the state grew per second of the last run.
+    by which the state grew per second of the last run. ``updated_rows`` is the mean number of state
+    rows that a batch writes, ``updated_row_s`` the time that a task takes for one of them; None
+    where that is not on record.
     """
 
     rows: int
     memory_bytes: int
     commit_per_partition_s: float
     growth_per_s: float
+    updated_rows: float | None = None
+    updated_row_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,10 @@ from headway.assumptions.advice import (
 )
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
-from headway.domain import Advice, Configuration, JobProfile, Metric, WindowKind
+from headway.domain import Advice, Configuration, JobProfile, Metric
 from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.sharing.job_gain import sharing_ways
+from headway.models.sharing.profiled_windows import windows_of
 from headway.planner.candidates import candidates_at
 from headway.planner.driver import launches_per_s, most_launches_per_s
 from headway.planner.promised import window_shift_s
@@ -224,30 +226,30 @@ def _bursts(question: Question) -> Iterator[Advice]:
 
 
 def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[Advice]:
-    """Panes spare copies of rows and cost one more stage with state: theory.md (P14)."""
-    profile = question.profile
-    model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
-    rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
-    for window in profile.shape.windows:
-        if window.kind is WindowKind.SLIDING and window.slide_s:
-            copies = round(window.size_s / window.slide_s)
-            if copies > 1:
-                spared_s = float(model.slope_s(rows)) * (1.0 - 1.0 / copies)
-                stage_s = float(model.levels[-1].fixed_s)
-                pays = (
-                    f"would pay from about {stage_s / spared_s:,.0f} rows a batch on (here "
-                    f"{rows:,.0f}): they spare up to {1.0 - 1.0 / copies:.0%} of the time per row, "
-                    f"and cost a second stage with state, {format_duration(stage_s)} here"
-                    if spared_s > 0.0
-                    else "would process each row once"
-                )
-                yield Advice(
-                    text=(
-                        f"each row is copied into {copies} windows before it is counted: panes of "
-                        f"{format_duration(window.slide_s)}, counted once and joined to windows "
-                        f"after, {pays}"
-                    )
-                )
+    """What counting each row once would save or cost, by the cheapest way: theory.md (P14)."""
+    windows = windows_of(question.profile)
+    if windows is None or windows.num_copies <= 1.0:
+        return
+    direct, *shared = sharing_ways(question.profile, chosen, windows, question.rate_per_s)
+    best = max(shared, key=lambda way: way.saved_s)
+    copied = f"each row is copied into {windows.num_copies:.3g} windows before it is counted: "
+    if best.pays:
+        text = (
+            f"{copied}{best.how.value} of {format_duration(ms_to_s(windows.pane_ms))} would save "
+            f"{format_duration(best.saved_s)} of {format_duration(direct.batch_mean_s)} a batch "
+            f"({_span(best.saved_low_s, best.saved_high_s)}); headway windows says how"
+        )
+    else:
+        text = (
+            f"{copied}sharing panes would not pay here, {best.how.value} cost "
+            f"{format_duration(-best.saved_s)} a batch more; headway windows says from when"
+        )
+    yield Advice(text=text)
+
+
+def _span(low_s: float, high_s: float) -> str:
+    low = f"{'-' if low_s < 0 else ''}{format_duration(abs(low_s))}"
+    return f"{low} to {format_duration(high_s)}"
 
 
 def _young_jvm(profile: JobProfile) -> Iterator[Advice]:

@@ -98,6 +98,8 @@ def _operator(operator: StateOperator) -> Record:
         "commit_s": seconds(operator.commit_ms),
         "num_partitions": operator.num_partitions,
         "num_stores": operator.num_stores,
+        "num_updated": operator.num_updated,
+        "updates_s": seconds(operator.updates_ms),
     }
 
 

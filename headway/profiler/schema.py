@@ -260,6 +260,8 @@ class StateOperator(_Read):
     num_rows: Long = field(default=None, name="numRowsTotal")
     memory_bytes: Long = field(default=None, name="memoryUsedBytes")
     commit_ms: Long = field(default=None, name="commitTimeMs")
+    num_updated: Long = field(default=None, name="numRowsUpdated")
+    updates_ms: Long = field(default=None, name="allUpdatesTimeMs")
     num_partitions: Int = field(default=None, name="numShufflePartitions")
     num_stores: Int = field(default=None, name="numStateStoreInstances")
 

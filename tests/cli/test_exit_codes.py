@@ -27,6 +27,7 @@ READS: list[list[str]] = [
     ["profile", "MISSING", "-o", "each/"],
     ["profile", "MISSING.headway.jsonl"],
     ["predict", "MISSING"],
+    ["windows", "MISSING"],
     ["backtest", "MISSING"],
     ["plan", "MISSING"],
     ["plan", "MISSING", *PROMISE],

@@ -184,7 +184,11 @@ def _state(operators: Sequence[Any]) -> StateSample:
         operator["num_stores"] or operator["num_partitions"] or 0 for operator in operators
     )
     return StateSample(
-        num_rows=total("num_rows"), memory_bytes=total("memory_bytes"), num_stores=max(stores, 0)
+        num_rows=total("num_rows"),
+        memory_bytes=total("memory_bytes"),
+        num_stores=max(stores, 0),
+        num_updated=total("num_updated"),
+        updates_s=sum(max(operator["updates_s"] or 0.0, 0.0) for operator in operators),
     )
 
 

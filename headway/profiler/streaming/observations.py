@@ -9,6 +9,9 @@ import numpy as np
 from headway.domain import MemoryProfile, Pins, StageObserved, StageProfile, StateProfile
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
+_TELLING_SPREAD = 0.2
+"""Spread of the rows that batches write, over their mean, that tells commits by rows apart."""
+
 
 def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
     """What the tasks of one stage, by its place in the batch, told besides their time."""
@@ -39,12 +42,13 @@ def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> 
     )
 
 
-def observe_state(run: QueryRun) -> StateProfile | None:
-    """The state at the end of a run and what its commits take; None without state."""
-    batches = [batch for batch in run.batches if batch.state.num_stores > 0]
+def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
+    """The state at the end of the last run, its commits and updates; None without state."""
+    batches = [batch for batch in runs[-1].batches if batch.state.num_stores > 0]
     if not batches:
         return None
     last = batches[-1].state
+    updated_rows = float(np.mean([batch.state.num_updated for batch in batches]))
     return StateProfile(
         rows=last.num_rows,
         memory_bytes=last.memory_bytes,
@@ -52,6 +56,8 @@ def observe_state(run: QueryRun) -> StateProfile | None:
             np.mean([batch.state_commit_s / batch.state.num_stores for batch in batches])
         ),
         growth_per_s=_growth_per_s(batches),
+        updated_rows=updated_rows or None,
+        updated_row_s=_updated_row_s([batch for run in runs for batch in run.batches]),
     )
 
 
@@ -99,3 +105,21 @@ def _growth_per_s(batches: Sequence[BatchSample]) -> float:
         return 0.0
     slope = float(np.mean((at_s - at_s.mean()) * (rows - rows.mean()))) / spread
     return max(slope, 0.0)
+
+
+def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
+    """What a task takes for a state row that it writes: the update, and its part in the commit.
+
+    Spark's times are sums over the stores. What a commit takes without rows is told from batches
+    that wrote more and fewer rows; where all wrote as many, only the updates count.
+    """
+    updated = np.array([batch.state.num_updated for batch in batches], dtype=np.float64)
+    if not updated.sum() > 0:
+        return None
+    updates_s = np.array([batch.state.updates_s for batch in batches])
+    commits_s = np.array([batch.state_commit_s for batch in batches])
+    slope_s = 0.0
+    if updated.std() > _TELLING_SPREAD * updated.mean():
+        off = updated - updated.mean()
+        slope_s = max(float(np.mean(off * (commits_s - commits_s.mean()))) / updated.var(), 0.0)
+    return float(updates_s.sum() / updated.sum()) + slope_s

@@ -63,6 +63,8 @@ class StateSample:
     num_rows: int
     memory_bytes: int
     num_stores: int
+    num_updated: int = 0
+    updates_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

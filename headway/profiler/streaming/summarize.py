@@ -100,7 +100,7 @@ def profile_of(
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
         observed_arrivals=observed_arrivals(last.arrivals, _event_time_lag_s(last), last.mean_file),
-        state=observe_state(last),
+        state=observe_state(runs),
         memory=observe_memory(runs),
         pins=pins_of(last),
         coverage=coverage,

@@ -1,0 +1,63 @@
+"""What sharing the windows of a profiled query would win."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.api.arguments import arrivals_from, job_from
+from headway.api.predict import configuration_from
+from headway.domain import JobProfile
+from headway.domain.window_set import WindowSet
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from headway.domain.sharing import SharingGain
+
+
+def windows(
+    profile: JobProfile | str | Path,
+    windows: Sequence[str] = (),
+    *,
+    rate: float | str | None = None,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+) -> SharingGain:
+    """Batch time, window latency and state of a query that counts its windows in a shared way.
+
+    Predicted from the profile of the query as it is, before a line of it is rewritten.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The query, profiled while it counts windows directly.
+    windows : sequence of str
+        E.g. ``["1h every 5m", "10m"]``; those of the profiled query by default.
+    rate, trigger, executors, cores, partitions
+        As in :func:`headway.predict`; as profiled by default.
+
+    Raises
+    ------
+    InputError
+        If the profile has no windows of a fixed size, or a value is not what it should be.
+    """
+    from headway.models.sharing.job_gain import sharing_gain
+    from headway.models.sharing.profiled_windows import windows_of
+
+    job = job_from(profile)
+    configuration = configuration_from(
+        job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
+    )
+    if isinstance(windows, str):
+        raise InputError(f"windows is {windows!r}; expected a list of such texts")
+    own = windows_of(job)
+    if own is None:
+        raise InputError(
+            "the profiled query counts no windows of a fixed size, so nothing tells what a window "
+            "costs; profile a run of the query that counts them with window(...)"
+        )
+    asked = WindowSet.parse(windows) if windows else own
+    return sharing_gain(job, configuration, asked, rate_per_s=arrivals_from(job, rate).rate_per_s)

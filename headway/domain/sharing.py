@@ -1,0 +1,71 @@
+"""What sharing the windows of a query is predicted to change, way by way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.window_set import WindowSet
+
+
+class WindowsHow(StrEnum):
+    """Ways to count windows; the first is Spark's own."""
+
+    DIRECT = "direct"
+    PANES = "panes"
+    FUSED = "fused"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharingWay:
+    """One way at one trigger; window latency is None where the profile does not tell it.
+
+    ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store.
+    ``saved_s`` is the mean batch time of the direct query at the same trigger less that of this
+    way, from ``saved_low_s`` to ``saved_high_s`` by the costs that the profile does not tell.
+    """
+
+    how: WindowsHow
+    trigger_s: float
+    batch_mean_s: float
+    batch_p99_s: float
+    saved_s: float
+    saved_low_s: float
+    saved_high_s: float
+    utilization_ratio: float
+    window_p99_s: float | None
+    state_rows: float
+    log_rows: float
+    is_stable: bool
+
+    @property
+    def pays(self) -> bool:
+        """Whether batches are predicted to take less time than those of the direct query."""
+        return self.how is not WindowsHow.DIRECT and self.is_stable and self.saved_s > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharingGain:
+    """What sharing brings a profiled query: every way at its trigger, and the best setting.
+
+    ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay.
+    ``merges_ratio`` is what the least merges, with ``rollups``, are of the merges from panes alone.
+    """
+
+    windows: WindowSet
+    rate_per_s: float
+    batch_rows: float
+    batch_keys: float
+    ways: tuple[SharingWay, ...]
+    best: SharingWay
+    break_even_rows: float
+    break_even_keys: float
+    rollups: tuple[str, ...]
+    merges_ratio: float
+    assumed: tuple[str, ...]
+
+    @property
+    def paying(self) -> bool:
+        """Whether any way pays, or another way at another trigger does."""
+        return self.best.how is not WindowsHow.DIRECT or any(way.pays for way in self.ways)

@@ -1,0 +1,261 @@
+"""Batch time of windows counted directly, from panes, fused and from a log: the formulas."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headway.domain.checks import require_not_negative
+from headway.domain.window_set import WindowSet
+from headway.units import ms_to_s
+
+
+class StateWrites(NamedTuple):
+    """State rows that a batch writes: every one, and more where it closes a pane."""
+
+    every_batch_rows: float
+    closing_rows: float
+
+    def mean_rows(self, closing_share: float) -> float:
+        """Mean over batches of which a share closes a pane."""
+        return self.every_batch_rows + closing_share * self.closing_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchKeys:
+    """Different keys in a batch, in a pane, and the event time that a batch spans [s]."""
+
+    batch_keys: float
+    pane_keys: float
+    batch_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative("keys", batch_keys=self.batch_keys, pane_keys=self.pane_keys)
+        if not 0.0 < self.batch_s < math.inf:
+            raise ValueError(f"batch_s is {self.batch_s}; expected a positive number of seconds")
+
+
+def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
+    r"""State rows that the direct query writes: each key in each window that a batch touches.
+
+    Parameters
+    ----------
+    keys : BatchKeys
+        Keys of a batch, :math:`K_b`, and its event time, :math:`T`.
+    windows : WindowSet
+        Sizes and slides.
+
+    Returns
+    -------
+    StateWrites
+        The same in every batch. [rows]
+
+    Notes
+    -----
+    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark's state:
+    :math:`U_0 = K_b \sum_i (s_i + T) / l_i` with sizes s and slides l.
+
+    Examples
+    --------
+    >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
+    >>> direct_state_writes(keys, WindowSet.parse(["60s every 5s"])).every_batch_rows
+    12200.0
+    """
+    touched = sum(
+        (ms_to_s(spec.size_ms) + keys.batch_s) / ms_to_s(spec.slide_ms) for spec in windows.windows
+    )
+    return StateWrites(keys.batch_keys * touched, 0.0)
+
+
+def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
+    r"""State rows that panes write: each key in its pane, and in every window once a pane closes.
+
+    Parameters
+    ----------
+    keys : BatchKeys
+        Keys of a batch, :math:`K_b`, of a pane, :math:`K_g`, and the event time :math:`T`.
+    windows : WindowSet
+        Sizes and slides.
+
+    Returns
+    -------
+    StateWrites
+        Where the batch is longer than a pane, closing rows of all panes that one batch closes.
+
+    Notes
+    -----
+    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark's state:
+    :math:`U_1 = K_b (1 + T/g) + K_g m T / g` on average, m windows per row, pane g.
+
+    Examples
+    --------
+    >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
+    >>> writes = shared_state_writes(keys, WindowSet.parse(["60s every 5s"]))
+    >>> writes, writes.mean_rows(closing_share=0.2)
+    (StateWrites(every_batch_rows=1200.0, closing_rows=12000.0), 3600.0)
+    """
+    panes = keys.batch_s / ms_to_s(windows.pane_ms)
+    closing = keys.pane_keys * windows.num_copies * max(panes, 1.0)
+    return StateWrites(keys.batch_keys * (1.0 + panes), closing)
+
+
+def closing_share(batch_s: float, windows: WindowSet) -> float:
+    """Share of batches in which a pane closes.
+
+    Parameters
+    ----------
+    batch_s : float, > 0
+        Event time of a batch. [s]
+    windows : WindowSet
+        Their pane.
+
+    Returns
+    -------
+    float
+        At most 1. [-]
+
+    Notes
+    -----
+    Enorm 2016 (doi:10.1145/2933267.2933315): one batch in g/T is heavier.
+
+    Examples
+    --------
+    >>> closing_share(1.0, WindowSet.parse(["60s every 5s"]))
+    0.2
+    """
+    return min(batch_s / ms_to_s(windows.pane_ms), 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitCosts:
+    """What sharing changes, in wall time of a batch.
+
+    ``copy_s`` of a row's copy for one window, ``state_row_s`` of a state row written,
+    ``second_stage_s`` of a stage with state that does nothing.
+    """
+
+    copy_s: float
+    state_row_s: float
+    second_stage_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "costs",
+            copy_s=self.copy_s,
+            state_row_s=self.state_row_s,
+            second_stage_s=self.second_stage_s,
+        )
+
+
+def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
+    r"""Mean batch time by panes less that of the direct query.
+
+    Parameters
+    ----------
+    num_rows : float, >= 0
+        Rows of a batch, n. [rows]
+    costs : UnitCosts
+        Of a copy, a state row, a stage.
+    keys, windows
+        As in :func:`shared_state_writes`.
+
+    Returns
+    -------
+    float
+        Below 0 where panes pay. [s]
+
+    Notes
+    -----
+    From the profile of the direct query alone, after Enorm 2016 (doi:10.1145/2933267.2933315):
+    :math:`G - b_c (m - 1) n - u (U_0 - U_1)`.
+
+    Examples
+    --------
+    >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
+    >>> keys = BatchKeys(batch_keys=1e4, pane_keys=1e4, batch_s=1.0)
+    >>> panes_change_s(100_000, costs, keys, WindowSet.parse(["60s every 5s"]))
+    -0.475
+    """
+    spared = direct_state_writes(keys, windows).every_batch_rows - shared_state_writes(
+        keys, windows
+    ).mean_rows(closing_share(keys.batch_s, windows))
+    copies = (windows.num_copies - 1.0) * num_rows
+    return costs.second_stage_s - costs.copy_s * copies - costs.state_row_s * spared
+
+
+def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
+    r"""Rows of a batch from which panes pay, at the given keys.
+
+    Parameters
+    ----------
+    costs, keys, windows
+        As in :func:`panes_change_s`.
+
+    Returns
+    -------
+    float
+        0 where they always pay, ``inf`` where they never do. [rows]
+
+    Notes
+    -----
+    :math:`n^* = (G - u (U_0 - U_1)) / (b_c (m - 1))`, after Enorm 2016
+    (doi:10.1145/2933267.2933315). Fewer rows than keys cannot hold all of them: there it is only
+    the zero of a line.
+
+    Examples
+    --------
+    >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
+    >>> windows = WindowSet.parse(["60s every 5s"])
+    >>> [round(break_even_rows(costs, BatchKeys(batch_keys=k, pane_keys=k, batch_s=1.0), windows))
+    ...     for k in (100.0, 1000.0, 10_000.0)]
+    [165164, 80727, 0]
+    """
+    at_none_s = panes_change_s(0.0, costs, keys, windows)
+    per_row_s = costs.copy_s * (windows.num_copies - 1.0)
+    if at_none_s <= 0.0:
+        return 0.0
+    return at_none_s / per_row_s if per_row_s > 0.0 else math.inf
+
+
+def break_even_keys(
+    num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet
+) -> float:
+    r"""Keys of a batch from which panes pay, at the given rows.
+
+    Parameters
+    ----------
+    num_rows : float, >= 0
+        Rows of a batch. [rows]
+    costs, windows
+        As in :func:`panes_change_s`.
+    keys : BatchKeys
+        Their share of keys of a pane is kept.
+
+    Returns
+    -------
+    float
+        0 where they always pay, ``inf`` where they never do. [-]
+
+    Notes
+    -----
+    The change is a line in the keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
+
+    Examples
+    --------
+    >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
+    >>> keys = BatchKeys(batch_keys=100.0, pane_keys=100.0, batch_s=1.0)
+    >>> round(break_even_keys(50_000, costs, keys, WindowSet.parse(["60s every 5s"])))
+    1328
+    """
+    one = BatchKeys(
+        batch_keys=1.0,
+        pane_keys=keys.pane_keys / keys.batch_keys if keys.batch_keys > 0 else 1.0,
+        batch_s=keys.batch_s,
+    )
+    none = BatchKeys(batch_keys=0.0, pane_keys=0.0, batch_s=keys.batch_s)
+    without_s = panes_change_s(num_rows, costs, none, windows)
+    per_key_s = without_s - panes_change_s(num_rows, costs, one, windows)
+    if without_s <= 0.0:
+        return 0.0
+    return without_s / per_key_s if per_key_s > 0.0 else math.inf

@@ -1,0 +1,345 @@
+"""Sharing the windows of a profiled query: batch time, window latency and state, way by way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import (
+    Configuration,
+    EventTimeWindow,
+    JobProfile,
+    WindowKind,
+)
+from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
+from headway.domain.window_set import WindowSet
+from headway.models.arrays import Array, Numeric
+from headway.models.batches.windows import WindowEnds, update_window_latency
+from headway.models.job.duration import DurationModel, LevelSpan
+from headway.models.job.setting import SettingLaw, setting_law
+from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
+from headway.models.laws.inverse import averaged_quantile_s
+from headway.models.sharing.consolidation import (
+    MergePlan,
+    present_keys,
+    steady_horizon_ms,
+    with_rollups,
+)
+from headway.models.sharing.gain import (
+    break_even_keys,
+    break_even_rows,
+    closing_share,
+    direct_state_writes,
+    shared_state_writes,
+)
+from headway.models.sharing.profiled_windows import (
+    CostCase,
+    WindowSetting,
+    assumptions,
+    cost_cases,
+    setting_of,
+)
+from headway.units import ms_to_s
+
+_TRIGGER_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_WORTHWHILE_RATIO = 0.97
+_AS_LATE_RATIO = 1.03
+"""A window latency that much longer counts as no longer."""
+
+
+class _Change(NamedTuple):
+    """Batch time of a way less that of the direct query: of every batch, and of closing ones."""
+
+    every_batch_s: float
+    closing_s: float
+
+
+def sharing_gain(
+    profile: JobProfile,
+    configuration: Configuration,
+    windows: WindowSet,
+    *,
+    rate_per_s: float | None = None,
+) -> SharingGain:
+    r"""What counting windows in a shared way would change, told from the direct query's profile.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The direct query: it counts the windows of its own plan, which may be others.
+    configuration : Configuration
+        Slots, shuffle partitions and trigger.
+    windows : WindowSet
+        The windows to count. Costs per copy and state row are taken over to them.
+    rate_per_s : float, optional
+        Arrivals; as profiled by default. [rows/s]
+
+    Returns
+    -------
+    SharingGain
+        Every way at the trigger, and the way, trigger and roll-ups of least utilisation whose
+        window latency is no higher than that of the direct query.
+
+    Notes
+    -----
+    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark: copies and state rows spared
+    (:func:`~headway.models.sharing.gain.panes_change_s`) against a second stage; fused without it,
+    but with all rows shuffled; from a log without state, but with files. A batch in g/T closes a
+    pane and takes longer: p99 is that of the mixture, and windows wait for the longer ones.
+
+    Examples
+    --------
+    >>> sharing_gain.__name__
+    'sharing_gain'
+    """
+    rate = profile.arrivals.rate_per_s if rate_per_s is None else rate_per_s
+    here = setting_of(profile, configuration, windows, rate, configuration.trigger_s)
+    ways = tuple(_ways(here))
+    merges = _merge_plan(here)
+    horizon_ms = steady_horizon_ms(merges)
+    costs = next(cost_cases(here)).costs
+    return SharingGain(
+        windows=windows,
+        rate_per_s=rate,
+        batch_rows=here.num_rows,
+        batch_keys=here.keys.batch_keys,
+        ways=ways,
+        best=_best(here, ways[0]) if windows.num_copies > 1.0 else ways[0],
+        break_even_rows=break_even_rows(costs, here.keys, windows),
+        break_even_keys=break_even_keys(here.num_rows, costs, here.keys, windows),
+        rollups=tuple(map(str, merges.rollups)),
+        merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
+        assumed=tuple(assumptions(profile)),
+    )
+
+
+def sharing_ways(
+    profile: JobProfile, configuration: Configuration, windows: WindowSet, rate_per_s: float
+) -> tuple[SharingWay, ...]:
+    """Every way at one setting, the direct query first.
+
+    Parameters
+    ----------
+    profile, configuration, windows, rate_per_s
+        As in :func:`sharing_gain`.
+
+    Returns
+    -------
+    tuple of SharingWay
+        One for each of :class:`WindowsHow`.
+
+    Notes
+    -----
+    Enorm 2016 (doi:10.1145/2933267.2933315), as :func:`sharing_gain`.
+
+    Examples
+    --------
+    >>> sharing_ways.__name__
+    'sharing_ways'
+    """
+    here = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
+    return tuple(_ways(here))
+
+
+def _change(how: WindowsHow, here: WindowSetting, case: CostCase) -> _Change:
+    costs, keys, windows = case.costs, here.keys, here.windows
+    if how is WindowsHow.DIRECT:
+        return _Change(0.0, 0.0)
+    before = direct_state_writes(keys, windows).every_batch_rows
+    after = shared_state_writes(keys, windows)
+    copies_s = costs.copy_s * (windows.num_copies - 1.0) * here.num_rows
+    if how is WindowsHow.LOG:
+        panes = keys.batch_s / ms_to_s(windows.pane_ms)
+        written = keys.batch_keys * (1.0 + panes)
+        files_s = case.log_batch_s + case.log_row_s * written
+        read = keys.pane_keys * _merges_per_batch(here)
+        return _Change(
+            files_s - copies_s - costs.state_row_s * before,
+            case.log_read_s + case.log_row_s * read,
+        )
+    spared_s = copies_s + costs.state_row_s * (before - after.every_batch_rows)
+    closing_s = costs.state_row_s * after.closing_rows
+    if how is WindowsHow.PANES:
+        return _Change(costs.second_stage_s - spared_s, closing_s)
+    combined = min(here.num_rows, keys.batch_keys * windows.num_copies)
+    return _Change(case.raw_shuffle_s * (here.num_rows - combined) - spared_s, closing_s)
+
+
+def _merge_plan(here: WindowSetting) -> MergePlan:
+    rows_per_ms = here.rate_per_s / 1000.0
+    plan = MergePlan(
+        windows=here.windows,
+        pane_ms=here.windows.pane_ms,
+        weight=present_keys(max(here.keys.pane_keys, 1.0), rows_per_ms),
+    )
+    return with_rollups(plan)
+
+
+def _merges_per_batch(here: WindowSetting) -> float:
+    """Pieces merged in a batch that closes panes, roll-ups left out."""
+    plan = MergePlan(windows=here.windows, pane_ms=here.windows.pane_ms)
+    horizon_ms = steady_horizon_ms(plan)
+    per_pane = plan.total_cost(horizon_ms) * here.windows.pane_ms / horizon_ms
+    return per_pane * max(here.keys.batch_s / ms_to_s(here.windows.pane_ms), 1.0)
+
+
+def _ways(here: WindowSetting) -> Iterator[SharingWay]:
+    cases = list(cost_cases(here))
+    for how in WindowsHow:
+        changes = [_change(how, here, case) for case in cases]
+        yield _way(how, here, changes)
+
+
+def _way(how: WindowsHow, here: WindowSetting, changes: list[_Change]) -> SharingWay:
+    share = closing_share(here.keys.batch_s, here.windows)
+    saved = [-(change.every_batch_s + share * change.closing_s) for change in changes]
+    taken = changes[0]
+    light = _law(here, taken.every_batch_s)
+    heavy = _law(here, taken.every_batch_s + taken.closing_s)
+    mixture = _Mixture(light, heavy, share)
+    return SharingWay(
+        how=how,
+        trigger_s=here.trigger_s,
+        batch_mean_s=mixture.mean_s(),
+        batch_p99_s=mixture.quantile_s(0.99),
+        saved_s=saved[0],
+        saved_low_s=min(saved),
+        saved_high_s=max(saved),
+        utilization_ratio=mixture.utilization_ratio(),
+        window_p99_s=_window_p99_s(how, here, heavy),
+        state_rows=_state_rows(how, here),
+        log_rows=_log_rows(here) if how is WindowsHow.LOG else 0.0,
+        is_stable=bool(light.is_stable) and bool(heavy.is_stable),
+    )
+
+
+def _law(here: WindowSetting, change_s: float) -> SettingLaw:
+    """Latency law of the direct query whose batches take so much longer, or shorter."""
+    model = here.model
+    if change_s != 0.0:
+        # What is spared of rows and state is spared in proportion to the rows.
+        at_rows_s = float(model.mean_s(here.num_rows))
+        ratio = max(1.0 + change_s / at_rows_s, 0.05)
+        model = DurationModel(
+            model.driver_s * ratio,
+            tuple(
+                LevelSpan(
+                    level.name,
+                    level.fixed_s * ratio,
+                    tuple((b * ratio, scale, exponent) for b, scale, exponent in level.stage_terms),
+                )
+                for level in model.levels
+            ),
+        )
+    return setting_law(here.profile, model, rate_per_s=here.rate_per_s, trigger_s=here.trigger_s)
+
+
+class _Mixture(NamedTuple):
+    """Batches of which a share closes panes."""
+
+    light: SettingLaw
+    heavy: SettingLaw
+    share: float
+
+    def mean_s(self) -> float:
+        return self._mixed(
+            float(self.light.batch_duration_mean_s()), float(self.heavy.batch_duration_mean_s())
+        )
+
+    def utilization_ratio(self) -> float:
+        return self._mixed(float(self.light.utilization_ratio), float(self.heavy.utilization_ratio))
+
+    def quantile_s(self, q: float) -> float:
+        def cdf(x_s: Numeric) -> Array:
+            one, other = (law.batch_duration_cdf(x_s) for law in (self.light, self.heavy))
+            return np.asarray((1.0 - self.share) * one + self.share * other)
+
+        stable = self.light.is_stable & self.heavy.is_stable
+        return float(averaged_quantile_s(cdf, np.asarray(self.mean_s()), q, stable))
+
+    def _mixed(self, light: float, heavy: float) -> float:
+        return (1.0 - self.share) * light + self.share * heavy
+
+
+def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> float | None:
+    profile = here.profile
+    shape = replace(
+        profile.shape,
+        output_mode="append",
+        windows=tuple(_event_time_windows(here.windows)),
+    )
+    asked = replace(profile, shape=shape)
+    if why_no_window_law(asked) is not None:
+        return None
+    if how is WindowsHow.LOG:
+        # emit="early": the batch that moves the watermark makes the windows itself.
+        assert profile.observed_arrivals is not None
+        assert shape.watermark_delay_s is not None
+        lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
+        ends = WindowEnds(slide_s=ms_to_s(here.windows.windows[-1].slide_ms))
+        behind_s = shape.watermark_delay_s + lag_s
+        law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, ends, behind_s), heavy)
+    else:
+        law = window_law(asked, heavy)
+    return None if law is None else float(law.quantile_s(0.99))
+
+
+def _event_time_windows(windows: WindowSet) -> Iterator[EventTimeWindow]:
+    for spec in windows.windows:
+        kind = WindowKind.TUMBLING if spec.slide_ms == spec.size_ms else WindowKind.SLIDING
+        yield EventTimeWindow(
+            kind=kind, size_s=ms_to_s(spec.size_ms), slide_s=ms_to_s(spec.slide_ms)
+        )
+
+
+def _open_s(here: WindowSetting) -> float:
+    """Event time behind the newest row whose windows are still open, beside the windows."""
+    return (here.profile.shape.watermark_delay_s or 0.0) + here.keys.batch_s
+
+
+def _state_rows(how: WindowsHow, here: WindowSetting) -> float:
+    """Rows that Spark's state holds: keys of open windows, and of open panes."""
+    if how is WindowsHow.LOG:
+        return 0.0
+    windows_open = sum(
+        (ms_to_s(spec.size_ms) + _open_s(here)) / ms_to_s(spec.slide_ms)
+        for spec in here.windows.windows
+    )
+    rows = here.keys.pane_keys * windows_open
+    if how is not WindowsHow.DIRECT:
+        rows += here.keys.pane_keys * (1.0 + _open_s(here) / ms_to_s(here.windows.pane_ms))
+    return rows
+
+
+def _log_rows(here: WindowSetting) -> float:
+    """Rows of the store once panes are compacted."""
+    kept_s = ms_to_s(here.windows.longest_ms) + _open_s(here)
+    return here.keys.pane_keys * (1.0 + kept_s / ms_to_s(here.windows.pane_ms))
+
+
+def _best(here: WindowSetting, direct: SharingWay) -> SharingWay:
+    """Of all ways and triggers the one of least utilisation that delays no window."""
+    found = direct
+    for factor in _TRIGGER_FACTORS if here.trigger_s > 0.0 else (1.0,):
+        there = here
+        if factor != 1.0:
+            there = setting_of(
+                here.profile,
+                here.configuration,
+                here.windows,
+                here.rate_per_s,
+                factor * here.trigger_s,
+            )
+        for way in _ways(there):
+            late = (
+                direct.window_p99_s is not None
+                and (way.window_p99_s or 0.0) > _AS_LATE_RATIO * direct.window_p99_s
+            )
+            longer = direct.window_p99_s is None and factor > 1.0
+            less = way.utilization_ratio < _WORTHWHILE_RATIO * found.utilization_ratio
+            if way.is_stable and less and not late and not longer:
+                found = way
+    return found

@@ -1,0 +1,290 @@
+"""A query that counts windows, at one setting: its rows, its keys, its costs by what is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import Configuration, JobProfile, TasksRule, WindowKind
+from headway.domain.window_set import WindowSet, WindowSpec
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes
+from headway.units import format_duration, ms_to_s, s_to_ms
+
+# Measured once each on two cores of one machine, 2026; a wide interval is laid around them.
+COPIES_SHARE = 0.85
+"""Share of the time per row of the first stage that copies for windows take. [-]"""
+RAW_SHUFFLE_S = 7e-7
+"""To shuffle a row that nothing has combined, per slot. [s]"""
+LOG_BATCH_S = 0.05
+"""To write the partial results of a batch and its entry in the log, beside the rows. [s]"""
+LOG_READ_S = 0.25
+"""To read partial results of due windows as a job of its own, beside the rows. [s]"""
+LOG_ROW_S = 2e-6
+"""To write or read a row of partial results, per slot. [s]"""
+_FACTOR = 2.0
+"""Assumed costs may be half and twice as large."""
+
+
+class CostCase(NamedTuple):
+    """One guess of what the profile does not tell."""
+
+    costs: UnitCosts
+    raw_shuffle_s: float
+    log_batch_s: float
+    log_read_s: float
+    log_row_s: float
+
+
+class WindowSetting(NamedTuple):
+    profile: JobProfile
+    configuration: Configuration
+    windows: WindowSet
+    rate_per_s: float
+    trigger_s: float
+    model: DurationModel
+    num_rows: float
+    keys: BatchKeys
+
+
+def windows_of(profile: JobProfile) -> WindowSet | None:
+    """The windows of a profiled query, where they can be shared.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The query, of which the plan tells the windows.
+
+    Returns
+    -------
+    WindowSet or None
+        None where it has none, or sessions, which have no panes.
+
+    Notes
+    -----
+    Enorm 2016, section 4.2 (doi:10.1145/2933267.2933315): windows of a start, a length, a slide.
+
+    Examples
+    --------
+    >>> windows_of.__name__
+    'windows_of'
+    """
+    found = profile.shape.windows
+    if not found or any(window.kind is WindowKind.SESSION for window in found):
+        return None
+    by_size = {
+        s_to_ms(window.size_s): WindowSpec(
+            size_ms=s_to_ms(window.size_s), slide_ms=s_to_ms(window.slide_s or window.size_s)
+        )
+        for window in found
+    }
+    return WindowSet.of(by_size.values())
+
+
+def setting_of(
+    profile: JobProfile,
+    configuration: Configuration,
+    windows: WindowSet,
+    rate_per_s: float,
+    trigger_s: float,
+) -> WindowSetting:
+    """Rows and keys of a batch at one setting.
+
+    Parameters
+    ----------
+    profile, configuration, windows, rate_per_s
+        As in :func:`headway.models.sharing.job_gain.sharing_gain`.
+    trigger_s : float, >= 0
+        Trigger interval in place of that of the configuration. [s]
+
+    Returns
+    -------
+    WindowSetting
+        With the duration of the direct query by its rows.
+
+    Notes
+    -----
+    theory.md (T1), (T3).
+
+    Examples
+    --------
+    >>> setting_of.__name__
+    'setting_of'
+    """
+    model = _direct_model(profile, configuration, windows)
+    num_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))
+    batch_s = max(num_rows / rate_per_s, 1e-3)
+    keys = _keys(profile, num_rows, batch_s, windows)
+    return WindowSetting(
+        profile, configuration, windows, rate_per_s, trigger_s, model, num_rows, keys
+    )
+
+
+def _direct_model(
+    profile: JobProfile, configuration: Configuration, windows: WindowSet
+) -> DurationModel:
+    """The profiled query, with copies and state rows in proportion where windows differ."""
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    own = windows_of(profile)
+    if own is None or own == windows:
+        return model
+    ratio = windows.num_copies / own.num_copies
+    levels = tuple(
+        level._replace(
+            stage_terms=tuple(
+                (
+                    per_row_s * (1.0 + COPIES_SHARE * (ratio - 1.0) if is_source else ratio),
+                    scale,
+                    exponent,
+                )
+                for per_row_s, scale, exponent in level.stage_terms
+            )
+        )
+        for level, is_source in zip(model.levels, _are_sources(profile), strict=True)
+    )
+    return model._replace(levels=levels)
+
+
+def _are_sources(profile: JobProfile) -> list[bool]:
+    levels = dict.fromkeys(stage.level for stage in profile.stages)
+    return [
+        any(s.level == level and s.tasks_rule is TasksRule.SOURCE for s in profile.stages)
+        for level in levels
+    ]
+
+
+def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
+    """Keys by the rows that the last stage reads: of each map task, one per key and window."""
+    own = windows_of(profile) or windows
+    pane_s = ms_to_s(windows.pane_ms)
+
+    def at(rows: float, span_s: float) -> float:
+        touched = sum(
+            (ms_to_s(spec.size_ms) + span_s) / ms_to_s(spec.slide_ms) for spec in own.windows
+        )
+        state, settled = profile.state, profile.settings
+        reduce = profile.stages[-1]
+        maps = max((s.num_source_tasks or 1 for s in profile.stages), default=1)
+        if state is not None and state.updated_rows is not None and settled:
+            seen = settled[-1]
+            seen_rows = 0.5 * (seen.rows_per_batch_low + seen.rows_per_batch_high)
+            seen_s = max(seen_rows / seen.rate_per_s, 1e-3)
+            seen_touched = sum(
+                (ms_to_s(spec.size_ms) + seen_s) / ms_to_s(spec.slide_ms) for spec in own.windows
+            )
+            keys = state.updated_rows / seen_touched
+            grown = reduce.rows.rows(rows) / max(reduce.rows.rows(seen_rows), 1e-12)
+            return min(keys * grown, rows)
+        return min(reduce.rows.rows(rows) / maps / touched, rows)
+
+    return BatchKeys(
+        batch_keys=at(num_rows, batch_s),
+        pane_keys=at(num_rows * pane_s / batch_s, pane_s),
+        batch_s=batch_s,
+    )
+
+
+def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
+    """What is taken of costs that the profile does not tell, then every corner of what may be.
+
+    Parameters
+    ----------
+    here : WindowSetting
+        The setting, for costs per row and stage.
+
+    Yields
+    ------
+    CostCase
+        In wall time of a batch.
+
+    Notes
+    -----
+    The state row as measured: updates and commits by rows written, over the tasks that run at a
+    time. Assumed costs: measured once, 2026, on two cores of one machine.
+
+    Examples
+    --------
+    >>> cost_cases.__name__
+    'cost_cases'
+    """
+    slots = here.configuration.num_slots
+    slope_s = _source_slope_s(here)
+    per_copy_s = slope_s / here.windows.num_copies
+    state_s = _state_row_s(here)
+    stage_s = float(here.model.levels[-1].fixed_s)
+
+    def case(share: float, factor: float, state_row_s: float) -> CostCase:
+        return CostCase(
+            UnitCosts(copy_s=share * per_copy_s, state_row_s=state_row_s, second_stage_s=stage_s),
+            factor * RAW_SHUFFLE_S / slots,
+            factor * LOG_BATCH_S,
+            factor * LOG_READ_S,
+            factor * LOG_ROW_S / slots,
+        )
+
+    yield case(COPIES_SHARE, 1.0, state_s)
+    lowest_s = state_s if _state_is_measured(here.profile) else 0.0
+    for share in (0.5, 1.0):
+        for factor in (1.0 / _FACTOR, _FACTOR):
+            for state_row_s in {lowest_s, state_s}:
+                yield case(share, factor, state_row_s)
+
+
+def _source_slope_s(here: WindowSetting) -> float:
+    """Wall time that a row of the batch costs in the stages that read the source."""
+    at = np.asarray(here.num_rows)
+    return sum(
+        float(level.slope_at(at))
+        for level, is_source in zip(here.model.levels, _are_sources(here.profile), strict=True)
+        if is_source
+    )
+
+
+def _state_is_measured(profile: JobProfile) -> bool:
+    return profile.state is not None and profile.state.updated_row_s is not None
+
+
+def _state_row_s(here: WindowSetting) -> float:
+    """Wall time of a state row: as measured, or what rows cost in the last stage in all."""
+    state, configuration = here.profile.state, here.configuration
+    if state is not None and state.updated_row_s is not None:
+        return state.updated_row_s / min(configuration.num_slots, configuration.shuffle_partitions)
+    last = here.model.levels[-1]
+    in_rows_s = float(last.at(np.asarray(here.num_rows))) - float(last.fixed_s)
+    written = direct_state_writes(here.keys, here.windows).every_batch_rows
+    return max(in_rows_s, 0.0) / written if written > 0 else 0.0
+
+
+def assumptions(profile: JobProfile) -> Iterator[str]:
+    """What is assumed because the profile does not tell it, in words.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The direct query.
+
+    Yields
+    ------
+    str
+        One for each.
+
+    Notes
+    -----
+    The constants of this module: measured once each, 2026.
+
+    Examples
+    --------
+    >>> assumptions.__name__
+    'assumptions'
+    """
+    yield f"copies take {COPIES_SHARE:.0%} of the time per row (50 to 100 %)"
+    if not _state_is_measured(profile):
+        yield "the time of a state row, from 0 to all that a row costs in the last stage"
+    yield (
+        f"fused: {RAW_SHUFFLE_S * 1e6:.1f} us a shuffled row and slot; log: "
+        f"{format_duration(LOG_BATCH_S)} a batch, {format_duration(LOG_READ_S)} where windows are "
+        "due (each half to twice)"
+    )

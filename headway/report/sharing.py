@@ -1,0 +1,138 @@
+"""What sharing windows would win, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
+from headway.report.columns import aligned
+from headway.units import format_duration, format_rate
+
+
+def sharing_json(gain: SharingGain) -> dict[str, object]:
+    """The prediction as JSON; what is unbounded is null."""
+    return {
+        "windows": [str(spec) for spec in gain.windows.windows],
+        "pane_s": gain.windows.pane_ms / 1000,
+        "windows_per_row": gain.windows.num_copies,
+        "rate_per_s": gain.rate_per_s,
+        "batch_rows": gain.batch_rows,
+        "batch_keys": gain.batch_keys,
+        "pays": gain.paying,
+        "ways": [_way_json(way) for way in gain.ways],
+        "best": _way_json(gain.best),
+        "break_even_rows": _finite(gain.break_even_rows),
+        "break_even_keys": _finite(gain.break_even_keys),
+        "rollups": list(gain.rollups),
+        "merges_ratio": gain.merges_ratio,
+        "assumed": list(gain.assumed),
+    }
+
+
+def _way_json(way: SharingWay) -> dict[str, object]:
+    return {
+        "how": way.how.value,
+        "pays": way.pays,
+        "stable": way.is_stable,
+        "trigger_s": way.trigger_s,
+        "batch_mean_s": _finite(way.batch_mean_s),
+        "batch_p99_s": _finite(way.batch_p99_s),
+        "saved_s": {"low": way.saved_low_s, "mid": way.saved_s, "high": way.saved_high_s},
+        "utilization_ratio": way.utilization_ratio,
+        "window_p99_s": None if way.window_p99_s is None else _finite(way.window_p99_s),
+        "state_rows": way.state_rows,
+        "log_rows": way.log_rows,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def sharing_text(gain: SharingGain) -> str:
+    """The prediction for people: the answer, the table, why, what to do."""
+    lines = [_headline(gain), ""]
+    head = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows", "stored rows")
+    lines += aligned([head, *map(_row, gain.ways)], right=range(1, len(head)))
+    lines += ["", *_break_even(gain)]
+    lines += [f"  assumed: {text}" for text in gain.assumed]
+    if gain.best.how is not WindowsHow.DIRECT:
+        lines += ["", *_code(gain)]
+    return "\n".join(lines)
+
+
+def _headline(gain: SharingGain) -> str:
+    direct, best = gain.ways[0], gain.best
+    where = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
+    if best.how is WindowsHow.DIRECT:
+        if gain.paying:
+            return f"{where}: sharing saves little; windows counted directly are as good"
+        return f"{where}: sharing does not pay; keep counting directly"
+    sure = "" if best.saved_low_s > 0 else ", not certain"
+    return (
+        f"{where}: {best.how.value}, trigger {format_duration(best.trigger_s)}: utilisation "
+        f"{best.utilization_ratio:.0%} instead of {direct.utilization_ratio:.0%}{sure}"
+    )
+
+
+def _row(way: SharingWay) -> tuple[str, ...]:
+    saved = ("", "", "")
+    if way.how is not WindowsHow.DIRECT:
+        saved = (_signed(way.saved_s), _signed(way.saved_low_s), _signed(way.saved_high_s))
+    return (
+        way.how.value,
+        format_duration(way.batch_mean_s),
+        *saved,
+        format_duration(way.batch_p99_s),
+        "unavailable" if way.window_p99_s is None else format_duration(way.window_p99_s),
+        f"{way.state_rows:,.0f}",
+        f"{way.log_rows:,.0f}",
+    )
+
+
+def _signed(seconds: float) -> str:
+    return f"{'-' if seconds < 0 else ''}{format_duration(abs(seconds))}"
+
+
+def _break_even(gain: SharingGain) -> Iterator[str]:
+    yield (
+        f"  {gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys a batch, "
+        f"{gain.windows.num_copies:g} windows a row, panes of "
+        f"{format_duration(gain.windows.pane_ms / 1000)}"
+    )
+    rows, keys = gain.break_even_rows, gain.break_even_keys
+    if rows == 0.0:
+        yield "  panes pay at any number of rows"
+    elif math.isinf(rows):
+        yield "  panes do not pay at any number of rows"
+    else:
+        yield f"  panes pay from {rows:,.0f} rows a batch on at these keys"
+    if 0.0 < keys < math.inf:
+        yield f"  panes pay from {keys:,.0f} keys a batch on at these rows"
+    if gain.merges_ratio < 1.0:
+        made = f" with roll-ups of {', '.join(gain.rollups)}" if gain.rollups else ""
+        yield (
+            f"  from a log{made}, windows take {gain.merges_ratio:.0%} of the merges that panes "
+            "alone would take"
+        )
+
+
+def _code(gain: SharingGain) -> Iterator[str]:
+    texts = [str(spec) for spec in gain.windows.windows]
+    shared = (
+        f'time="TIME", key=["KEY"], windows={json.dumps(texts)}, aggregates={{"n": "count(*)"}}'
+    )
+    yield "put your own names for TIME, KEY and the aggregates:"
+    yield ""
+    if gain.best.how is WindowsHow.LOG:
+        yield f'log = headway.window_log(df, {shared}, store="STORE", emit="early")'
+        yield 'query = log.start(sink=write, checkpoint="CHECKPOINT")'
+        return
+    fused = ', checkpoint="CHECKPOINT"' if gain.best.how is WindowsHow.FUSED else ""
+    yield f'counted = headway.shared_windows(df, {shared}, how="{gain.best.how.value}"{fused})'
+    yield (
+        'counted.writeStream.outputMode("append")'
+        f'.trigger(processingTime="{gain.best.trigger_s:g} seconds")'
+    )

@@ -1,0 +1,103 @@
+"""Small files on any file system that Spark knows: whole or not there at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from headway.errors import HeadwayError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A put is whole or nothing there, and a rename is a copy.
+_OBJECT_STORES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn")
+
+
+class Files(Protocol):
+    """What a log of windows needs of a file system."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        ...
+
+    def read(self, path: str) -> str:
+        """The whole text of a file."""
+        ...
+
+    def write_new(self, path: str, text: str) -> None:
+        """Write a file that is not there yet, whole or not at all."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder; none where there is no folder."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file or a folder with what is in it, if it is there."""
+        ...
+
+
+class SparkFiles:
+    """Files through Hadoop's file systems, as Spark reaches them."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        self._conf = spark._jsc.hadoopConfiguration()
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        return bool(self._system(path).exists(self._path(path)))
+
+    def read(self, path: str) -> str:
+        """The whole text of a file."""
+        stream = self._system(path).open(self._path(path))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write_new(self, path: str, text: str) -> None:
+        """Write a file that is not there yet, whole or not at all.
+
+        Raises
+        ------
+        HeadwayError
+            If the file is there already: somebody else writes to the folder.
+        """
+        system, target = self._system(path), self._path(path)
+        system.mkdirs(target.getParent())
+        if system.getScheme() in _OBJECT_STORES:
+            self._put(system, target, text)
+            return
+        # Hidden names are left out of listings.
+        draft = self._path(f"{target.getParent()}/.{target.getName()}.{uuid4().hex}")
+        self._put(system, draft, text)
+        if system.exists(target) or not system.rename(draft, target):
+            system.delete(draft, False)
+            raise HeadwayError(f"{path}: there already; does another query write to this folder?")
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, without hidden ones; none where there is no folder."""
+        system = self._system(folder)
+        if not system.exists(self._path(folder)):
+            return []
+        found = [str(each.getPath().getName()) for each in system.listStatus(self._path(folder))]
+        return sorted(name for name in found if not name.startswith("."))
+
+    def delete(self, path: str) -> None:
+        """Delete a file or a folder with what is in it, if it is there."""
+        self._system(path).delete(self._path(path), True)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def _system(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self._conf)
+
+    def _put(self, system: Any, path: Any, text: str) -> None:
+        stream = system.create(path, False)
+        try:
+            stream.write(bytearray(text, "utf-8"))
+        finally:
+            stream.close()

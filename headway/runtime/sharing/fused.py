@@ -1,0 +1,97 @@
+"""Panes with one exchange: both aggregations in one stage, guarded at every start."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from headway.errors import HeadwayError, InputError
+from headway.runtime.sharing.aggregates import quoted
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.shared_windows import WindowQuery, finished, merged, partials
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STRICT_KEY = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+GUARD_FILE = "headway-exchanges.json"
+_EXCHANGE = re.compile(
+    r"Exchange (\w+\(.*\)),? (?=REQUIRED_BY|REPARTITION_BY|ENSURE_REQ|\[plan_id)"
+)
+
+
+def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
+    """Rows dealt out by key once; panes and windows are then counted where the rows are.
+
+    Raises
+    ------
+    InputError
+        If a stream has no checkpoint named, or there is no key.
+    HeadwayError
+        If Spark does not plan one exchange, or not the one of the first start: its state would
+        not be found again.
+    """
+    if not query.key:
+        raise InputError("how='fused' deals rows out by key; expected at least one key column")
+    spark = df.sparkSession
+    if df.isStreaming and checkpoint is None:
+        raise InputError(
+            "how='fused' needs checkpoint=..., the folder that the query will be started with: "
+            "its plan is kept there and compared at every start"
+        )
+    if df.isStreaming:
+        spark.conf.set(STRICT_KEY, "false")
+    num_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
+    dealt = df.repartition(num_partitions, *map(quoted, query.key))
+    found = finished(merged(partials(dealt, query), query), query, df)
+    if df.isStreaming and checkpoint is not None:
+        _hold_against_first_start(found, checkpoint)
+    return found
+
+
+def exchanges_of(df: DataFrame) -> list[str]:
+    """Shuffles of a query's plan, with what they deal out by, without the numbers of columns."""
+    text = str(
+        df.sparkSession._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.explainString(  # type: ignore[union-attr]
+            df._jdf.queryExecution(), "simple"
+        )
+    )
+    return exchanges_in(text)
+
+
+def exchanges_in(plan: str) -> list[str]:
+    """Shuffles in the text of a physical plan.
+
+    Examples
+    --------
+    >>> exchanges_in("+- Exchange hashpartitioning(area#12, 4), REPARTITION_BY_NUM, [plan_id=1]")
+    ['hashpartitioning(area, 4)']
+    """
+    return [re.sub(r"#\d+L?|-T\d+ms", "", found) for found in _EXCHANGE.findall(plan)]
+
+
+def _hold_against_first_start(found: DataFrame, checkpoint: str) -> None:
+    exchanges = exchanges_of(found)
+    if len(exchanges) != 1:
+        raise HeadwayError(
+            f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) where "
+            "one was expected; use how='panes'"
+        )
+    files = SparkFiles(found.sparkSession)
+    kept = f"{checkpoint.rstrip('/')}/{GUARD_FILE}"
+    if not files.exists(kept):
+        if files.exists(f"{checkpoint.rstrip('/')}/offsets"):
+            raise HeadwayError(
+                f"{checkpoint}: the checkpoint of a query that was not started as fused; its state "
+                "lies elsewhere. Start fused queries with a new checkpoint"
+            )
+        files.write_new(kept, json.dumps({"exchanges": exchanges}))
+        return
+    first = json.loads(files.read(kept))["exchanges"]
+    if first != exchanges:
+        raise HeadwayError(
+            f"{checkpoint}: Spark now plans the exchange {exchanges[0]}, at the first start it was "
+            f"{'; '.join(first)}: rows would not find their state. Start as before (the same "
+            "keys and spark.sql.shuffle.partitions), or with a new checkpoint"
+        )

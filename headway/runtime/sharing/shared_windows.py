@@ -1,0 +1,259 @@
+"""Many windows over one stream as one DataFrame: counted directly, from panes, or fused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from headway.domain.window_set import WindowSet, WindowSpec
+from headway.errors import InputError
+from headway.runtime.sharing.aggregates import (
+    PREFIX,
+    Aggregate,
+    columns_of,
+    quoted,
+    read_aggregates,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+How: TypeAlias = Literal["direct", "panes", "fused"]
+_WATERMARK = "spark.watermarkDelayMs"
+_SIZE, _END = f"{PREFIX}size", f"{PREFIX}end"
+_US_PER_MS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowQuery:
+    """What is counted: the time column, the keys, the windows, the aggregates."""
+
+    time: str
+    key: tuple[str, ...]
+    windows: WindowSet
+    aggregates: tuple[Aggregate, ...]
+
+    @classmethod
+    def of(
+        cls,
+        df: DataFrame,
+        *,
+        time: str,
+        key: Sequence[str],
+        windows: Sequence[str],
+        aggregates: Mapping[str, str],
+    ) -> WindowQuery:
+        """Checked against the columns of a DataFrame.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, the time is no timestamp or has no watermark, two columns of
+            the result have one name, or windows or aggregates cannot be shared.
+        """
+        if isinstance(key, str) or isinstance(windows, str):
+            raise InputError("key and windows are lists of texts, e.g. key=['area']")
+        query = cls(
+            time=time,
+            key=tuple(key),
+            windows=WindowSet.parse(windows),
+            aggregates=read_aggregates(aggregates),
+        )
+        query._require_columns(df)
+        return query
+
+    def _require_columns(self, df: DataFrame) -> None:
+        missing = [name for name in (self.time, *self.key) if name not in df.columns]
+        if missing:
+            raise InputError(
+                f"no column {', '.join(missing)}; the DataFrame has {', '.join(df.columns)}"
+            )
+        names = [*self.key, "window", *(each.name for each in self.aggregates)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        reserved = [name for name in df.columns if name.startswith(PREFIX)]
+        if twice or reserved:
+            raise InputError(
+                f"{', '.join(twice or reserved)}: expected different names of keys, aggregates and "
+                f"'window', none beginning with {PREFIX}"
+            )
+        field = df.schema[self.time]
+        if field.dataType.typeName() != "timestamp":
+            raise InputError(
+                f"{self.time} is of type {field.dataType.simpleString()}; expected a timestamp"
+            )
+        if df.isStreaming and _WATERMARK not in field.metadata:
+            raise InputError(
+                f"{self.time} has no watermark, so no window would ever end; call "
+                f"withWatermark({self.time!r}, '10 seconds') on the stream first"
+            )
+
+
+def shared_windows(
+    df: DataFrame,
+    *,
+    time: str,
+    key: Sequence[str],
+    windows: Sequence[str],
+    aggregates: Mapping[str, str],
+    how: How = "panes",
+    checkpoint: str | None = None,
+) -> DataFrame:
+    """Aggregates of overlapping windows, with each row counted once where they are shared.
+
+    Every way gives the same columns, the keys, ``window`` (``start``, ``end``) and the aggregates,
+    and for rows that are on time the same rows; as a stream in append mode in the same batches.
+    So ``how="direct"`` is what a test of your own can compare with. A row that comes after the end
+    of its pane passed the watermark is dropped from all windows, where ``direct`` still counts it
+    in those that are open; :func:`headway.window_log` does too.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Rows; of a stream, with a watermark on ``time``.
+    time : str
+        Column with the event time, a timestamp.
+    key : sequence of str
+        Columns to group by.
+    windows : sequence of str
+        E.g. ``["1 hour every 5 minutes", "10 minutes"]``, each of another size.
+    aggregates : mapping of str to str
+        Name to Spark SQL, e.g. ``{"n": "count(*)", "spent": "sum(price)"}``.
+    how : {"panes", "fused", "direct"}
+        ``panes`` counts each row in one pane and merges panes, with two exchanges. ``fused`` does
+        so with one exchange, of rows: it sets
+        ``spark.sql.streaming.statefulOperator.useStrictDistribution`` to false, which Spark calls
+        internal, so the query's plan is compared with that of its first start. ``direct`` is
+        Spark's own window for each size.
+    checkpoint : str, optional
+        The folder that the query will be started with; needed for ``fused`` streams.
+
+    Returns
+    -------
+    DataFrame
+        To be started in append mode where it is a stream.
+
+    Raises
+    ------
+    InputError
+        If what is asked cannot be shared; the message says why.
+    HeadwayError
+        If the plan of a fused query is not the one of its first start.
+    """
+    query = WindowQuery.of(df, time=time, key=key, windows=windows, aggregates=aggregates)
+    if how not in get_args(How):
+        raise InputError(f"how is {how!r}; expected one of {', '.join(get_args(How))}")
+    if how == "direct":
+        return direct(df, query)
+    if how == "panes":
+        return finished(merged(partials(df, query), query), query, df)
+    from headway.runtime.sharing.fused import fused
+
+    return fused(df, query, checkpoint)
+
+
+def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
+    """Each size by Spark's own window: the query that sharing is compared with."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    aggregates = [F.expr(each.direct).alias(each.name) for each in query.aggregates]
+    names = [*map(quoted, query.key), "window", *(quoted(each.name) for each in query.aggregates)]
+    parts = [
+        df.groupBy(_window(query.time, spec), *map(quoted, query.key))
+        .agg(*aggregates)
+        .select(names)
+        for spec in query.windows.windows
+    ]
+    return reduce(lambda one, other: one.unionByName(other), parts)
+
+
+def partials(df: DataFrame, query: WindowQuery) -> DataFrame:
+    """Rows of each pane and key to partial results; columns ``window``, the keys, partials."""
+    pane_ms = query.windows.pane_ms
+    pane = _window(query.time, WindowSpec(size_ms=pane_ms, slide_ms=pane_ms))
+    return df.groupBy(pane, *map(quoted, query.key)).agg(*_partial_columns(query))
+
+
+def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
+    """Panes, each copied to all windows that it is part of, merged to windows."""
+    columns = columns_of(each.partials for each in query.aggregates)
+    copied = panes.selectExpr(
+        *map(quoted, query.key),
+        *map(quoted, columns),
+        f"inline({windows_of_pane('unix_micros(window.start)', query.windows)})",
+    )
+    # Spark then holds window ends against the watermark, as it does with its own windows.
+    if panes.isStreaming:
+        copied = copied.withMetadata(_END, {_WATERMARK: 0})
+    return copied.groupBy(_SIZE, _END, *map(quoted, query.key)).agg(*merge_columns(query))
+
+
+def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame:
+    """Merged partial results as the columns that were asked for, with the types of ``direct``."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    micros = f"unix_micros({_END}) - {_SIZE} * {_US_PER_MS}"
+    window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {_END})")
+    types = _types(df, query)
+    return windows.select(
+        *map(quoted, query.key),
+        window.alias("window"),
+        *(F.expr(a.final).cast(types[a.name]).alias(a.name) for a in query.aggregates),
+    )
+
+
+def merge_columns(query: WindowQuery) -> list[Column]:
+    """Merges of partial results, under the names of what they merge."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    merges = columns_of(each.merges for each in query.aggregates)
+    return [F.expr(text).alias(name) for name, text in merges.items()]
+
+
+def windows_of_pane(start_us: str, windows: WindowSet) -> str:
+    """SQL array of (size [ms], end) of all windows that hold the pane at ``start_us``.
+
+    Examples
+    --------
+    >>> windows_of_pane("t", WindowSet.parse(["10s"])).count("transform")
+    1
+    """
+    pane_us = windows.pane_ms * _US_PER_MS
+    arrays = []
+    for spec in windows.windows:
+        size_us, slide_us, offset_us = (
+            part * _US_PER_MS for part in (spec.size_ms, spec.slide_ms, spec.offset_ms)
+        )
+        after = f"pmod({start_us} - {offset_us}L, {slide_us}L)"
+        end_us = f"{start_us} - {after} + {size_us}L - j * {slide_us}L"
+        arrays.append(
+            f"transform(sequence(0L, ({size_us}L - {pane_us}L - {after}) div {slide_us}L), j -> "
+            f"named_struct('{_SIZE}', {spec.size_ms}L, '{_END}', timestamp_micros({end_us})))"
+        )
+    return f"concat({', '.join(arrays)})"
+
+
+def _partial_columns(query: WindowQuery) -> list[Column]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    texts = columns_of(each.partials for each in query.aggregates)
+    return [F.expr(text).alias(name) for name, text in texts.items()]
+
+
+def _types(df: DataFrame, query: WindowQuery) -> dict[str, str]:
+    """Types that Spark gives the aggregates where nothing is shared."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    empty = df.sparkSession.createDataFrame([], df.schema)
+    whole = empty.agg(*(F.expr(each.direct).alias(each.name) for each in query.aggregates))
+    return {field.name: field.dataType.simpleString() for field in whole.schema}
+
+
+def _window(time: str, spec: WindowSpec) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    size, slide, offset = (
+        f"{ms} milliseconds" for ms in (spec.size_ms, spec.slide_ms, spec.offset_ms)
+    )
+    return F.window(F.col(quoted(time)), size, slide, offset).alias("window")

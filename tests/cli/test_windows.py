@@ -1,0 +1,112 @@
+"""``headway windows``: what sharing would save, with the code to paste, or exit 3."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import headway
+from headway.cli.main import run
+from headway.domain import EventTimeWindow, JobProfile, StateProfile, WindowKind
+from headway.domain.sharing import WindowsHow
+from headway.errors import InputError
+from tests.factories import a_profile
+from tests.planner.jobs import windowed
+
+SLIDING = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+
+
+def job(row_s: float = 2e-5, last_row_s: float = 1.25e-5, **changes: object) -> JobProfile:
+    made = windowed(windows=(SLIDING,))
+    first = replace(made.stages[0], task_per_row_s=row_s)
+    last = replace(made.stages[1], task_per_row_s=last_row_s)
+    return replace(made, stages=(first, last), **changes)  # type: ignore[arg-type]
+
+
+def file_of(profile: JobProfile, folder: Path) -> str:
+    path = folder / "job.profile.yaml"
+    headway.save_profile(profile, path)
+    return str(path)
+
+
+def test_the_answer_first_then_the_table_then_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["windows", file_of(job(), tmp_path), "--rate", "50k/s"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1 min every 5 s at 50k/s: ")
+    assert "utilisation" in lines[0]
+    assert [line.split()[0] for line in lines[3:7]] == ["direct", "panes", "fused", "log"]
+    assert any("headway.shared_windows(df" in x or "headway.window_log(df" in x for x in lines)
+    assert max(map(len, lines[2:7])) <= 100
+
+
+def test_json_has_what_the_call_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of(job(), tmp_path)
+    asked = ["windows", path, "--window", "1h every 5m", "--window", "10m", "--json"]
+    assert run(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    gain = headway.windows(path, ["1h every 5m", "10m"])
+    assert [way["how"] for way in told["ways"]] == ["direct", "panes", "fused", "log"]
+    assert told["ways"][1]["batch_mean_s"] == pytest.approx(gain.ways[1].batch_mean_s)
+    assert (told["pane_s"], told["windows_per_row"]) == (300.0, 13.0)
+    assert told["pays"] is True
+    for way in told["ways"]:
+        assert way["saved_s"]["low"] <= way["saved_s"]["mid"] <= way["saved_s"]["high"]
+
+
+def test_where_nothing_pays_it_exits_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cheap = job(row_s=1e-9, last_row_s=1e-9)
+    shape = replace(cheap.shape, windows=(EventTimeWindow(
+        kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0),))  # fmt: skip
+    assert run(["windows", file_of(replace(cheap, shape=shape), tmp_path)]) == 3
+    assert "keep counting directly" in capsys.readouterr().out
+
+
+def test_a_query_without_windows_tells_nothing(tmp_path: Path) -> None:
+    assert run(["windows", file_of(a_profile(), tmp_path)]) == 2
+    with pytest.raises(InputError, match="no windows of a fixed size"):
+        headway.windows(a_profile())
+    with pytest.raises(InputError, match="expected a list"):
+        headway.windows(job(), "1h")
+
+
+def test_more_rows_and_more_keys_make_sharing_pay_more() -> None:
+    gains = [headway.windows(job(), rate=rate) for rate in (2e4, 5e4, 1e5)]
+    panes, log = (
+        [way.saved_s for gain in gains for way in gain.ways if way.how is how]
+        for how in (WindowsHow.PANES, WindowsHow.LOG)
+    )
+    assert panes == sorted(panes)
+    assert log == sorted(log)
+
+
+def test_measured_state_rows_narrow_what_is_not_known() -> None:
+    unmeasured = headway.windows(job()).ways[1]
+    state = StateProfile(
+        rows=12_000,
+        memory_bytes=10**6,
+        commit_per_partition_s=0.002,
+        growth_per_s=0.0,
+        updated_rows=12_200.0,
+        updated_row_s=6e-6,
+    )
+    gain = headway.windows(job(state=state))
+    assert gain.batch_keys == pytest.approx(1000.0)
+    measured = gain.ways[1]
+    width = [way.saved_high_s - way.saved_low_s for way in (unmeasured, measured)]
+    assert width[1] <= width[0]
+    assert not any("time of a state row" in text for text in gain.assumed)
+
+
+def test_the_break_even_is_where_panes_save_nothing() -> None:
+    gain = headway.windows(job(row_s=2e-6))
+    assert 0 < gain.break_even_rows < float("inf")
+    at_even = headway.windows(job(row_s=2e-6), rate=gain.break_even_rows)
+    # More rows bring more keys, so panes pay there at the latest.
+    assert at_even.ways[1].saved_s >= 0.0
