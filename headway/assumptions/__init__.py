@@ -65,9 +65,9 @@ AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 def subjects() -> tuple[ModuleType, ...]:
     """The modules of this room, one for each subject, in the order of the page."""
-    from headway.assumptions import advice, fits, logs, planning, predictions, resources
+    from headway.assumptions import advice, fits, logs, planning, predictions, resources, sharing
 
-    return predictions, fits, logs, planning, resources, advice
+    return predictions, fits, logs, planning, resources, advice, sharing
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

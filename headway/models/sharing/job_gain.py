@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.sharing import LEAST_SAVED_RATIO, TRIGGER_RATIOS
 from headway.domain import (
     Configuration,
     EventTimeWindow,
@@ -43,11 +44,6 @@ from headway.models.sharing.profiled_windows import (
     setting_of,
 )
 from headway.units import ms_to_s
-
-_TRIGGER_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-_WORTHWHILE_RATIO = 0.97
-_AS_LATE_RATIO = 1.03
-"""A window latency that much longer counts as no longer."""
 
 
 class _Change(NamedTuple):
@@ -322,8 +318,8 @@ def _log_rows(here: WindowSetting) -> float:
 
 def _best(here: WindowSetting, direct: SharingWay) -> SharingWay:
     """Of all ways and triggers the one of least utilisation that delays no window."""
-    found = direct
-    for factor in _TRIGGER_FACTORS if here.trigger_s > 0.0 else (1.0,):
+    found, least_ratio = direct, LEAST_SAVED_RATIO.value
+    for factor in TRIGGER_RATIOS.value if here.trigger_s > 0.0 else (1.0,):
         there = here
         if factor != 1.0:
             there = setting_of(
@@ -336,10 +332,10 @@ def _best(here: WindowSetting, direct: SharingWay) -> SharingWay:
         for way in _ways(there):
             late = (
                 direct.window_p99_s is not None
-                and (way.window_p99_s or 0.0) > _AS_LATE_RATIO * direct.window_p99_s
+                and (way.window_p99_s or 0.0) > (1.0 + least_ratio) * direct.window_p99_s
             )
             longer = direct.window_p99_s is None and factor > 1.0
-            less = way.utilization_ratio < _WORTHWHILE_RATIO * found.utilization_ratio
+            less = way.utilization_ratio < (1.0 - least_ratio) * found.utilization_ratio
             if way.is_stable and less and not late and not longer:
                 found = way
     return found

@@ -7,26 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.sharing import (
+    COPIES_SHARE_RATIO,
+    EITHER_WAY_RATIO,
+    LOG_BATCH_S,
+    LOG_READ_S,
+    LOG_ROW_S,
+    RAW_SHUFFLE_S,
+)
 from headway.domain import Configuration, JobProfile, TasksRule, WindowKind
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes
 from headway.units import format_duration, ms_to_s, s_to_ms
-
-# Measured once each on two cores of one machine, 2026; a wide interval is laid around them.
-COPIES_SHARE = 0.85
-"""Share of the time per row of the first stage that copies for windows take. [-]"""
-RAW_SHUFFLE_S = 7e-7
-"""To shuffle a row that nothing has combined, per slot. [s]"""
-LOG_BATCH_S = 0.05
-"""To write the partial results of a batch and its entry in the log, beside the rows. [s]"""
-LOG_READ_S = 0.25
-"""To read partial results of due windows as a job of its own, beside the rows. [s]"""
-LOG_ROW_S = 2e-6
-"""To write or read a row of partial results, per slot. [s]"""
-_FACTOR = 2.0
-"""Assumed costs may be half and twice as large."""
 
 
 class CostCase(NamedTuple):
@@ -132,11 +126,12 @@ def _direct_model(
     if own is None or own == windows:
         return model
     ratio = windows.num_copies / own.num_copies
+    of_rows = 1.0 + COPIES_SHARE_RATIO.value[0] * (ratio - 1.0)
     levels = tuple(
         level._replace(
             stage_terms=tuple(
                 (
-                    per_row_s * (1.0 + COPIES_SHARE * (ratio - 1.0) if is_source else ratio),
+                    per_row_s * (of_rows if is_source else ratio),
                     scale,
                     exponent,
                 )
@@ -219,16 +214,17 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
     def case(share: float, factor: float, state_row_s: float) -> CostCase:
         return CostCase(
             UnitCosts(copy_s=share * per_copy_s, state_row_s=state_row_s, second_stage_s=stage_s),
-            factor * RAW_SHUFFLE_S / slots,
-            factor * LOG_BATCH_S,
-            factor * LOG_READ_S,
-            factor * LOG_ROW_S / slots,
+            factor * RAW_SHUFFLE_S.value / slots,
+            factor * LOG_BATCH_S.value,
+            factor * LOG_READ_S.value,
+            factor * LOG_ROW_S.value / slots,
         )
 
-    yield case(COPIES_SHARE, 1.0, state_s)
+    taken, lowest, highest = COPIES_SHARE_RATIO.value
+    yield case(taken, 1.0, state_s)
     lowest_s = state_s if _state_is_measured(here.profile) else 0.0
-    for share in (0.5, 1.0):
-        for factor in (1.0 / _FACTOR, _FACTOR):
+    for share in (lowest, highest):
+        for factor in (1.0 / EITHER_WAY_RATIO.value, EITHER_WAY_RATIO.value):
             for state_row_s in {lowest_s, state_s}:
                 yield case(share, factor, state_row_s)
 
@@ -273,18 +269,19 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
 
     Notes
     -----
-    The constants of this module: measured once each, 2026.
+    :mod:`headway.assumptions.sharing`: measured once each, 2026.
 
     Examples
     --------
     >>> assumptions.__name__
     'assumptions'
     """
-    yield f"copies take {COPIES_SHARE:.0%} of the time per row (50 to 100 %)"
+    taken, lowest, highest = COPIES_SHARE_RATIO.value
+    yield f"copies take {taken:.0%} of the time per row ({lowest:.0%} to {highest:.0%})"
     if not _state_is_measured(profile):
         yield "the time of a state row, from 0 to all that a row costs in the last stage"
     yield (
-        f"fused: {RAW_SHUFFLE_S * 1e6:.1f} us a shuffled row and slot; log: "
-        f"{format_duration(LOG_BATCH_S)} a batch, {format_duration(LOG_READ_S)} where windows are "
-        "due (each half to twice)"
+        f"fused: {RAW_SHUFFLE_S.value * 1e6:.1f} us a shuffled row and slot; log: "
+        f"{format_duration(LOG_BATCH_S.value)} a batch, {format_duration(LOG_READ_S.value)} where "
+        "windows are due (each half to twice)"
     )

@@ -1,0 +1,62 @@
+"""Shared windows: costs that the profile of a query which shares nothing does not tell."""
+
+from __future__ import annotations
+
+from headway.assumptions import Assumption
+
+COPIES_SHARE_RATIO = Assumption(
+    name="Part of the time per row that copies for windows take",
+    value=(0.85, 0.5, 1.0),
+    unit="-",
+    source="0.80 and 0.95 fitted to two series of runs, 12 windows a row; taken, lowest, highest",
+    influences="what shared windows save per row",
+)
+RAW_SHUFFLE_S = Assumption(
+    name="Time of a slot to shuffle a row that nothing has combined",
+    value=7e-7,
+    unit="s",
+    source="fused against panes, measured once on two cores, 10k to 200k rows a batch",
+    influences="batch time of fused windows",
+)
+LOG_BATCH_S = Assumption(
+    name="Time to write the partial windows of a batch and its entry in the log",
+    value=0.05,
+    unit="s",
+    source="a prototype without a log, measured once on two cores and a local disk",
+    influences="batch time of windows from a log",
+)
+LOG_READ_S = Assumption(
+    name="Time of the job that makes due windows of the log",
+    value=0.25,
+    unit="s",
+    source="a prototype without a log, measured once on two cores and a local disk",
+    influences="batch time of windows from a log",
+)
+LOG_ROW_S = Assumption(
+    name="Time of a slot to write or read a row of partial windows",
+    value=2e-6,
+    unit="s",
+    source="judgement: a third of what a row of Spark's state was measured to take",
+    influences="batch time of windows from a log",
+)
+LEAST_SAVED_RATIO = Assumption(
+    name="Smallest saving that another way to count windows is named for",
+    value=0.03,
+    unit="-",
+    source="judgement: less drowns in repeat-to-repeat noise",
+    influences="the way and trigger that headway windows names",
+)
+EITHER_WAY_RATIO = Assumption(
+    name="Factor by which costs of sharing may be smaller or larger than assumed",
+    value=2.0,
+    unit="-",
+    source="judgement: each was measured once, on one machine",
+    influences="the interval of what sharing windows saves",
+)
+TRIGGER_RATIOS = Assumption(
+    name="Trigger intervals that are tried for shared windows, over the profiled one",
+    value=(0.25, 0.5, 1.0, 2.0, 4.0),
+    unit="-",
+    source="judgement: beyond, the profile is extrapolated far",
+    influences="the trigger that headway windows names",
+)
