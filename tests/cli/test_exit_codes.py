@@ -66,7 +66,17 @@ WRITES_FOLDERS: list[list[str]] = [
 ]
 #: Commands that read no file, or write none.
 NO_INPUT = {"demo", "init", "schema"}
-NO_OUTPUT = {"predict", "backtest", "plan", "explain", "capacity", "check", "validate", "schema"}
+NO_OUTPUT = {
+    "windows",
+    "predict",
+    "backtest",
+    "plan",
+    "explain",
+    "capacity",
+    "check",
+    "validate",
+    "schema",
+}
 
 Fails = Callable[[Sequence[str], int], str]
 
