@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from headway.assumptions.logs import LEAST_BELIEVED_RATIO, LEAST_USUAL_RATIO
 from headway.domain import Coverage, Share
@@ -11,8 +12,10 @@ from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, EventCount
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.rows import Record
+from headway.profiler.stage_totals import least, most
 from headway.units import counted
 
+_SHARES = ("tasks", "stages", "jobs", "batches", "executors")
 # Names of events that Spark itself writes begin so.
 _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
@@ -22,8 +25,8 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
     starts, ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
     job_ids = EventCount(
         num_distinct=starts.num_distinct,
-        first_id=_least(starts.first_id, ends.first_id),
-        last_id=_most(starts.last_id, ends.last_id),
+        first_id=least(starts.first_id, ends.first_id),
+        last_id=most(starts.last_id, ends.last_id),
     )
     if facts.count(schema.RECORDER_START).num_lines:
         # Ids of what a recorder leaves out are no gaps.
@@ -59,29 +62,21 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
     """The coverage of several logs taken as one; at least one."""
     every = list(coverages)
 
-    def total(name: str) -> Share:
-        shares = [getattr(one, name) for one in every]
-        return Share(
-            seen=sum(share.seen for share in shares),
-            expected=sum(share.expected for share in shares),
-        )
+    def of_all(together: Callable[[Iterable[Any]], Any], names: Iterable[str]) -> dict[str, Any]:
+        return {name: together(getattr(one, name) for one in every) for name in names}
 
     return Coverage(
-        tasks=total("tasks"),
-        stages=total("stages"),
-        jobs=total("jobs"),
-        batches=total("batches"),
-        executors=total("executors"),
-        has_start=all(one.has_start for one in every),
-        has_end=all(one.has_end for one in every),
-        compacted=any(one.compacted for one in every),
-        in_progress=any(one.in_progress for one in every),
-        damaged_lines=sum(one.damaged_lines for one in every),
-        unknown_events=sum(one.unknown_events for one in every),
-        lost_events=sum(one.lost_events for one in every),
-        passed_over_batches=sum(one.passed_over_batches for one in every),
-        missing_parts=sum(one.missing_parts for one in every),
+        **of_all(_sum_of, _SHARES),
+        **of_all(all, ("has_start", "has_end")),
+        **of_all(any, ("compacted", "in_progress")),
+        **of_all(sum, ("damaged_lines", "unknown_events", "lost_events")),
+        **of_all(sum, ("passed_over_batches", "missing_parts")),
     )
+
+
+def _sum_of(shares: Iterable[Share]) -> Share:
+    seen, expected = zip(*((share.seen, share.expected) for share in shares), strict=True)
+    return Share(seen=sum(seen), expected=sum(expected))
 
 
 def gaps(coverage: Coverage) -> tuple[str, ...]:
@@ -91,7 +86,7 @@ def gaps(coverage: Coverage) -> tuple[str, ...]:
 
 def _gaps(coverage: Coverage) -> Iterable[str]:
     thin = False
-    for name in ("tasks", "stages", "jobs", "batches", "executors"):
+    for name in _SHARES:
         share = getattr(coverage, name)
         if share.seen < share.expected:
             yield f"{share.expected - share.seen} of {share.expected} {name} missing"
@@ -161,11 +156,3 @@ def _batches(rows: Sequence[Record]) -> Share:
         seen=sum(len(ids) for ids in by_run.values()),
         expected=sum(max(ids) - min(ids) + 1 for ids in by_run.values()),
     )
-
-
-def _least(*ids: int | None) -> int | None:
-    return min((number for number in ids if number is not None), default=None)
-
-
-def _most(*ids: int | None) -> int | None:
-    return max((number for number in ids if number is not None), default=None)

@@ -18,10 +18,9 @@ from headway.profiler.known_values import known_version
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.pieces import Order, Piece
 from headway.profiler.redaction import allowed_properties, describe_source, redact
-from headway.profiler.rows import Record
+from headway.profiler.rows import JOB_ENDS, QUERY_EVENTS, Record
 from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
-from headway.profiler.table_rows import JOB_ENDS, QUERY_EVENTS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,6 +11,7 @@ import msgspec
 
 from headway.profiler import schema
 
+_BATCHES_PER_PLAN = 16
 # So that the memory is the same however long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
 _METRICS = ("number of files read", "size of files read")
@@ -22,6 +23,11 @@ class BatchOf(NamedTuple):
 
     run_id: str
     batch_id: int
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether its plan is read: those of a query's batches are alike, and long."""
+        return self.batch_id % _BATCHES_PER_PLAN == 0
 
 
 class BatchFiles(NamedTuple):

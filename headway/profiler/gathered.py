@@ -13,7 +13,7 @@ import msgspec
 
 from headway.profiler import schema
 from headway.profiler.events import read_line
-from headway.profiler.files_read import BatchOf, FilesRead, batch_of
+from headway.profiler.files_read import FilesRead, batch_of
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.redaction import ALLOWED_PROPERTIES
 from headway.profiler.rows import Record, batch_row, job_row
@@ -23,8 +23,6 @@ MOST_BATCHES_PER_RUN = 5_000
 """Batches of one run that are kept, the latest: enough for every estimate, and the same memory
 however long the query ran."""
 
-# The plans of a query's batches are alike, and long: one batch in so many is enough.
-_BATCHES_PER_PLAN = 16
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
 
@@ -302,7 +300,7 @@ class Gatherer:
         batch = batch_of(event)
         if batch is not None:
             self._gathered.files.note_scan(event, batch)
-        if event.plan is None or (batch is not None and not has_its_plan_read(batch)):
+        if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch if batch is not None else ("", -1)
         plan = Plan(batch_id, len(event.plan), event.plan)
@@ -344,11 +342,6 @@ JOB_OF_STAGE = (
     *("job_id", "query_id", "batch_id", "run_id", "dstream_batch_s", "shuffle_partitions"),
 )
 """What is kept of the first job that needed a stage."""
-
-
-def has_its_plan_read(batch: BatchOf) -> bool:
-    """Whether the plan of a batch is one of those that are read."""
-    return batch.batch_id % _BATCHES_PER_PLAN == 0
 
 
 def _order_of(job: Record) -> tuple[int, str]:

@@ -44,38 +44,14 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _VENDORS = frozenset(
-    {
-        "AdoptOpenJDK",
-        "Alibaba",
-        "Alpine",
-        "Amazon.com Inc.",
-        "Apple Inc.",
-        "Arch Linux",
-        "Azul Systems, Inc.",
-        "BellSoft",
-        "Debian",
-        "Eclipse Adoptium",
-        "Eclipse Foundation",
-        "Eclipse OpenJ9",
-        "Fedora Project",
-        "GraalVM Community",
-        "Homebrew",
-        "IBM Corporation",
-        "International Business Machines Corporation",
-        "JetBrains s.r.o.",
-        "Microsoft",
-        "N/A",
-        "Oracle Corporation",
-        "Private Build",
-        "Raspbian",
-        "Red Hat, Inc.",
-        "Rocky Linux",
-        "SAP SE",
-        "Sun Microsystems Inc.",
-        "Temurin",
-        "Tencent",
-        "Ubuntu",
-    }
+    (
+        *("AdoptOpenJDK", "Alibaba", "Alpine", "Amazon.com Inc.", "Apple Inc.", "Arch Linux"),
+        *("Azul Systems, Inc.", "BellSoft", "Debian", "Eclipse Adoptium", "Eclipse Foundation"),
+        *("Eclipse OpenJ9", "Fedora Project", "GraalVM Community", "Homebrew", "IBM Corporation"),
+        *("International Business Machines Corporation", "JetBrains s.r.o.", "Microsoft", "N/A"),
+        *("Oracle Corporation", "Private Build", "Raspbian", "Red Hat, Inc.", "Rocky Linux"),
+        *("SAP SE", "Sun Microsystems Inc.", "Temurin", "Tencent", "Ubuntu"),
+    )
 )
 
 

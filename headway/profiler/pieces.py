@@ -8,12 +8,10 @@ from typing import IO, NamedTuple
 
 from headway.profiler.gathered import Gathered, Gatherer
 from headway.profiler.ids import Ranges
-from headway.profiler.logs.event_logs import PACKED_SUFFIX, UnreadableLogError, reason_of
+from headway.profiler.logs.event_logs import PACKED_SUFFIX, UnreadableLogError, why_unreadable
 from headway.profiler.logs.limits import Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, plain_chunks
-from headway.profiler.logs.naming import one_line
-from headway.profiler.rows import Record
-from headway.profiler.table_rows import TableRows
+from headway.profiler.rows import Record, TableRows
 from headway.units import parse_size_bytes
 
 PIECE_BYTES = parse_size_bytes("16m")
@@ -94,11 +92,8 @@ def carried_out(order: Order, told: Told) -> Result:
     """Read a piece and make of it what is wanted."""
     try:
         return _rows(order, told) if order.wants_rows else _gathered(order, told)
-    except UnreadableLogError as error:
-        return Result(order.piece.app, failure=str(error))
-    except OSError as error:
-        why = f"{one_line(reason_of(error))}; expected a Spark event log that can be read"
-        return Result(order.piece.app, failure=why)
+    except (UnreadableLogError, OSError) as error:
+        return Result(order.piece.app, failure=why_unreadable(error))
 
 
 def _gathered(order: Order, told: Told) -> Result:

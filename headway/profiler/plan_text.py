@@ -33,11 +33,7 @@ class PlanShape:
     """Operator and kind, e.g. ``BroadcastHashJoin LeftOuter``."""
     python_operators: tuple[str, ...] = ()
     """Those that hand rows to a Python process."""
-    num_exchanges: int = 0
-    """Shuffles; broadcasts and reused shuffles are none."""
     state_partitions: int | None = None
-    is_streaming: bool = False
-    """Whether an operator stands in it that only streams have."""
 
 
 class _Operator(NamedTuple):
@@ -66,14 +62,6 @@ _JOIN_KIND = re.compile(
 _STATE_PARTITIONS = re.compile(r", numPartitions = (\d{1,9})\]")
 _STATEFUL_EXCHANGE = re.compile(r", (\d{1,9})\), REQUIRED_BY_STATEFUL_OPERATOR")
 _PYTHON = re.compile(r"Python|Pandas|PySpark|InArrow")
-_STREAMING = re.compile(
-    r"MicroBatchScan$|ContinuousScan$|RealTimeStreamScan$|EventTimeWatermark$|UpdateEventTimeColumn$"
-    r"|StateStore(?:Save|Restore)$|Streaming|FlatMapGroups\w*WithState$|TransformWithState"
-)
-_STREAMING_WRITES = (
-    "MicroBatchWrite[",
-    "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite@",
-)
 
 
 def read_plan(text: str) -> PlanShape:
@@ -92,8 +80,8 @@ def read_plan(text: str) -> PlanShape:
     ...    +- *(1) Project [k#1L]
     ...       +- MicroBatchScan[k#1L] class RateStreamTable
     ... ''')
-    >>> shape.operators, shape.num_exchanges, shape.is_streaming
-    (('HashAggregate', 'Exchange', 'Project', 'MicroBatchScan'), 1, True)
+    >>> shape.operators
+    ('HashAggregate', 'Exchange', 'Project', 'MicroBatchScan')
     """
     operators = _operators(text)
     names = tuple(operator.name for operator in operators)
@@ -104,9 +92,7 @@ def read_plan(text: str) -> PlanShape:
         watermark_delay_s=_watermark_delay_s(operators),
         joins=tuple(_join(operator) for operator in operators if _is_join(operator.name)),
         python_operators=tuple(name for name in names if _PYTHON.search(name)),
-        num_exchanges=sum(_is_shuffle(name) for name in names),
         state_partitions=_state_partitions(operators),
-        is_streaming=any(map(_is_streaming, operators)),
     )
 
 
@@ -159,11 +145,6 @@ def _nodes(tree: str) -> Iterator[tuple[str, str]]:
 
 def _is_shuffle(name: str) -> bool:
     return name.endswith("Exchange") and not name.startswith(("Broadcast", "Reused"))
-
-
-def _is_streaming(operator: _Operator) -> bool:
-    writes_batch_of_stream = operator.arguments.startswith(_STREAMING_WRITES)
-    return bool(_STREAMING.search(operator.name)) or writes_batch_of_stream
 
 
 def _is_join(name: str) -> bool:

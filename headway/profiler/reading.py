@@ -19,8 +19,7 @@ from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.unpacking import Unpacked, unpack
 from headway.profiler.pieces import Piece, pieces_of
-from headway.profiler.signals import signals_end_the_block
-from headway.profiler.work_folder import work_folder
+from headway.profiler.work_folder import signals_end_the_block, work_folder
 from headway.units import parse_size_bytes
 
 if TYPE_CHECKING:

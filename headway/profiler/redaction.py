@@ -129,8 +129,8 @@ _QUANTITY = re.compile(
 
 
 def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of :data:`ALLOWED_PROPERTIES` whose value is a number, size, duration or flag, or a word
-    or class that Spark knows, as it should be.
+    """Those of :data:`ALLOWED_PROPERTIES` whose value is a number, size, duration or flag, or a
+    word or class that Spark knows, as it should be.
 
     >>> allowed_properties({"spark.executor.memory": "8g", "spark.executor.cores": "hunter2",
     ...                     "spark.hadoop.fs.s3a.secret.key": "wJalr"})

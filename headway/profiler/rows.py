@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgspec
 
+from headway.profiler.events import read_line
+from headway.profiler.files_read import batch_of
 from headway.profiler.schema import (
     JobEnd,
     JobStart,
     Progress,
+    QueryProgress,
+    QueryStarted,
+    QueryTerminated,
     SourceProgress,
     SqlExecutionStart,
-    StageInfo,
+    StageCompleted,
     StateOperator,
     TaskEnd,
     TaskInfo,
 )
 from headway.profiler.stage_totals import (
+    SAID_AGAIN,
+    StageTotals,
     measured_ms,
     measures,
-    python_ms,
     seconds,
     succeeded,
 )
@@ -134,74 +140,6 @@ _OF_PROPERTIES = (
 )
 
 
-def job_end_row(job: JobEnd) -> Record:
-    """The end of a job: ended_s, succeeded."""
-    result = job.result.result if job.result is not None else None
-    return {
-        "ended_s": seconds(job.completed_ms),
-        "succeeded": None if result is None else result == "JobSucceeded",
-    }
-
-
-def stage_row(info: StageInfo) -> Record:
-    """An attempt of a stage that was seen to end.
-
-    Columns: stage_id, attempt_id, num_tasks, parent_ids, submitted_s, completed_s, failed, python_s
-    (time of all tasks in Python workers; None without).
-    """
-    return {
-        "stage_id": info.stage_id,
-        "attempt_id": info.attempt_id or 0,
-        "num_tasks": info.num_tasks,
-        "parent_ids": info.parent_ids,
-        "submitted_s": seconds(info.submitted_ms),
-        "completed_s": seconds(info.completed_ms),
-        "failed": info.failure is not None,
-        "python_s": seconds(python_ms(info)),
-    }
-
-
-def task_row(task: TaskEnd) -> Record:
-    """A task that was seen to end, a failed one too.
-
-    Columns: stage_id, attempt_id, task_id, partition_id, executor_id, launched_s, finished_s,
-    succeeded, measured (it reported metrics), and those of
-    :meth:`headway.profiler.stage_totals.Measures.in_units`.
-    """
-    info = task.info or TaskInfo()
-    launched_ms, finished_ms = info.launched_ms, info.finished_ms
-    wall_ms = None if launched_ms is None or finished_ms is None else finished_ms - launched_ms
-    return {
-        "stage_id": task.stage_id,
-        "attempt_id": task.attempt_id or 0,
-        "task_id": info.task_id,
-        "partition_id": info.partition_id,
-        "executor_id": info.executor_id,
-        "launched_s": seconds(launched_ms),
-        "finished_s": seconds(finished_ms),
-        "succeeded": succeeded(task),
-        "measured": measured_ms(task.info, task.metrics) is not None,
-        **measures(task, wall_ms or 0).in_units(),
-        "wall_s": seconds(wall_ms),
-    }
-
-
-def plan_row(execution: SqlExecutionStart, run_id: str | None, batch_id: int | None) -> Record:
-    """An SQL execution whose plan was read: of micro-batches one in sixteen.
-
-    Columns: execution_id, root_execution_id, started_s, run_id and batch_id (of a micro-batch),
-    operators (names only: what plans say beyond may be secret).
-    """
-    return {
-        "execution_id": execution.execution_id,
-        "root_execution_id": execution.root_execution_id,
-        "started_s": seconds(execution.started_ms),
-        "run_id": run_id,
-        "batch_id": batch_id,
-        "operators": _OPERATOR.findall(execution.plan or ""),
-    }
-
-
 def instant_s(text: str | None) -> float | None:
     """Seconds since the epoch of a timestamp as Spark writes them.
 
@@ -238,3 +176,157 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if number is not None and math.isfinite(number) else None
+
+
+QUERY_EVENTS, JOB_ENDS = "query_events", "job_ends"
+"""Tables that others are made of: what is said of queries, and ends of jobs."""
+
+
+class TableRows:
+    """Rows by table, line after line: what stands twice in the log stands twice here.
+
+    Tables are batches, jobs, stages, tasks, plans, and those that others are made of.
+    """
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[Record]] = {
+            name: []
+            for name in ("batches", "jobs", "stages", "tasks", "plans", QUERY_EVENTS, JOB_ENDS)
+        }
+
+    def add(self, lines: Iterable[bytes]) -> int:
+        """The rows of some more lines; how many of them were events."""
+        num_events = 0
+        for line in lines:
+            said = read_line(line)
+            if said is None:
+                continue
+            num_events += 1
+            if said.event is not None and (rows_of := _ROWS_OF.get(type(said.event))) is not None:
+                for table, row in rows_of(said.event):
+                    self.tables[table].append(row)
+        return num_events
+
+
+_Rows = Iterable[tuple[str, Record]]
+
+
+def _of_job_start(job: JobStart) -> _Rows:
+    if job.job_id is not None:
+        yield "jobs", job_row(job)
+
+
+def _of_job_end(job: JobEnd) -> _Rows:
+    result = job.result.result if job.result is not None else None
+    if job.job_id is not None:
+        yield (
+            JOB_ENDS,
+            {
+                "job_id": job.job_id,
+                "ended_s": seconds(job.completed_ms),
+                "succeeded": None if result is None else result == "JobSucceeded",
+            },
+        )
+
+
+def _of_stage_completed(event: StageCompleted) -> _Rows:
+    info = event.info
+    if info is not None and info.stage_id is not None:
+        totals = StageTotals()
+        totals.add_end(info)
+        place = {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0}
+        yield "stages", place | totals.end()
+
+
+def _of_task_end(task: TaskEnd) -> _Rows:
+    """A failed one too; ``measured`` tells whether it reported metrics."""
+    reason = task.reason.reason if task.reason is not None else None
+    if task.stage_id is None or reason == SAID_AGAIN:
+        return
+    info = task.info or TaskInfo()
+    launched_ms, finished_ms = info.launched_ms, info.finished_ms
+    wall_ms = None if launched_ms is None or finished_ms is None else finished_ms - launched_ms
+    yield (
+        "tasks",
+        {
+            "stage_id": task.stage_id,
+            "attempt_id": task.attempt_id or 0,
+            "task_id": info.task_id,
+            "partition_id": info.partition_id,
+            "executor_id": info.executor_id,
+            "launched_s": seconds(launched_ms),
+            "finished_s": seconds(finished_ms),
+            "succeeded": succeeded(task),
+            "measured": measured_ms(task.info, task.metrics) is not None,
+            **measures(task, wall_ms or 0).in_units(),
+            "wall_s": seconds(wall_ms),
+        },
+    )
+
+
+def _of_sql_execution_start(execution: SqlExecutionStart) -> _Rows:
+    """Of micro-batches one in sixteen; names of operators only: plans may hold secrets."""
+    batch = batch_of(execution)
+    if execution.execution_id is None or execution.plan is None:
+        return
+    if batch is None or batch.is_sampled:
+        yield (
+            "plans",
+            {
+                "execution_id": execution.execution_id,
+                "root_execution_id": execution.root_execution_id,
+                "started_s": seconds(execution.started_ms),
+                "run_id": None if batch is None else batch.run_id,
+                "batch_id": None if batch is None else batch.batch_id,
+                "operators": _OPERATOR.findall(execution.plan),
+            },
+        )
+
+
+def _of_query_progress(event: QueryProgress) -> _Rows:
+    progress = event.progress
+    if progress is None:
+        return
+    yield (
+        QUERY_EVENTS,
+        {
+            **_query_event(progress.query_id, progress.run_id, progress.query_name),
+            "started_s": instant_s(progress.timestamp),
+            "batch_id": progress.batch_id,
+        },
+    )
+    if progress.query_id is not None and progress.batch_id is not None:
+        yield "batches", batch_row(progress)
+
+
+def _of_query_started(event: QueryStarted) -> _Rows:
+    yield QUERY_EVENTS, _query_event(event.query_id, event.run_id, event.query_name)
+
+
+def _of_query_terminated(event: QueryTerminated) -> _Rows:
+    said = _query_event(event.query_id, event.run_id, None)
+    yield QUERY_EVENTS, {**said, "terminated": True, "failed": event.exception is not None}
+
+
+def _query_event(query_id: str | None, run_id: str | None, query_name: str | None) -> Record:
+    return {
+        "query_id": query_id,
+        "run_id": run_id,
+        "query_name": query_name,
+        "started_s": None,
+        "batch_id": None,
+        "terminated": False,
+        "failed": False,
+    }
+
+
+_ROWS_OF: dict[type, Callable[[Any], _Rows]] = {
+    JobStart: _of_job_start,
+    JobEnd: _of_job_end,
+    StageCompleted: _of_stage_completed,
+    TaskEnd: _of_task_end,
+    SqlExecutionStart: _of_sql_execution_start,
+    QueryStarted: _of_query_started,
+    QueryProgress: _of_query_progress,
+    QueryTerminated: _of_query_terminated,
+}

@@ -34,25 +34,6 @@ RECORDER_LOST = "HeadwayRecorderLost"
 RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
 RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST, RECORDER_PASSED_OVER)
 
-READ_EVENTS = (
-    LOG_START,
-    APPLICATION_START,
-    APPLICATION_END,
-    ENVIRONMENT,
-    EXECUTOR_ADDED,
-    EXECUTOR_REMOVED,
-    JOB_START,
-    JOB_END,
-    STAGE_COMPLETED,
-    TASK_END,
-    SQL_EXECUTION_START,
-    DRIVER_UPDATES,
-    QUERY_STARTED,
-    QUERY_PROGRESS,
-    QUERY_TERMINATED,
-    *RECORDER_EVENTS,
-)
-
 # What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 
@@ -63,49 +44,49 @@ Text = str | None
 Anything = Any
 
 
-class _Read(msgspec.Struct, gc=False):
+class SparkEvent(msgspec.Struct, gc=False):
     """Fields of an event, or of something in it."""
 
 
-class LogStart(_Read):
+class LogStart(SparkEvent):
     spark_version: Text = field(default=None, name="Spark Version")
 
 
-class ApplicationStart(_Read):
+class ApplicationStart(SparkEvent):
     application_id: Text = field(default=None, name="App ID")
     application_name: Text = field(default=None, name="App Name")
     timestamp_ms: Long = field(default=None, name="Timestamp")
 
 
-class ApplicationEnd(_Read):
+class ApplicationEnd(SparkEvent):
     timestamp_ms: Long = field(default=None, name="Timestamp")
 
 
-class JvmInformation(_Read):
+class JvmInformation(SparkEvent):
     java_version: Text = field(default=None, name="Java Version")
 
 
-class Environment(_Read):
+class Environment(SparkEvent):
     jvm: JvmInformation | None = field(default=None, name="JVM Information")
     properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
 
 
-class ExecutorInfo(_Read):
+class ExecutorInfo(SparkEvent):
     num_cores: Int = field(default=None, name="Total Cores")
 
 
-class ExecutorAdded(_Read):
+class ExecutorAdded(SparkEvent):
     timestamp_ms: Long = field(default=None, name="Timestamp")
     executor_id: Text = field(default=None, name="Executor ID")
     info: ExecutorInfo | None = field(default=None, name="Executor Info")
 
 
-class ExecutorRemoved(_Read):
+class ExecutorRemoved(SparkEvent):
     timestamp_ms: Long = field(default=None, name="Timestamp")
     executor_id: Text = field(default=None, name="Executor ID")
 
 
-class JobProperties(_Read):
+class JobProperties(SparkEvent):
     query_id: Text = field(default=None, name="sql.streaming.queryId")
     batch_id: Text = field(default=None, name="streaming.sql.batchId")
     group: Text = field(default=None, name="spark.jobGroup.id")
@@ -114,29 +95,29 @@ class JobProperties(_Read):
     dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
 
 
-class JobStart(_Read):
+class JobStart(SparkEvent):
     job_id: Int = field(default=None, name="Job ID")
     submitted_ms: Long = field(default=None, name="Submission Time")
     stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
     properties: JobProperties | None = field(default=None, name="Properties")
 
 
-class JobResult(_Read):
+class JobResult(SparkEvent):
     result: Text = field(default=None, name="Result")
 
 
-class JobEnd(_Read):
+class JobEnd(SparkEvent):
     job_id: Int = field(default=None, name="Job ID")
     completed_ms: Long = field(default=None, name="Completion Time")
     result: JobResult | None = field(default=None, name="Job Result")
 
 
-class Accumulable(_Read):
+class Accumulable(SparkEvent):
     name: Text = field(default=None, name="Name")
     value: Anything = field(default=None, name="Value")
 
 
-class StageInfo(_Read):
+class StageInfo(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
     num_tasks: Int = field(default=None, name="Number of Tasks")
@@ -147,15 +128,15 @@ class StageInfo(_Read):
     accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
 
 
-class StageCompleted(_Read):
+class StageCompleted(SparkEvent):
     info: StageInfo | None = field(default=None, name="Stage Info")
 
 
-class TaskEndReason(_Read):
+class TaskEndReason(SparkEvent):
     reason: Text = field(default=None, name="Reason")
 
 
-class TaskInfo(_Read):
+class TaskInfo(SparkEvent):
     task_id: Long = field(default=None, name="Task ID")
     partition_id: Int = field(default=None, name="Index")
     launched_ms: Long = field(default=None, name="Launch Time")
@@ -166,32 +147,32 @@ class TaskInfo(_Read):
     killed: bool | None = field(default=None, name="Killed")
 
 
-class ExecutorMetrics(_Read):
+class ExecutorMetrics(SparkEvent):
     heap_bytes: Long = field(default=None, name="JVMHeapMemory")
 
 
-class InputMetrics(_Read):
+class InputMetrics(SparkEvent):
     num_bytes: Long = field(default=None, name="Bytes Read")
     num_rows: Long = field(default=None, name="Records Read")
 
 
-class OutputMetrics(_Read):
+class OutputMetrics(SparkEvent):
     num_rows: Long = field(default=None, name="Records Written")
 
 
-class ShuffleReadMetrics(_Read):
+class ShuffleReadMetrics(SparkEvent):
     remote_bytes: Long = field(default=None, name="Remote Bytes Read")
     local_bytes: Long = field(default=None, name="Local Bytes Read")
     fetch_wait_ms: Long = field(default=None, name="Fetch Wait Time")
     num_rows: Long = field(default=None, name="Total Records Read")
 
 
-class ShuffleWriteMetrics(_Read):
+class ShuffleWriteMetrics(SparkEvent):
     num_bytes: Long = field(default=None, name="Shuffle Bytes Written")
     num_rows: Long = field(default=None, name="Shuffle Records Written")
 
 
-class TaskMetrics(_Read):
+class TaskMetrics(SparkEvent):
     deserialize_ms: Long = field(default=None, name="Executor Deserialize Time")
     run_ms: Long = field(default=None, name="Executor Run Time")
     cpu_ns: Long = field(default=None, name="Executor CPU Time")
@@ -205,7 +186,7 @@ class TaskMetrics(_Read):
     shuffle_write: ShuffleWriteMetrics | None = field(default=None, name="Shuffle Write Metrics")
 
 
-class TaskEnd(_Read):
+class TaskEnd(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
     reason: TaskEndReason | None = field(default=None, name="Task End Reason")
@@ -214,17 +195,17 @@ class TaskEnd(_Read):
     metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
 
 
-class PlanMetric(_Read):
+class PlanMetric(SparkEvent):
     name: Text = None
     accumulator_id: Long = field(default=None, name="accumulatorId")
 
 
-class PlanNode(_Read):
+class PlanNode(SparkEvent):
     metrics: list[PlanMetric | None] | None = None
     children: list[PlanNode | None] | None = None
 
 
-class SqlExecutionStart(_Read):
+class SqlExecutionStart(SparkEvent):
     execution_id: Long = field(default=None, name="executionId")
     root_execution_id: Long = field(default=None, name="rootExecutionId")
     description: Text = None
@@ -233,29 +214,29 @@ class SqlExecutionStart(_Read):
     plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
 
 
-class DriverUpdates(_Read):
+class DriverUpdates(SparkEvent):
     execution_id: Long = field(default=None, name="executionId")
     values: list[list[Long] | None] | None = field(default=None, name="accumUpdates")
 
 
-class QueryStarted(_Read):
+class QueryStarted(SparkEvent):
     query_id: Text = field(default=None, name="id")
     run_id: Text = field(default=None, name="runId")
     query_name: Text = field(default=None, name="name")
 
 
-class QueryTerminated(_Read):
+class QueryTerminated(SparkEvent):
     query_id: Text = field(default=None, name="id")
     run_id: Text = field(default=None, name="runId")
     exception: Text = None
 
 
-class EventTime(_Read):
+class EventTime(SparkEvent):
     newest: Text = field(default=None, name="max")
     watermark: Text = None
 
 
-class StateOperator(_Read):
+class StateOperator(SparkEvent):
     name: Text = field(default=None, name="operatorName")
     num_rows: Long = field(default=None, name="numRowsTotal")
     memory_bytes: Long = field(default=None, name="memoryUsedBytes")
@@ -266,7 +247,7 @@ class StateOperator(_Read):
     num_stores: Int = field(default=None, name="numStateStoreInstances")
 
 
-class SourceProgress(_Read):
+class SourceProgress(SparkEvent):
     description: Text = None
     start_offset: Anything = field(default=None, name="startOffset")
     end_offset: Anything = field(default=None, name="endOffset")
@@ -274,11 +255,11 @@ class SourceProgress(_Read):
     num_rows: Long = field(default=None, name="numInputRows")
 
 
-class SinkProgress(_Read):
+class SinkProgress(SparkEvent):
     description: Text = None
 
 
-class Progress(_Read):
+class Progress(SparkEvent):
     query_id: Text = field(default=None, name="id")
     run_id: Text = field(default=None, name="runId")
     query_name: Text = field(default=None, name="name")
@@ -292,42 +273,21 @@ class Progress(_Read):
     sink: SinkProgress | None = None
 
 
-class QueryProgress(_Read):
+class QueryProgress(SparkEvent):
     progress: Progress | None = None
 
 
-class RecorderStart(_Read):
+class RecorderStart(SparkEvent):
     pass
 
 
-class RecorderLost(_Read):
+class RecorderLost(SparkEvent):
     num_lost: Long = None
 
 
-class RecorderPassedOver(_Read):
+class RecorderPassedOver(SparkEvent):
     num_batches: Long = None
 
-
-SparkEvent = (
-    LogStart
-    | ApplicationStart
-    | ApplicationEnd
-    | Environment
-    | ExecutorAdded
-    | ExecutorRemoved
-    | JobStart
-    | JobEnd
-    | StageCompleted
-    | TaskEnd
-    | SqlExecutionStart
-    | DriverUpdates
-    | QueryStarted
-    | QueryProgress
-    | QueryTerminated
-    | RecorderStart
-    | RecorderLost
-    | RecorderPassedOver
-)
 
 KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
     {
@@ -352,3 +312,5 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
     }
 )
 """Every event that is read, by its name, and the fields of it that are."""
+
+READ_EVENTS = tuple(KINDS)

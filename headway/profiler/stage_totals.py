@@ -181,31 +181,34 @@ class StageTotals(msgspec.Struct, gc=False):
         if other.sums is not None and other.largest is not None:
             self._add_measures(other.sums, other.largest)
 
-    def record(self) -> dict[str, Any]:
-        """The same in seconds, with means and spreads.
-
-        Keys: num_tasks, parent_ids, submitted_s, completed_s, failed, python_s (time of all tasks
-        in Python workers), None where the end of the stage was not seen; num_ended tasks,
-        num_failed, and over the tasks that succeeded and reported metrics: num_finished, and, None
-        where that is 0, the sums of :meth:`Measures.in_units`, but means of a task for
-        scheduler_delay_s and outside_run_s and the largest of peak_memory_bytes and
-        peak_heap_bytes; task_mean_s, task_sd_s, task_max_s, first_launch_s, launch_to_finish_s
-        (first launch to last finish), rows_largest (of a task), rows_variance and
-        rows_time_covariance_s (of rows and time between the tasks).
-        """
-        found: dict[str, Any] = {
+    def end(self) -> dict[str, Any]:
+        """What the end of the attempt said; None where it was not seen."""
+        return {
             "num_tasks": self.num_tasks,
             "parent_ids": None if self.parent_ids is None else list(self.parent_ids),
             "submitted_s": seconds(self.submitted_ms),
             "completed_s": seconds(self.completed_ms),
             "failed": self.failed if self.num_ends else None,
             "python_s": seconds(self.python_ms),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """The same in seconds, with means and spreads.
+
+        Those of :meth:`end`, num_ended tasks, num_failed, and over the tasks that succeeded and
+        reported metrics: num_finished, and, None where that is 0, the sums of
+        :meth:`Measures.in_units`, but means of a task for scheduler_delay_s and outside_run_s and
+        the largest of peak_memory_bytes and peak_heap_bytes; task_mean_s, task_sd_s, task_max_s,
+        first_launch_s, launch_to_finish_s (first launch to last finish), rows_largest (of a task),
+        rows_variance and rows_time_covariance_s (of rows and time between the tasks).
+        """
+        found = self.end() | {
             "num_ended": self.num_ended,
             "num_failed": self.num_failed,
             "num_finished": self.num_finished,
         }
         if self.sums is None or self.largest is None:
-            return found | _NO_TASKS
+            return found | NO_TASKS
         n, sums, largest = self.num_finished, Measures(*self.sums), Measures(*self.largest)
         launched_ms, finished_ms = self.first_launch_ms or 0, self.last_finish_ms or 0
         spread = n * self.wall_squares_ms2 - sums.wall_ms**2
@@ -235,7 +238,12 @@ _SUMS = (
     *("num_ends", "num_ended", "num_failed", "num_finished"),
     *("wall_squares_ms2", "rows_squares", "rows_wall_products_ms"),
 )
-_NO_TASKS = dict.fromkeys(
+SUMS_OF_TASKS = (
+    *("run_s", "cpu_s", "gc_s", "rows_read", "rows_written", "input_bytes"),
+    *("shuffle_read_bytes", "shuffle_write_bytes", "spilled_bytes"),
+)
+"""Columns of :meth:`StageTotals.record` that are sums over its tasks, as profiles keep them."""
+NO_TASKS = dict.fromkeys(
     (
         *Measures(*(0 for _ in Measures._fields)).in_units(),
         *("task_mean_s", "task_sd_s", "task_max_s", "first_launch_s", "launch_to_finish_s"),

@@ -7,9 +7,12 @@ import fcntl
 import os
 import platform
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 _PREFIX = "headway-"
 _LOCK = ".lock"
@@ -72,3 +75,24 @@ def _remove_if_left(folder: Path) -> None:
             else:
                 entry.unlink()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def signals_end_the_block() -> Iterator[None]:
+    """SIGTERM raises SystemExit inside, where it would end Python without any cleaning up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    on_terminate = signal.getsignal(signal.SIGTERM)
+    if on_terminate is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, on_terminate)
+        signal.signal(signal.SIGINT, on_interrupt)

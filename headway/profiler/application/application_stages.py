@@ -25,6 +25,7 @@ from headway.domain.application_profile import (
     WallClock,
 )
 from headway.profiler.rows import Record
+from headway.profiler.stage_totals import SUMS_OF_TASKS
 
 # Beyond these a number is damage, not a measurement: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0
@@ -218,7 +219,7 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
     stated = [row["num_tasks"] for row in attempts if 0 < (row["num_tasks"] or 0) <= _MOST_TASKS]
     python_s = [row["python_s"] for row in finished if row["python_s"] is not None]
 
-    def total(name: str) -> float:
+    def total(name: str) -> Any:
         return float(sum(max(row[name] or 0.0, 0.0) for row in finished))
 
     def most(name: str) -> float:
@@ -253,19 +254,11 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         freedoms=max(num_finished - 1, 0),
         task_max_s=most("task_max_s"),
         outside_run_s=max(task_time_s - total("run_s"), 0.0),
-        run_s=total("run_s"),
-        cpu_s=total("cpu_s"),
-        gc_s=total("gc_s"),
         python_s=max(math.fsum(python_s), 0.0) if python_s else None,
-        rows_read=total("rows_read"),
-        rows_written=total("rows_written"),
         largest_task_ratio=_largest_ratio(most("rows_largest"), total("rows_read"), num_finished),
-        input_bytes=total("input_bytes"),
-        shuffle_read_bytes=total("shuffle_read_bytes"),
-        shuffle_write_bytes=total("shuffle_write_bytes"),
-        spilled_bytes=total("spilled_bytes"),
         peak_memory_bytes=most("peak_memory_bytes"),
         peak_heap_bytes=most("peak_heap_bytes"),
+        **{name: total(name) for name in SUMS_OF_TASKS},
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from headway.domain.application_profile import (
 from headway.models.arrays import Array
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
+from headway.profiler.stage_totals import SUMS_OF_TASKS
 
 _MS_PER_S = 1000
 
@@ -243,7 +245,7 @@ def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
     """The same stage of several batches as one: tasks of one batch are compared, not of all."""
     num_batches = len(same)
 
-    def mean(name: str) -> float:
+    def mean(name: str) -> Any:
         return float(np.mean([getattr(stage, name) for stage in same]))
 
     num_finished = max(round(mean("num_finished")), 1)
@@ -265,16 +267,8 @@ def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
         python_s=sum(python_s) / num_batches if python_s else None,
         largest_task_ratio=float(np.mean(ratios)) if ratios else None,
         peak_memory_bytes=max(stage.peak_memory_bytes for stage in same),
-        run_s=mean("run_s"),
-        cpu_s=mean("cpu_s"),
-        gc_s=mean("gc_s"),
         task_max_s=mean("task_max_s"),
-        rows_read=mean("rows_read"),
-        rows_written=mean("rows_written"),
-        input_bytes=mean("input_bytes"),
-        shuffle_read_bytes=mean("shuffle_read_bytes"),
-        shuffle_write_bytes=mean("shuffle_write_bytes"),
-        spilled_bytes=mean("spilled_bytes"),
+        **{name: mean(name) for name in SUMS_OF_TASKS},
     )
 
 

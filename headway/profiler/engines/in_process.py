@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import subprocess
@@ -111,7 +112,7 @@ class _Shared:
 def _process_at_work(shared: _Shared, told: Told) -> Iterator[None]:
     """A process that takes orders as long as there are any; gone with the block."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "headway.profiler.engines.worker"],
+        [sys.executable, "-m", "headway.profiler.engines.in_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
@@ -168,3 +169,26 @@ def _num_worthwhile(orders: Sequence[Order]) -> int:
         order.piece.size_bytes * (_PACKED_RATIO if order.piece.is_packed else 1) for order in orders
     )
     return 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
+
+
+def main() -> None:
+    """Carry out orders until no more come."""
+    # Nothing here refers to itself.
+    gc.disable()
+    orders, results = sys.stdin.buffer, sys.stdout.buffer
+
+    def told(read_bytes: int, num_events: int) -> None:
+        pickle.dump((read_bytes, num_events), results)
+        results.flush()
+
+    while True:
+        try:
+            order = pickle.load(orders)
+        except EOFError:
+            return
+        pickle.dump(carried_out(order, told), results, protocol=pickle.HIGHEST_PROTOCOL)
+        results.flush()
+
+
+if __name__ == "__main__":
+    main()

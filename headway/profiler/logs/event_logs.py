@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from headway.errors import EventLogError, ExitCode, LogNotFetchedError
+from headway.profiler.logs.naming import one_line
 
 _MOST_LISTED = 8
 
@@ -101,3 +102,10 @@ def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
 def reason_of(error: Exception) -> str:
     """What the operating system said, for a message: ``Permission denied``."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def why_unreadable(error: Exception) -> str:
+    """The same of a log that the operating system, or its own content, keeps from being read."""
+    if isinstance(error, UnreadableLogError):
+        return str(error)
+    return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"

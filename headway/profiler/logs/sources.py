@@ -17,7 +17,7 @@ from headway.profiler.logs.event_logs import (
     LogFailure,
     UnreadableLogError,
     exit_code_of,
-    reason_of,
+    why_unreadable,
 )
 from headway.profiler.logs.layouts import (
     FoundFile,
@@ -70,7 +70,9 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
             else:
                 failures += local.add(source)
         except (UnreadableLogError, OSError, ValueError) as error:
-            failures.append(LogFailure(_name_of(source), _why(error), exit_code_of(error)))
+            failures.append(
+                LogFailure(_name_of(source), why_unreadable(error), exit_code_of(error))
+            )
     logs = local.logs + [log for at, log in enumerate(remote) if log not in remote[:at]]
     return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
 
@@ -218,10 +220,4 @@ def _first_bytes(file: Path) -> bytes:
 
 
 def _failure(path: Path, error: Exception) -> LogFailure:
-    return LogFailure(one_line(str(path)), _why(error), exit_code_of(error))
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, UnreadableLogError):
-        return str(error)
-    return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"
+    return LogFailure(one_line(str(path)), why_unreadable(error), exit_code_of(error))

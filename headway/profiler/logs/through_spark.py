@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.profiler.logs.event_logs import HadoopFile, UnreadableLogError
+from headway.profiler.logs.layouts import (
+    FoundFile,
+    finished_name,
+    is_passed_over,
+    is_recorder_file,
+    is_rolling_part,
+    is_status,
+)
+from headway.profiler.logs.limits import Allowance
+from headway.profiler.logs.naming import one_line, without_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.profiler.logs.event_logs import (
     EventLog,
-    HadoopFile,
     LogFailure,
     LogFile,
-    UnreadableLogError,
 )
-from headway.profiler.logs.hadoop_files import Hadoop
-from headway.profiler.logs.layouts import FoundFile, group_into_logs
-from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
+from headway.profiler.logs.layouts import group_into_logs
+from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.logs.unpacking import Progress, Unpacked, Unpacker
 
 if TYPE_CHECKING:
@@ -95,3 +111,158 @@ def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) 
 def _plain_name(file: HadoopFile) -> str:
     """Its own name, as any JVM can write it."""
     return re.sub(r"[^\w.-]", "_", file.uri.rpartition("/")[2], flags=re.ASCII)[-100:]
+
+
+_MOST_FILES = 100_000
+
+
+class Hadoop:
+    """Hadoop's file systems, as a session has them set up; not one of Spark Connect."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context = spark.sparkContext
+        self._jvm: Any = context._jvm
+        self._hadoop_conf: Any = context._jsc.hadoopConfiguration()
+
+    def files_of(self, source: HadoopFile) -> list[FoundFile]:
+        """The files that an address stands for: a file, a folder or a pattern of such."""
+        with _java_complaints(source.uri):
+            files = list(self._files_of(self._path(source.uri)))
+        if all(is_status(file.base_name) for file in files):
+            raise UnreadableLogError(
+                "no event log there; expected files written by Spark or folders named eventlog_v2_*"
+            )
+        return files
+
+    def fetch(self, source: HadoopFile, target: Path, allowance: Allowance) -> None:
+        """Copy a file, packed as it is."""
+        with _java_complaints(source.uri):
+            path = self._path(source.uri)
+            reader = path.getFileSystem(self._hadoop_conf).open(path)
+            with closing(reader), closing(self._writer(target)) as writer:
+                self._copy(reader, writer, allowance)
+
+    def _files_of(self, path: Any) -> Iterator[FoundFile]:
+        files = path.getFileSystem(self._hadoop_conf)
+        finished = self._jvm.org.apache.hadoop.fs.Path(
+            path.toString().removesuffix(path.getName()) + finished_name(path.getName())
+        )
+        if path.getName() != finished.getName() and files.exists(finished):
+            path = finished
+        if files.exists(path):
+            statuses = [files.getFileStatus(path)]
+        else:
+            statuses = [
+                status
+                for status in files.globStatus(path) or ()
+                if not is_passed_over(status.getPath().getName())
+            ]
+            if not statuses:
+                raise UnreadableLogError("no such file or folder; expected a Spark event log")
+        for folder in (status for status in statuses if status.isDirectory()):
+            yield from _sorted(self._below(files, folder))
+        named = [status for status in statuses if not status.isDirectory()]
+        yield from map(_found_file, named)
+        yield from _sorted(self._companions(files, named))
+
+    def _below(self, files: Any, folder: Any) -> Iterator[FoundFile]:
+        root = folder.getPath().toString()
+        remaining = files.listFiles(folder.getPath(), True)
+        num_files = 0
+        while remaining.hasNext():
+            status = remaining.next()
+            inside = status.getPath().toString().removeprefix(root).strip("/")
+            if not any(is_passed_over(name) for name in inside.split("/")):
+                yield _found_file(status)
+            num_files += 1
+            if num_files > _MOST_FILES:
+                raise UnreadableLogError(
+                    f"more than {_MOST_FILES} files; name the folder that holds event logs only"
+                )
+
+    def _companions(self, files: Any, named: Sequence[Any]) -> Iterator[FoundFile]:
+        """The files beside those that were named which say more about the same logs."""
+        wanted = dict.fromkeys(
+            (status.getPath().getParent().toString(), pattern)
+            for status in named
+            if (pattern := _companion_pattern(status.getPath().getName())) is not None
+        )
+        for folder, pattern in wanted:
+            matching = self._jvm.org.apache.hadoop.fs.GlobFilter(pattern)
+            yield from map(_found_file, files.listStatus(self._path(folder), matching))
+
+    def _path(self, uri: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(uri)
+
+    def _writer(self, file: Path) -> Any:
+        return self._jvm.java.io.FileOutputStream(str(file))
+
+    def _copy(self, reader: Any, writer: Any, allowance: Allowance) -> None:
+        copied = wanted = 0
+        while copied == wanted:
+            wanted = allowance.next_bytes
+            copied = self._jvm.org.apache.commons.io.IOUtils.copyLarge(reader, writer, 0, wanted)
+            allowance.take(copied)
+
+
+def _found_file(status: Any) -> FoundFile:
+    path = status.getPath()
+    folder, uri = path.getParent().toString(), path.toString()
+    return FoundFile(
+        folder=folder,
+        folder_name=without_secrets(folder),
+        base_name=path.getName(),
+        name=without_secrets(uri),
+        file=HadoopFile(uri),
+    )
+
+
+def _companion_pattern(base_name: str) -> str | None:
+    r"""The names, for Hadoop, of files that may say more about the log of a file.
+
+    >>> _companion_pattern("events_1_app")
+    'appstatus_*'
+    >>> print(_companion_pattern("a[1].headway.jsonl"))
+    a\[1\].headway.jsonl.*
+    """
+    if is_rolling_part(base_name):
+        return "appstatus_*"
+    if is_recorder_file(base_name):
+        return re.sub(r"([][{}*?\\])", r"\\\1", base_name) + ".*"
+    return None
+
+
+def _sorted(files: Iterator[FoundFile]) -> list[FoundFile]:
+    return sorted(files, key=lambda file: (file.folder, file.base_name))
+
+
+@contextmanager
+def _java_complaints(uri: str) -> Iterator[None]:
+    """What Java says as the reason why the address cannot be read."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        message = _message(error).replace(uri, without_secrets(uri))
+        raise UnreadableLogError(
+            f"Hadoop cannot read it ({one_line(_without_users(message))}); expected an address "
+            "that the Spark session is set up for: name its jars and settings with --conf "
+            "(spark.jars.packages, spark.hadoop.*)"
+        ) from None
+
+
+def _message(error: Any) -> str:
+    """The first line of a Java exception: its message, else its kind."""
+    exception = error.java_exception
+    lines = (exception.getMessage() or "").strip().splitlines()
+    return one_line(lines[0] if lines else exception.getClass().getSimpleName())
+
+
+def _without_users(message: str) -> str:
+    """Without the user and password of any address in it.
+
+    >>> _without_users("cannot reach s3a://KEY:secret@bucket/x, really")
+    'cannot reach s3a://bucket/x, really'
+    """
+    return re.sub(r"://[^\s@]*:[^\s@]*@", "://", message)

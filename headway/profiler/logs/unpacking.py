@@ -21,7 +21,7 @@ from headway.profiler.logs.event_logs import (
     UnreadableLogError,
     ZipMember,
     exit_code_of,
-    reason_of,
+    why_unreadable,
 )
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import (
@@ -199,11 +199,8 @@ class Unpacker:
 
     def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
         shutil.rmtree(self._app_folder(number), ignore_errors=True)
-        if isinstance(error, UnreadableLogError):
-            why = str(error)
-        else:
-            why = f"{one_line(reason_of(error))}; expected a Spark event log that can be read"
-        self._failures.append(LogFailure(log.name, why, exit_code_of(error)))
+        failure = LogFailure(log.name, why_unreadable(error), exit_code_of(error))
+        self._failures.append(failure)
 
     def _write_parts(self, number: int, log: EventLog) -> None:
         folder = self._app_folder(number)

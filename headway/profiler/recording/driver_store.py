@@ -7,16 +7,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.profiler import schema
+from headway.profiler.recording.recorder_file import LEFT_OUT_TEXT, Json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Json: TypeAlias = Mapping[str, Any]
 
-_LEFT_OUT_TEXT = "left out"
 _API = "org.apache.spark.status.api.v1"
 # What the driver leaves out when it writes JSON: free text, addresses, and what nobody reads.
 _LEFT_OUT = {
@@ -323,7 +322,7 @@ def _stage_completed(attempt: Json, parents: Sequence[int]) -> Json:
             "Parent IDs": parents,
             "Submission Time": attempt["submissionTime"],
             "Completion Time": attempt["completionTime"],
-            **({"Failure Reason": _LEFT_OUT_TEXT} if attempt["status"] == "FAILED" else {}),
+            **({"Failure Reason": LEFT_OUT_TEXT} if attempt["status"] == "FAILED" else {}),
         },
     }
 

@@ -13,45 +13,37 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from headway.errors import HeadwayError, InputError
 from headway.profiler import schema
-from headway.profiler.recording.allowance import Allowance
 from headway.profiler.recording.driver_store import DriverStore, executor_added
-from headway.profiler.recording.recorder_file import FileLostError, RotatingFile
+from headway.profiler.recording.recorder_file import (
+    LEFT_OUT_TEXT,
+    FileLostError,
+    Json,
+    RotatingFile,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-Json: TypeAlias = Mapping[str, Any]
 _Told: TypeAlias = Callable[[], Json]
 """An event as it was told; calling it spells it out, which may take calls to the JVM."""
 
 RECORDED_PROPERTIES = (
-    "spark.cores.max",
-    "spark.default.parallelism",
-    "spark.driver.cores",
-    "spark.driver.memory",
-    "spark.dynamicAllocation.enabled",
-    "spark.dynamicAllocation.maxExecutors",
-    "spark.dynamicAllocation.minExecutors",
-    "spark.executor.cores",
-    "spark.executor.instances",
-    "spark.executor.memory",
-    "spark.executor.memoryOverhead",
-    "spark.memory.fraction",
-    "spark.memory.offHeap.size",
-    "spark.sql.shuffle.partitions",
-    "spark.task.cpus",
+    *("spark.cores.max", "spark.default.parallelism", "spark.driver.cores", "spark.driver.memory"),
+    *(f"spark.dynamicAllocation.{name}" for name in ("enabled", "maxExecutors", "minExecutors")),
+    *("spark.executor.cores", "spark.executor.instances", "spark.executor.memory"),
+    *("spark.executor.memoryOverhead", "spark.memory.fraction", "spark.memory.offHeap.size"),
+    *("spark.sql.shuffle.partitions", "spark.task.cpus"),
 )
 """All of the configuration that is ever written: sizes, no addresses, nothing secret."""
 
-_LEFT_OUT_TEXT = "left out"
 _MOST_QUEUED = 1000
 _EXECUTORS_EVERY_S = 10.0
 _STOP_WITHIN_S = 10.0
@@ -71,6 +63,8 @@ def record(
 
     No query is held up or fails for it: what goes wrong later is counted in ``num_lost``. Progress
     is always recorded; jobs, stages and tasks of as many batches as ``max_cost_ratio`` allows.
+    It goes on until it is stopped, or a ``with`` block of it ends. Numbers out of range are an
+    InputError, a file that cannot be written a HeadwayError.
 
     Parameters
     ----------
@@ -90,18 +84,6 @@ def record(
         Share of the session's cores that recording may take. Where batches follow each other so
         fast that looking at the tasks of each would take more, those of some are passed over and
         counted in ``num_passed_over``. With 1.0 all are recorded.
-
-    Returns
-    -------
-    Recorder
-        Recording already; stop it when the queries are done, or use it in a ``with`` block.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
-    HeadwayError
-        If the file cannot be written, or this Spark does not let its queries be listened to.
     """
     _require_counts(
         executors=executors,
@@ -154,7 +136,12 @@ def record(
 
 
 class Recorder:
-    """A recording that goes on until :meth:`stop`; made by :func:`record`."""
+    """A recording that goes on until :meth:`stop`; made by :func:`record`.
+
+    ``num_events`` were written, not counting what every file begins with; ``num_lost`` are not in
+    the file, since the queue was full or something went wrong, ``last_error`` the last time;
+    of ``num_passed_over`` batches jobs, stages and tasks were left out for what they cost.
+    """
 
     def __init__(
         self,
@@ -171,34 +158,14 @@ class Recorder:
         # Bounded when something is put in: the mark of the end must always find room.
         self._queue: queue.SimpleQueue[_Told | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
-        self._num_events = self._num_lost = self._num_lost_told = 0
-        self._num_passed_over = self._num_passed_over_told = 0
-        self._last_error: Exception | None = None
+        self.num_events = self.num_lost = self._num_lost_told = 0
+        self.num_passed_over = self._num_passed_over_told = 0
+        self.last_error: Exception | None = None
         self._listener: StreamingQueryListener | None = _listener(self._hand_over)
         spark.streams.addListener(self._listener)
         self._thread = threading.Thread(target=self._run, name="headway-recorder", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
-
-    @property
-    def num_events(self) -> int:
-        """Events written, not counting what every file begins with."""
-        return self._num_events
-
-    @property
-    def num_lost(self) -> int:
-        """Events that are not in the file: the queue was full, or something went wrong."""
-        return self._num_lost
-
-    @property
-    def num_passed_over(self) -> int:
-        """Batches whose jobs, stages and tasks were left out for what recording them costs."""
-        return self._num_passed_over
-
-    @property
-    def last_error(self) -> Exception | None:
-        """What went wrong last."""
-        return self._last_error
 
     def stop(self) -> None:
         """Write what is known by now and leave the session; at most 10 s; may be repeated."""
@@ -226,8 +193,8 @@ class Recorder:
 
     def _lose(self, number: int, error: Exception | None = None) -> None:
         with self._counting:
-            self._num_lost += number
-            self._last_error = error or self._last_error
+            self.num_lost += number
+            self.last_error = error or self.last_error
 
     @contextlib.contextmanager
     def _survived(self, *, num_lost: int) -> Iterator[None]:
@@ -274,7 +241,7 @@ class Recorder:
             if self._driver is not None:
                 with self._survived(num_lost=1):
                     self._update_executors(self._driver)
-                    self._num_passed_over += self._driver.expect_work(
+                    self.num_passed_over += self._driver.expect_work(
                         event, is_affordable=self._allowance.is_left()
                     )
                     for events in self._driver.work_before(event):
@@ -289,7 +256,7 @@ class Recorder:
     def _write(self, events: Sequence[Json]) -> None:
         if self._driver is not None:
             self._lose(self._driver.take_num_given_up())
-        num_lost, num_passed_over = self._num_lost, self._num_passed_over
+        num_lost, num_passed_over = self.num_lost, self.num_passed_over
         if number := num_lost - self._num_lost_told:
             events = [*events, {"Event": schema.RECORDER_LOST, "num_lost": number}]
         if number := num_passed_over - self._num_passed_over_told:
@@ -297,7 +264,7 @@ class Recorder:
         if events:
             self._file.append(events)
             self._num_lost_told, self._num_passed_over_told = num_lost, num_passed_over
-            self._num_events += len(events)
+            self.num_events += len(events)
 
 
 def _listener(hand_over: Callable[[_Told], None]) -> StreamingQueryListener:
@@ -365,7 +332,7 @@ def _terminated(event: Any) -> Json:
         "id": str(event.id),
         "runId": str(event.runId),
         # Its text may hold anything, data and passwords too.
-        "exception": None if event.exception is None else _LEFT_OUT_TEXT,
+        "exception": None if event.exception is None else LEFT_OUT_TEXT,
         "errorClassOnException": event.errorClassOnException,
     }
 
@@ -385,3 +352,49 @@ def _require_listeners_on_this_side() -> None:
             "no file can be written; record with PySpark 4 or later, or keep an event log "
             "(spark.eventLog.enabled)"
         )
+
+
+# So many looks at a batch are made up for later: a short burst of batches is recorded whole.
+_MOST_SAVED_S = 0.1
+
+
+class Allowance:
+    """Time to be at work: a share of the time that passes, of which a little is saved up.
+
+    0.01 ``cores`` is one core's time one part in a hundred. Time at work is never less than the
+    processor time of one who works alone, here or in the JVM that is waited for; on a busy machine
+    it is more, and less is done.
+
+    >>> now_s = 0.0
+    >>> allowance = Allowance(0.01, clock=lambda: now_s)
+    >>> with allowance.used():
+    ...     now_s += 0.15
+    >>> allowance.is_left()
+    False
+    >>> now_s += 6.0
+    >>> allowance.is_left()
+    True
+    """
+
+    def __init__(self, cores: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cores = cores
+        self._clock = clock
+        self._known_at_s = clock()
+        self._left_s = _MOST_SAVED_S
+
+    def is_left(self) -> bool:
+        """Whether more may be done now; what is begun then may be finished."""
+        now_s = self._clock()
+        gained_s = self._cores * (now_s - self._known_at_s)
+        self._known_at_s = now_s
+        self._left_s = min(self._left_s + gained_s, _MOST_SAVED_S)
+        return self._left_s > 0.0
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """What is done inside the block is work."""
+        begun_s = self._clock()
+        try:
+            yield
+        finally:
+            self._left_s -= self._clock() - begun_s

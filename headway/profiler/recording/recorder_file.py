@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from headway.errors import HeadwayError
 
 Json: TypeAlias = Mapping[str, Any]
+LEFT_OUT_TEXT = "left out"
 
 _USER_INFO = re.compile(r'://[^/\s"\\]*@')
 _APP_ID = re.compile(rb'"App ID":"([^"]*)"')

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.errors import SparkUnavailableError
-from headway.profiler.signals import signals_end_the_block
-from headway.profiler.spark.java import Java, require_java
 from headway.profiler.spark.jvm import complaint, running_jvm
-from headway.profiler.work_folder import work_folder
+from headway.profiler.work_folder import signals_end_the_block, work_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -271,3 +272,61 @@ def _stop(session: SparkSession) -> None:
     stopper = threading.Thread(target=stop, name="headway-stop-spark", daemon=True)
     stopper.start()
     stopper.join(_STOP_WITHIN_S)
+
+
+_OLDEST_JAVA = 17
+_ANSWERS_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """An installed Java."""
+
+    home: Path
+    feature_version: int
+
+
+def require_java() -> Java:
+    """The Java that Spark will run on, of version 17 or later: that of JAVA_HOME, else of PATH.
+
+    SparkUnavailableError says how to get one.
+    """
+    found = []
+    for candidate in _candidates():
+        java = _describe(candidate)
+        if java is None:
+            continue
+        if java.feature_version >= _OLDEST_JAVA:
+            return java
+        found.append(f"Java {java.feature_version} in {java.home}")
+    raise SparkUnavailableError(
+        f"Spark needs Java {_OLDEST_JAVA} or later, found {' and '.join(found) or 'none'}: "
+        f"apt-get install openjdk-{_OLDEST_JAVA}-jdk-headless, "
+        f"brew install openjdk@{_OLDEST_JAVA}, or set JAVA_HOME"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+
+
+def _describe(java: Path) -> Java | None:
+    """Asked from Java itself; None if this is not a working Java."""
+    try:
+        answer = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_ANSWERS_WITHIN_S,
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    properties = dict(re.findall(r"(?m)^\s*(java\.[\w.]+) = (.*?)\s*$", answer))
+    # Java 8 calls itself 1.8.
+    version = re.match(r"(?:1\.)?(\d+)", properties.get("java.specification.version", ""))
+    if version is None or "java.home" not in properties:
+        return None
+    return Java(home=Path(properties["java.home"]), feature_version=int(version[1]))

@@ -10,6 +10,7 @@ from typing import Any
 from headway.assumptions.logs import LEAST_TASKS_RATIO
 from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
+from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
 from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
 
 # Spark's phase -> ours, in the order Spark runs them.
@@ -23,23 +24,6 @@ PHASES = {
     "commitBatch": "commit_batch",
     "commitOffsets": "commit_offsets",
 }
-# What only tasks tell.
-_OF_TASKS = (
-    "task_sd_s",
-    "task_max_s",
-    "run_s",
-    "cpu_s",
-    "gc_s",
-    "python_s",
-    "rows_largest",
-    "rows_written",
-    "input_bytes",
-    "shuffle_read_bytes",
-    "shuffle_write_bytes",
-    "spilled_bytes",
-    "peak_memory_bytes",
-    "peak_heap_bytes",
-)
 # Beyond these a number is damage, not a measurement.
 _MOST_ROWS = 1e12
 _LONGEST_S = 1e6
@@ -155,8 +139,8 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
     with the rows, and nothing of other slots or partitions.
     """
     add_batch_s = (report["phases_s"] or {}).get("addBatch") or 0.0
-    nothing = dict.fromkeys(_OF_TASKS)
-    return nothing | {
+    return NO_TASKS | {
+        "python_s": None,
         "job_id": 0,
         "stage_id": 0,
         "attempt_id": 0,
@@ -196,7 +180,7 @@ def _stage_sample(stage: Record, level: int) -> StageSample:
     # Sums over the tasks seen stand for all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
-    def total(name: str) -> float:
+    def total(name: str) -> Any:
         return float(max(stage[name] or 0.0, 0.0) * all_over_seen)
 
     return StageSample(
@@ -205,7 +189,6 @@ def _stage_sample(stage: Record, level: int) -> StageSample:
         has_tasks=stage["task_max_s"] is not None,
         num_tasks=stage["num_tasks"],
         num_seen=min(stage["num_finished"], stage["num_tasks"]),
-        rows_read=total("rows_read"),
         task_mean_s=stage["task_mean_s"],
         task_sd_s=stage["task_sd_s"],
         outside_run_s=stage["outside_run_s"],
@@ -213,16 +196,9 @@ def _stage_sample(stage: Record, level: int) -> StageSample:
         rows_variance=stage["rows_variance"],
         rows_time_covariance_s=stage["rows_time_covariance_s"],
         span_s=stage["launch_to_finish_s"],
-        run_s=total("run_s"),
-        cpu_s=total("cpu_s"),
-        gc_s=total("gc_s"),
         python_s=stage["python_s"],
         rows_largest=stage["rows_largest"] or 0.0,
-        rows_written=total("rows_written"),
-        input_bytes=total("input_bytes"),
-        shuffle_read_bytes=total("shuffle_read_bytes"),
-        shuffle_write_bytes=total("shuffle_write_bytes"),
-        spilled_bytes=total("spilled_bytes"),
+        **{name: total(name) for name in SUMS_OF_TASKS},
         peak_memory_bytes=max(stage["peak_memory_bytes"] or 0.0, 0.0),
         peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
     )

@@ -24,7 +24,6 @@ import headway
 from headway.errors import HeadwayError, InputError
 from headway.profiler import schema
 from headway.profiler.coverage import gaps
-from headway.profiler.recording import allowance
 from headway.profiler.recording.recorder import RECORDED_PROPERTIES, Recorder, record
 from headway.runtime.measure import progress_events
 from headway.runtime.word_count import word_count
@@ -350,7 +349,7 @@ def test_tasks_of_some_batches_are_passed_over_where_all_would_cost_too_much(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As much as looks at some batches take, and hardly any more later.
-    monkeypatch.setattr(allowance, "_MOST_SAVED_S", 0.3)
+    monkeypatch.setattr("headway.profiler.recording.recorder._MOST_SAVED_S", 0.3)
     path = tmp_path / "a.headway.jsonl"
     with record(spark, path, max_cost_ratio=1e-6) as recorder:
         query = start(spark, tmp_path / "checkpoint")

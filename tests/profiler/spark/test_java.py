@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headway.errors import SparkUnavailableError
-from headway.profiler.spark.java import require_java
+from headway.profiler.spark.session import require_java
 
 
 def _fake_java(folder: Path, version: str) -> Path:
