@@ -13,8 +13,15 @@ from headway.errors import InputError, require_packages
 
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import FleetJob
-    from headway.fleet.answer import Capacity, GrowthPoint, TargetPrice
-    from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, ShadowPrice
+    from headway.fleet.nouns import (
+        Capacity,
+        Fleet,
+        FleetPlan,
+        GrowthPoint,
+        Infeasible,
+        ShadowPrice,
+        TargetPrice,
+    )
     from headway.spec.fleet_of import JobNeeds
     from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import CapacityPlan, NodeCatalog, NodeEntry
@@ -53,7 +60,7 @@ def capacity(
     MissingPackagesError
         If the solver is not installed.
     """
-    from headway.fleet.answer import Capacity
+    from headway.fleet.nouns import Capacity
     from headway.spec.fleet_parts import catalog_of, fleet_members
     from headway.spec.kinds import CapacityPlan
     from headway.spec.spec_file import load_spec, spec_of
@@ -195,7 +202,7 @@ class _Maker:
 
     def growth_path(self, growth: float, by: str, since: str) -> Iterator[GrowthPoint]:
         """Plans for up to six months between the catalogue's date and ``by``."""
-        from headway.fleet.answer import GrowthPoint
+        from headway.fleet.nouns import GrowthPoint
 
         start, end = _month(since[:7]), _month(by)
         if end <= start:
@@ -219,8 +226,7 @@ class _Maker:
 
     def target_prices(self, found: _Planned, growth: float) -> Iterator[TargetPrice]:
         """What the promises of the dearest jobs cost: the plan against that of looser ones."""
-        from headway.fleet.answer import TargetPrice
-        from headway.fleet.nouns import FleetPlan
+        from headway.fleet.nouns import FleetPlan, TargetPrice
         from headway.fleet.prices import saving_of_job
 
         plan, fleet = found.plan, found.fleet

@@ -11,8 +11,7 @@ from headway.api.specs import Planned, PlannedBatch, PlannedJob, plan_spec
 from headway.domain import Prediction, Provenance, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch, load_lock
-from headway.gate import batch, streaming
-from headway.gate.finding import finding
+from headway.gate.changes import batch_changes, finding, stream_changes
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
@@ -111,13 +110,11 @@ def _findings(
         yield from _slower(planned, now, then, limits)
     if isinstance(planned, PlannedBatch):
         assert isinstance(then, LockedBatch)
-        yield from batch.changes(planned, now, then, limits)
+        yield from batch_changes(planned, now, then, limits)
     else:
         assert isinstance(now, Locked)
         assert isinstance(then, Locked)
-        yield from streaming.changes(
-            planned, now, then, _predicted_as_locked(planned, then), limits
-        )
+        yield from stream_changes(planned, now, then, _predicted_as_locked(planned, then), limits)
 
 
 def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None:

@@ -113,8 +113,8 @@ def plan(
     from headway.planner.pins import Checkpoint
     from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
-    from headway.planner.sources import with_source_partitions
     from headway.planner.space import SearchSpace
+    from headway.planner.tasks import with_source_partitions
 
     if rate is None:
         raise InputError("rate is missing; expected the arrivals to plan for, e.g. '50k/s'")

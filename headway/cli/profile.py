@@ -133,7 +133,7 @@ def command(
 
 def _advise(sources: tuple[str, ...], runs: _Runs, reader: _Reader, *, as_json: bool) -> None:
     from headway.models.job.advice import advised_runs
-    from headway.report.advice import advice_as_json, advice_as_text
+    from headway.report.profiles import advice_as_json, advice_as_text
 
     with Progress() as progress:
         found = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)

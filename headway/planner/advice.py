@@ -20,10 +20,14 @@ from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.sharing.job_gain import sharing_ways
 from headway.models.sharing.profiled_windows import windows_of
 from headway.planner.candidates import candidates_at
-from headway.planner.driver import launches_per_s, most_launches_per_s
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
-from headway.planner.sources import short_of_tasks, with_source_partitions
+from headway.planner.tasks import (
+    launches_per_s,
+    most_launches_per_s,
+    short_of_tasks,
+    with_source_partitions,
+)
 from headway.units import counted, format_duration, format_rate, ms_to_s
 
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")

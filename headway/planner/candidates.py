@@ -25,10 +25,10 @@ from headway.models.job.setting import (
 from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.bursts import Passage, passage
-from headway.planner.driver import launches_per_s, most_launches_per_s
 from headway.planner.promised import PromisedLatency, log_excess
 from headway.planner.question import Question, burst_of
 from headway.planner.recovery import recovery_s
+from headway.planner.tasks import launches_per_s, most_launches_per_s
 
 BoolArray = NDArray[np.bool_]
 Places = NDArray[np.intp]

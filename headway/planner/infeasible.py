@@ -20,7 +20,7 @@ from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
 from headway.planner.reasons import broken_promise
-from headway.planner.sources import short_of_tasks
+from headway.planner.tasks import short_of_tasks
 from headway.units import counted, format_duration, format_rate
 
 

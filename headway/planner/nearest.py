@@ -14,15 +14,16 @@ from headway.assumptions.planning import (
     NEAREST_QUANTILES,
     TIMES_THE_NODES,
 )
-from headway.domain import CatchUp, NearestTarget, Objective, Promise, Target
+from headway.domain import CatchUp, NearestTarget, Objective, Promise, PromiseNeed, Target
 from headway.planner.candidates import all_candidates
+from headway.planner.choice import chosen_setting
 from headway.planner.fewest import fewest_nodes, first_place
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.infeasible import counts_to_look_at, physical_floor_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, limit_s_of, with_limit
-from headway.planner.sources import short_of_tasks, with_source_partitions
+from headway.planner.tasks import short_of_tasks, with_source_partitions
 from headway.units import counted, format_rate
 
 Change = Callable[[Question], Question]
@@ -319,3 +320,44 @@ def _lowest_s(question: Question, place: int) -> float:
     if place == 0:
         return lowest_latency(candidates, rate_per_s)[1]
     return float(candidates.told_s(lax.promises[place], rate_per_s).min())
+
+
+def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:
+    """Every promise by itself: the least to buy for it, and what it gets there.
+
+    Nodes beyond those that may be bought are looked at, too, and told as such.
+    """
+    for promise in nearest.question.promises:
+        yield _need(nearest, promise)
+
+
+def _need(nearest: Nearest, promise: Promise) -> PromiseNeed:
+    def alone(question: Question) -> Question:
+        return question.of_alone(promise)
+
+    offers = nearest.offers
+    bought, within = nearest.fewest(alone), True
+    proved = True
+    if bought is None:
+        offers, within = tuple(map(with_more_nodes, offers)), False
+        bought, proved = replace(nearest, offers=offers).searched(alone)
+    most = max(offer.question.space.max_nodes for offer in offers)
+    if bought is None:
+        return PromiseNeed(promise=str(promise), within=False, most_nodes=most, proved=proved)
+    node_type = bought.offer.node_type
+    return PromiseNeed(
+        promise=str(promise),
+        within=within,
+        most_nodes=most,
+        nodes=bought.nodes,
+        node_type=None if node_type is None else node_type.name,
+        cost_per_hour=bought.offer.cost_per_hour(bought.nodes),
+        reached_s=_reached_s(bought, promise),
+    )
+
+
+def _reached_s(bought: Bought, promise: Promise) -> float:
+    """What the promise comes to at the setting that a plan for it alone would run [s]."""
+    question = bought.offer.question.of_alone(promise)
+    setting = chosen_setting(all_candidates(question, (bought.nodes,)))
+    return float(setting.told_s(promise, question.rate_per_s)[0])

@@ -11,9 +11,9 @@ import numpy as np
 
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Rejection, Target
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
-from headway.planner.driver import most_launches_per_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
+from headway.planner.tasks import most_launches_per_s
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
 _FEWER = "one node fewer"

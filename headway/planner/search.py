@@ -35,8 +35,7 @@ from headway.planner.infeasible import (
     physical_floor_s,
     why_infeasible,
 )
-from headway.planner.nearest import Nearest
-from headway.planner.needs import needs_of
+from headway.planner.nearest import Nearest, needs_of
 from headway.planner.pins import Checkpoint, held_by, new_checkpoint_advice
 from headway.planner.promised import require_promise_can_be_told
 from headway.planner.purchase import Offer, offers_of
@@ -45,9 +44,9 @@ from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.reasons import binding_constraints, neighbours, rejected_neighbours
 from headway.planner.rules import rules_of_thumb
 from headway.planner.sensitivity import sensitivities
-from headway.planner.sources import short_of_tasks
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import state_findings
+from headway.planner.tasks import short_of_tasks
 
 
 def plan(

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.assumptions.advice import SAVING_TOLD_RATIO
-from headway.fleet.answer import Capacity, TargetPrice
-from headway.fleet.nouns import FleetPlan, Infeasible, Supply
+from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
 from headway.report.columns import aligned, paragraph
 from headway.units import counted
 

@@ -12,8 +12,7 @@ import headway
 from headway.api import fleet_streaming
 from headway.api.capacity import capacity
 from headway.domain import JobProfile, NodeType
-from headway.fleet.answer import Capacity
-from headway.fleet.nouns import FleetPlan, Infeasible
+from headway.fleet.nouns import Capacity, FleetPlan, Infeasible
 from headway.formats.profile_file import dump_profile
 from headway.planner.staircase import Staircase
 from headway.spec.fleet_parts import fleet_members

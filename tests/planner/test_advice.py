@@ -19,8 +19,8 @@ from headway.domain import (
     WindowKind,
 )
 from headway.planner.search import plan
-from headway.planner.sources import with_source_partitions
 from headway.planner.space import SearchSpace
+from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile
 from tests.planner.jobs import windowed
 

@@ -9,9 +9,9 @@ import pytest
 import headway
 from headway.domain import Arrivals, NodeType, Plan, Target
 from headway.errors import InputError
-from headway.planner.driver import most_launches_per_s
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
+from headway.planner.tasks import most_launches_per_s
 from tests.factories import a_configuration, a_profile
 
 TARGET = Target.parse("p99 <= 3.2s")

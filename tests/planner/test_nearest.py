@@ -18,8 +18,8 @@ from headway.planner.infeasible import lowest_latency_in_reach
 from headway.planner.nearest import rounded_down, rounded_up
 from headway.planner.question import Question
 from headway.planner.search import plan
-from headway.planner.sources import with_source_partitions
 from headway.planner.space import SearchSpace
+from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile
 from tests.planner.enumeration import random_case
 

@@ -24,8 +24,8 @@ from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.search import plan
-from headway.planner.sources import with_source_partitions
 from headway.planner.space import SearchSpace
+from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile
 from tests.planner.enumeration import Case, highest_rates, holds_at, random_case
 

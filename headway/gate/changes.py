@@ -1,22 +1,50 @@
-"""A streaming job against its lock: settings that change, and a profile that drifted."""
+"""What changed of a planned job against its lock: findings at their places in its file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headway.formats.lock_file import Locked
-from headway.gate.finding import drift, finding
+from headway.domain.configuration import task_slots
+from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.gate.nouns import Finding, Level, Limits, Rule
-from headway.units import format_rate, spark_trigger_text
+from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
-    from headway.api.specs import PlannedJob
+    from headway.api.specs import Planned, PlannedBatch, PlannedJob
     from headway.domain import Prediction
     from headway.sparkconf import Knob
 
 
-def changes(
+def finding(planned: Planned, rule: Rule, level: Level, key: str, message: str) -> Finding:
+    """What was found of a planned job, at a key of its file's ``spec``."""
+    place = planned.file.place(key)
+    return Finding(
+        rule=rule,
+        level=level,
+        job=planned.name,
+        message=message,
+        file=place.name,
+        line=place.mark.line,
+        column=place.mark.column,
+    )
+
+
+def drift(
+    planned: Planned, then_s: float, now_s: float, limit_ratio: float, what: str
+) -> Finding | None:
+    """The finding that the profile of today says another time of the locked setting than then."""
+    change = now_s / then_s - 1
+    if abs(change) <= limit_ratio:
+        return None
+    text = (
+        f"{what} {format_duration(now_s)} by the profile of today, "
+        f"{format_duration(then_s)} by the one that was locked ({change:+.0%})"
+    )
+    return finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
+
+
+def stream_changes(
     planned: PlannedJob, now: Locked, then: Locked, predicted: Prediction | None, limits: Limits
 ) -> Iterator[Finding]:
     """What is not as it was locked, cost and latency aside.
@@ -76,3 +104,24 @@ def _shown(name: str, value: object) -> str:
     if value is None:
         return "none"
     return spark_trigger_text(float(str(value))) if name == "trigger_s" else str(value)
+
+
+def batch_changes(
+    planned: PlannedBatch, now: AnyLocked, then: LockedBatch, limits: Limits
+) -> Iterator[Finding]:
+    """What is not as it was locked, cost and run time aside."""
+    from headway.planner.batch_run_time import expected_run_time_s
+    from headway.sparkconf import KNOBS, task_cpus_of
+
+    if planned.plan.feasible:
+        for knob in KNOBS.values():
+            before, after = then.spark_conf.get(knob.key), now.spark_conf.get(knob.key)
+            if before != after:
+                text = f"{knob.label} {before or 'none'} -> {after or 'none'}: {knob.applies}"
+                yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
+    slots = task_slots(then.executors, then.cores_per_executor, task_cpus_of(then.spark_conf))
+    now_s = expected_run_time_s(planned.profile, slots, then.core_speed_ratio)
+    what = "a run of the locked size takes"
+    found = drift(planned, then.run_time_s, now_s, limits.drift_ratio, what)
+    if found is not None:
+        yield found
