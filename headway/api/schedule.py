@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ from headway.units import parse_duration_s
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from headway.planner.scheduling import Verdict
+    from headway.spec.kinds.schedule import ScheduledJob
 
 _SHORTEST_MOST_WAIT_S = 5.0
 _MOST_WAIT_RATIO = 3.0
@@ -106,14 +110,13 @@ class ScheduleGate:
                 f"{label}: a target for windows, but no window in event time in the query's plan; "
                 "give window_slide and watermark_delay"
             )
-        limits_s = [one.limit_s for one in (rows, windows_target) if one is not None]
         told = ScheduledQuery(
             name=label,
             trigger_s=trigger_s,
             windows=grid,
             row_target=rows,
             window_target=windows_target,
-            most_wait_s=max(_MOST_WAIT_RATIO * min(limits_s, default=20.0), _SHORTEST_MOST_WAIT_S),
+            most_wait_s=_most_wait_s(rows, windows_target),
         )
         self.gate.add(query, told, predicted_s=_duration_of(profile, self._num_slots))
 
@@ -227,3 +230,120 @@ def _seconds(value: float | str) -> float:
 
 def _is_classic(spark: SparkSession) -> bool:
     return getattr(spark, "_jvm", None) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A decision log made again: what was decided, and whether the same comes out."""
+
+    policy: Policy
+    num_decisions: int
+    num_differing: int
+    num_batches: int
+    predicted_mean_s: float
+    observed_mean_s: float
+
+
+def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy] = ()) -> Verdict:
+    """Whether it pays that the queries of a file take turns, told before the run.
+
+    Parameters
+    ----------
+    path : str or Path
+        A spec file of the kind QuerySchedule.
+    policies : sequence of str, or "all"
+        What is compared with Spark as it is; stagger, fcfs, promise and economy by default.
+
+    Raises
+    ------
+    InputError
+        If the file is no such spec; one line per fault.
+    """
+    from headway.planner.query_work import query_work
+    from headway.planner.scheduling import ALL_POLICIES, ASKED, verdict
+    from headway.spec.kinds.schedule import QuerySchedule
+    from headway.spec.parts import profile_of
+    from headway.spec.spec_file import load_spec_of
+
+    asked = load_spec_of(Path(path), QuerySchedule)
+    chosen = [any_policy(one) for one in policies] if policies != "all" else list(ALL_POLICIES)
+    works = []
+    for job in asked.queries:
+        profile = profile_of(job.name, job)
+        query = _scheduled(job, profile)
+        works.append(query_work(profile, query, job.rate.mid, asked.cores))
+    return verdict(
+        works,
+        float(asked.cores),
+        policies=[one for one in chosen if one is not Policy.AUTO] or ASKED,
+        cores_per_node=asked.cores_per_node,
+    )
+
+
+def replay_decisions(path: str | Path) -> Replay:
+    """Decide again what a gate has decided, from the log that it wrote.
+
+    Raises
+    ------
+    InputError
+        If the file is no decision log, or holds no decision.
+    """
+    from headway.domain import Decision
+    from headway.models.scheduling.order import grant_order
+    from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
+
+    entries = list(read_decision_log(path))
+    decisions = [one for one in entries if isinstance(one, Decision)]
+    batches = [one for one in entries if isinstance(one, BatchEnd)]
+    if not decisions:
+        raise InputError(f"{path}: no decision in it; expected the log of a gate")
+    differing = sum(
+        grant_order(one.policy, one.states, one.at_s) != one.order
+        or one.granted != one.order[: one.at_once - one.num_running]
+        for one in decisions
+    )
+    count = max(len(batches), 1)
+    return Replay(
+        policy=decisions[-1].policy,
+        num_decisions=len(decisions),
+        num_differing=differing,
+        num_batches=len(batches),
+        predicted_mean_s=sum(one.predicted_s for one in batches) / count,
+        observed_mean_s=sum(one.observed_s for one in batches) / count,
+    )
+
+
+def _scheduled(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
+    """The query with what its file says, else its profile."""
+    shape = profile.shape
+    slides_s = [one.slide_s for one in shape.windows if one.slide_s is not None]
+    slide_s = job.window_slide_s or max(slides_s, default=None)
+    delay_s = job.watermark_delay_s
+    targets = [one for one in job.targets if isinstance(one, Target)]
+    rows, windows_target = _targets(targets)
+    if windows_target is not None and slide_s is None:
+        raise InputError(
+            f"{job.name}: a target for windows, but the profile has none; expected window_slide"
+        )
+    windows = None
+    if slide_s is not None:
+        windows = WindowGrid(
+            slide_s=slide_s,
+            offset_s=job.window_start_s,
+            watermark_delay_s=shape.watermark_delay_s or 0.0 if delay_s is None else delay_s,
+        )
+    trigger_s = job.trigger_s or profile.baseline.trigger_s or 1.0
+    return ScheduledQuery(
+        name=job.name,
+        trigger_s=trigger_s,
+        windows=windows,
+        row_target=rows,
+        window_target=windows_target,
+        most_wait_s=_most_wait_s(rows, windows_target),
+    )
+
+
+def _most_wait_s(*targets: Target | None) -> float:
+    """How long a query may be passed over: three times its target."""
+    limits_s = [one.limit_s for one in targets if one is not None]
+    return max(_MOST_WAIT_RATIO * min(limits_s, default=20.0), _SHORTEST_MOST_WAIT_S)

@@ -56,6 +56,14 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
             if entry.file is not None:
                 yield ("spec", "jobs", at, "file"), _checking(entry.file)
 
+    elif file.kind == "QuerySchedule":
+        for at, query in enumerate(spec.queries):
+            if query.profile is not None:
+                yield (
+                    ("spec", "queries", at, "profile"),
+                    partial(parts.profile_of, query.name, query),
+                )
+
 
 def _checking(path: Path) -> Callable[[], Any]:
     return lambda: validate(path)

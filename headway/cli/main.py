@@ -24,6 +24,7 @@ _COMMANDS = {
     "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
     "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
     "capacity": ("headway.cli.capacity", "Find the cheapest capacity for many jobs."),
+    "schedule": ("headway.cli.schedule", "Decide whether queries should take turns, and how."),
     "lock": ("headway.cli.lock", "Record plans as the baseline for 'headway check'."),
     "check": ("headway.cli.check", "Fail a CI build when a target is missed or a cost rises."),
     "init": ("headway.cli.init", "Create a spec file to start from."),

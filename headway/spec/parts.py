@@ -17,11 +17,12 @@ from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile, JobProfile
+    from headway.spec.kinds.schedule import ScheduledJob
 
 _CATALOG = "nodes.yaml"
 
 
-def profile_of(name: str, job: StreamingJob) -> JobProfile:
+def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
     """The profile of a streaming job: its file's, or what is declared.
 
     Raises

@@ -107,6 +107,30 @@ spec:
   schedule: hourly
   budget: {{per_day: 500}}
 """
+_SCHEDULE = """\
+# Queries of one application, and whether it pays that they take turns.
+#   headway schedule {file}
+apiVersion: headway/v1
+kind: QuerySchedule
+metadata:
+  name: {name}
+spec:
+  cores: 4               # of all executors together
+  cores_per_node: 4
+  queries:
+  - name: orders-per-minute
+    declared: {{source_partitions: 4, task_per_row: 10us, shuffle_partitions: 4}}
+    rate: 20k/s
+    target: window p99 <= 20s
+    trigger: 2s
+    window_slide: 1min
+    watermark_delay: 10s
+  - name: clicks-to-kafka
+    declared: {{source_partitions: 4, task_per_row: 10us, stateful: false}}
+    rate: 5k/s
+    target: p99 <= 4s
+    trigger: 2s
+"""
 
 #: The text of a scaffold for each kind, with places for the name and the file.
 _SCAFFOLDS = {
@@ -115,6 +139,7 @@ _SCAFFOLDS = {
     "Cluster": _CLUSTER,
     "NodeCatalog": _CATALOG,
     "CapacityPlan": _CAPACITY,
+    "QuerySchedule": _SCHEDULE,
 }
 
 

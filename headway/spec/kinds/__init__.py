@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.cluster import Cluster
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
     from headway.spec.kinds.rates import DailyCurve, RateTrace
+    from headway.spec.kinds.schedule import QuerySchedule
 
 # A kind is called in files what its noun is called here.
 _HOME_OF = {
@@ -22,6 +23,7 @@ _HOME_OF = {
     "Cluster": "headway.spec.kinds.cluster",
     "NodeCatalog": "headway.spec.kinds.catalog",
     "CapacityPlan": "headway.spec.kinds.capacity",
+    "QuerySchedule": "headway.spec.kinds.schedule",
 }
 
 
@@ -49,6 +51,7 @@ __all__ = [
     "DailyCurve",
     "NodeCatalog",
     "NodeEntry",
+    "QuerySchedule",
     "RateTrace",
     "StreamingJob",
 ]

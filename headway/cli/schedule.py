@@ -1,0 +1,56 @@
+"""``headway schedule``."""
+
+from __future__ import annotations
+
+import click
+
+from headway.cli.options import (
+    Command,
+    json_option,
+)
+from headway.errors import ExitCode, InputError
+
+
+@click.command("schedule", cls=Command)
+@click.argument("jobs", required=False, metavar="[JOBS]")
+@click.option(
+    "--policy",
+    "policies",
+    help="Policies to compare, separated by commas, or 'all'. Default: stagger, fcfs, promise and "
+    "economy.",
+)
+@click.option(
+    "--decisions",
+    type=click.Path(),
+    help="Replay the decision log of a gate instead: headway.schedule(..., decisions=FILE).",
+)
+@json_option
+def command(jobs: str | None, policies: str | None, decisions: str | None, as_json: bool) -> int:
+    """Decide before the run whether the queries of one application should take turns.
+
+    \b
+    headway schedule queries.yaml
+    headway schedule queries.yaml --policy all --json
+    headway schedule --decisions gate.jsonl
+
+    JOBS is a spec file of the kind QuerySchedule ('headway init queries.yaml --kind
+    QuerySchedule'). Each policy is simulated beside Spark as it is; latencies of windows count
+    above the watermark delay. Exits with 3 if the targets cannot all be met, and with 4 if a log
+    does not replay.
+    """
+    from headway.api.schedule import replay_decisions, schedule_verdict
+    from headway.formats.as_json import json_text
+    from headway.report.schedule import replay_json, replay_text, schedule_json, schedule_text
+
+    if (jobs is None) == (decisions is None):
+        raise InputError("expected either JOBS or --decisions FILE")
+    if decisions is not None:
+        replay = replay_decisions(decisions)
+        click.echo(json_text(replay_json(replay)) if as_json else replay_text(replay))
+        return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK
+    assert jobs is not None
+    given = [one.strip() for one in (policies or "").split(",") if one.strip()]
+    verdict = schedule_verdict(jobs, policies="all" if given == ["all"] else given)
+    click.echo(json_text(schedule_json(verdict)) if as_json else schedule_text(verdict))
+    all_met = any(one.keeps_up and one.num_met == len(one.queries) for one in verdict.figures)
+    return ExitCode.OK if all_met else ExitCode.INFEASIBLE

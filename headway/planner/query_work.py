@@ -1,0 +1,66 @@
+"""What the batches of a profiled query cost, as the gate's simulation takes it."""
+
+from __future__ import annotations
+
+from headway.domain import JobProfile, ScheduledQuery
+from headway.models.job.duration import level_spans
+from headway.models.job.setting import AFTER_COMMIT_PHASES
+from headway.models.simulation.gate import QueryWork
+
+_LEAST_ROWS = 1.0
+
+
+def query_work(
+    profile: JobProfile, query: ScheduledQuery, rate_per_s: float, cores: int
+) -> QueryWork:
+    """Driver time, core time and parallelism of a query's batches on a number of cores.
+
+    The work of the stages is taken as a line in the rows, through a batch without rows and one of
+    a trigger interval; the cores that a batch can use are its work over its makespan alone.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        What is known of the query.
+    query : ScheduledQuery
+        Its trigger, windows and targets.
+    rate_per_s : float, > 0
+        Rows per second. [rows/s]
+    cores : int, >= 1
+        Cores of all executors. [-]
+    """
+    rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
+    empty_core_s, full_core_s = _core_s(profile, 0.0), _core_s(profile, rows)
+    spans = level_spans(
+        profile.stages, cores, profile.baseline.shuffle_partitions, profile.num_state_rows
+    )
+    makespan_s = sum(float(level.at(rows)) for level in spans)
+    phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
+    after_s = sum(phases.get(name, 0.0) for name in AFTER_COMMIT_PHASES)
+    arrivals = profile.observed_arrivals
+    lag_s = None if arrivals is None else arrivals.event_time_lag_s
+    return QueryWork(
+        query=query,
+        rate_per_s=rate_per_s,
+        before_s=sum(phases.values()) - after_s,
+        after_s=after_s,
+        fixed_core_s=max(empty_core_s, 1e-3),
+        per_row_core_s=max(full_core_s - empty_core_s, 0.0) / rows,
+        most_cores=max(min(full_core_s / makespan_s, float(cores)), 0.1),
+        noise_ratio=profile.noise.batch_ratio,
+        closing_delay_s=max(lag_s or 0.0, 0.0),
+    )
+
+
+def _core_s(profile: JobProfile, rows: float) -> float:
+    """Time of all tasks of a batch together."""
+    partitions = profile.baseline.shuffle_partitions
+    return float(
+        sum(
+            stage.num_tasks(partitions)
+            * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
+            + stage.task_per_state_row_s * profile.num_state_rows
+            + stage.task_per_row_s * stage.rows.scale * rows**stage.rows.exponent
+            for stage in profile.stages
+        )
+    )

@@ -1,0 +1,188 @@
+"""Verdicts about queries that take turns, and replays of a gate's log, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headway.domain import Policy
+from headway.report.columns import aligned, paragraph
+from headway.units import counted, format_duration
+
+if TYPE_CHECKING:
+    from headway.api.schedule import Replay
+    from headway.planner.scheduling import PolicyFigures, QueryFigures, Verdict
+
+SCHEDULE_SCHEMA = "headway.schedule/v1"
+REPLAY_SCHEMA = "headway.schedule-replay/v1"
+_HEAD = ("policy", "at once", "mean", "p99", "targets met", "cores busy")
+_QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
+
+
+def schedule_text(verdict: Verdict) -> str:
+    """The answer first, then each policy, then each query under the best one."""
+    lines = paragraph(_headline(verdict))
+    for sentence in _advice(verdict):
+        lines += paragraph(sentence)
+    rows = [_HEAD, *(_row(figures, verdict) for figures in verdict.figures)]
+    lines += ["", *aligned(rows, right=range(1, len(_HEAD)), indent=0)]
+    shown = verdict.recommended or verdict.sparks_best
+    rows = [_QUERY_HEAD, *map(_query_row, shown.queries)]
+    lines += [
+        "",
+        f"Predicted for each query under {_name(shown)}:",
+        "",
+        *aligned(rows, right=range(1, len(_QUERY_HEAD) - 1), indent=0),
+    ]
+    return "\n".join(lines)
+
+
+def schedule_json(verdict: Verdict) -> dict[str, object]:
+    """A verdict as data for :func:`headway.formats.as_json.json_text`."""
+    recommended = verdict.recommended
+    return {
+        "schema": SCHEDULE_SCHEMA,
+        "pays": recommended is not None,
+        "policy": None if recommended is None else recommended.policy,
+        "at_once": None if recommended is None else recommended.at_once,
+        "gain_ratio": verdict.gain_ratio,
+        "cores": verdict.cores,
+        "aligned": verdict.aligned,
+        "mean_s_if_spread": verdict.spread_mean_s,
+        "nodes_without": verdict.nodes_without,
+        "nodes_with": verdict.nodes_with,
+        "offsets_s": {
+            query.name: offset
+            for query, offset in zip(verdict.ungated.queries, verdict.offsets_s, strict=True)
+        },
+        "policies": [_policy_json(figures) for figures in verdict.figures],
+    }
+
+
+def replay_text(replay: Replay) -> str:
+    """Whether the decisions of a log come out again, and how right the durations were."""
+    decisions = counted(replay.num_decisions, "decision")
+    same = (
+        f"All {decisions} of the log come out the same again ({replay.policy})."
+        if not replay.num_differing
+        else f"{replay.num_differing} of {decisions} come out differently ({replay.policy})."
+    )
+    durations = (
+        f"{counted(replay.num_batches, 'batch', 'batches')}: predicted "
+        f"{format_duration(replay.predicted_mean_s)}, measured "
+        f"{format_duration(replay.observed_mean_s)} on average."
+    )
+    return "\n".join((*paragraph(same), *paragraph(durations)))
+
+
+def replay_json(replay: Replay) -> dict[str, object]:
+    """A replay as data."""
+    return {
+        "schema": REPLAY_SCHEMA,
+        "policy": replay.policy,
+        "decisions": replay.num_decisions,
+        "differing": replay.num_differing,
+        "batches": replay.num_batches,
+        "predicted_duration_mean_s": replay.predicted_mean_s,
+        "measured_duration_mean_s": replay.observed_mean_s,
+    }
+
+
+def _headline(verdict: Verdict) -> str:
+    best, ungated = verdict.recommended, verdict.sparks_best
+    if best is not None:
+        if not ungated.keeps_up:
+            gain = "without it the queries fall behind"
+        else:
+            gain = (
+                f"mean latency {format_duration(best.mean_s)} instead of "
+                f"{format_duration(ungated.mean_s)} ({-100 * verdict.gain_ratio:+.0f}%)"
+            )
+        return (
+            f"Taking turns pays: policy {best.policy}, {best.at_once} at once; {gain}, targets of "
+            f"{best.num_met} of {len(best.queries)} queries met instead of {ungated.num_met}."
+        )
+    shorter = " with a shorter trigger" if ungated.free_running else ""
+    if not any(figures.keeps_up for figures in verdict.figures):
+        return (
+            f"{verdict.cores:g} cores are too few for these queries: the backlog grows under every "
+            "policy. Add cores, or shed rows (headway.shed)."
+        )
+    return (
+        f"Not worth it: Spark by itself has a mean latency of {format_duration(ungated.mean_s)}"
+        f"{shorter}; the best policy changes it by {-100 * verdict.gain_ratio:+.0f}%."
+    )
+
+
+def _advice(verdict: Verdict) -> Iterator[str]:
+    if verdict.aligned:
+        spread = verdict.spread_mean_s
+        shorter = "" if spread is None else f": mean latency {format_duration(spread)} predicted"
+        yield (
+            "All windows end at the same time, so there is little to order. Shift the startTime of "
+            f"the windows apart and use the policy promise{shorter}."
+        )
+    if verdict.nodes_with is not None and verdict.nodes_without is not None:
+        yield (
+            f"Nodes that meet all targets: {verdict.nodes_without} with Spark by itself, "
+            f"{verdict.nodes_with} with the policy."
+        )
+    best = verdict.recommended
+    if best is not None and best.policy is Policy.STAGGER:
+        offsets = ", ".join(
+            f"{query.name} {format_duration(offset)}"
+            for query, offset in zip(best.queries, verdict.offsets_s, strict=True)
+        )
+        yield f"Offsets from the trigger grid: {offsets}."
+
+
+def _row(figures: PolicyFigures, verdict: Verdict) -> tuple[str, ...]:
+    mark = " *" if figures is verdict.recommended else ""
+    return (
+        _name(figures) + mark,
+        "any" if figures.policy is None else str(figures.at_once),
+        format_duration(figures.mean_s) if figures.keeps_up else "grows",
+        format_duration(figures.p99_s) if figures.keeps_up else "grows",
+        f"{figures.num_met} of {len(figures.queries)}",
+        f"{100 * figures.busy_ratio:.0f}%",
+    )
+
+
+def _query_row(query: QueryFigures) -> tuple[str, ...]:
+    times = (query.window_mean_s, query.window_p99_s, query.row_mean_s, query.row_p99_s)
+    return (
+        query.name,
+        *("-" if one is None else format_duration(one) for one in times),
+        "met" if query.meets_targets else "missed",
+    )
+
+
+def _name(figures: PolicyFigures) -> str:
+    if figures.policy is not None:
+        return str(figures.policy)
+    return "Spark, as fast as possible" if figures.free_running else "Spark as it is"
+
+
+def _policy_json(figures: PolicyFigures) -> dict[str, object]:
+    return {
+        "policy": figures.policy,
+        "free_running": figures.free_running,
+        "at_once": None if figures.policy is None else figures.at_once,
+        "mean_s": figures.mean_s if figures.keeps_up else None,
+        "p99_s": figures.p99_s if figures.keeps_up else None,
+        "stable": figures.keeps_up,
+        "busy_ratio": figures.busy_ratio,
+        "targets_met": figures.num_met,
+        "queries": [
+            {
+                "name": query.name,
+                "window_mean_s": query.window_mean_s,
+                "window_p99_s": query.window_p99_s,
+                "row_mean_s": query.row_mean_s,
+                "row_p99_s": query.row_p99_s,
+                "windows_late_ratio": query.windows_late_ratio,
+                "meets_targets": query.meets_targets,
+            }
+            for query in figures.queries
+        ],
+    }

@@ -1,0 +1,97 @@
+"""Queries of one application that take turns on the same cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.domain import Metric, Promise, Target
+from headway.limits import MOST_CORES
+from headway.spec.forms import entry
+from headway.spec.forms.files import FilePath
+from headway.spec.forms.kinds import ListOf, Nested, Whole
+from headway.spec.forms.quantities import (
+    DURATION,
+    DURATION_OR_ZERO,
+    NAME,
+    RATE,
+    TARGET,
+    Quantity,
+    Uncertain,
+)
+from headway.spec.kinds.jobs import DeclaredStream
+
+_MOST_QUERIES = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledJob:
+    """A streaming query of the application."""
+
+    name: str = entry(NAME, "What the answer calls it.")
+    profile: Path | None = entry(
+        FilePath(words="a job profile as 'headway profile' writes it"),
+        "Its profile. Either this or `declared`.",
+        default=None,
+    )
+    declared: DeclaredStream | None = entry(
+        Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
+    )
+    rate: Quantity = entry(Uncertain(RATE), "Records that arrive.")
+    targets: tuple[Promise, ...] = entry(
+        ListOf(item=TARGET, least=1, most=2, or_one=True),
+        "What it promises: `p99 <= 2s` of its rows, `window p99 <= 3s` of its windows, or both.",
+        key="target",
+    )
+    trigger_s: float | None = entry(
+        DURATION, "Trigger interval. Default: as profiled, 1s as declared.",
+        key="trigger", default=None,
+    )  # fmt: skip
+    window_slide_s: float | None = entry(
+        DURATION,
+        "Distance of the ends of its windows. Default: as profiled.",
+        key="window_slide",
+        default=None,
+    )
+    window_start_s: float = entry(
+        DURATION_OR_ZERO,
+        "`startTime` of its windows: how far their ends lie from the epoch grid. Default 0s.",
+        key="window_start",
+        default=0.0,
+    )
+    watermark_delay_s: float | None = entry(
+        DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s.",
+        key="watermark_delay", default=None,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if (self.profile is None) == (self.declared is None):
+            found = "neither" if self.profile is None else "both"
+            raise ValueError(f"{found} of profile and declared; expected one of the two")
+        metrics = [one.metric for one in self.targets if isinstance(one, Target)]
+        if len(set(metrics)) < len(self.targets) or Metric.BATCH in metrics:
+            raise ValueError(
+                "target: expected at most one of rows, e.g. 'p99 <= 2s', and one of windows, "
+                "e.g. 'window p99 <= 3s'"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySchedule:
+    """Queries of one application, and the cores that they share."""
+
+    cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores of all executors together.")
+    cores_per_node: int | None = entry(
+        Whole(low=1, high=MOST_CORES),
+        "Cores of a node; with it the answer counts nodes with and without turns.",
+        default=None,
+    )
+    queries: tuple[ScheduledJob, ...] = entry(
+        ListOf(item=Nested(ScheduledJob), least=1, most=_MOST_QUERIES), "The queries."
+    )
+
+    def __post_init__(self) -> None:
+        names = [query.name for query in self.queries]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two queries are called {twice!r}; expected different names")

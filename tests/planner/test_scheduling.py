@@ -1,0 +1,93 @@
+"""Verdicts on whether taking turns pays, and what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
+from headway.models.job.duration import DurationModel, level_spans
+from headway.models.simulation.gate import QueryWork
+from headway.planner.query_work import query_work
+from headway.planner.scheduling import are_aligned, choose, spread_out, verdict
+from tests.factories import a_profile
+
+
+def works(num: int, *, spread: bool, limit: str = "3s") -> list[QueryWork]:
+    made = []
+    for at in range(num):
+        query = ScheduledQuery(
+            name=f"q{at:02}",
+            trigger_s=1.0,
+            windows=WindowGrid(slide_s=10.0, offset_s=10.0 * at / num if spread else 0.0),
+            window_target=Target.parse(f"window p99 <= {limit}"),
+        )
+        made.append(
+            QueryWork(
+                query=query, rate_per_s=1e4, before_s=0.05, after_s=0.03, fixed_core_s=0.1,
+                per_row_core_s=5e-6, noise_ratio=0.15,
+            )
+        )  # fmt: skip
+    return made
+
+
+def test_many_queries_with_spread_windows_take_turns_by_their_promise() -> None:
+    found = verdict(works(12, spread=True), 2.0, cores_per_node=1.0)
+    assert found.recommended is not None
+    assert found.recommended.policy is Policy.PROMISE
+    assert found.gain_ratio > 0.5
+    assert not found.aligned
+    assert found.spread_mean_s is None
+    assert found.nodes_with is not None
+    assert found.nodes_without is not None
+    assert found.nodes_with < found.nodes_without
+
+
+def test_windows_that_end_together_are_told_and_what_shifting_them_would_give() -> None:
+    found = verdict(works(12, spread=False), 2.0)
+    assert found.aligned
+    assert found.spread_mean_s is not None
+    assert found.spread_mean_s < 0.5 * min(one.mean_s for one in found.figures)
+
+
+def test_a_single_query_has_nobody_to_take_turns_with() -> None:
+    found = verdict(works(1, spread=True), 2.0)
+    assert found.recommended is None
+    # What a shorter trigger gives is no merit of a policy.
+    assert found.sparks_best.free_running
+    assert abs(found.gain_ratio) < 0.05
+
+
+def test_beyond_capacity_no_policy_helps() -> None:
+    heavy = [replace(work, per_row_core_s=1e-4) for work in works(4, spread=True)]
+    found = verdict(heavy, 2.0)
+    assert found.recommended is None
+    assert not any(one.keeps_up for one in found.figures)
+
+
+def test_auto_picks_what_the_simulation_prefers() -> None:
+    policy, at_once = choose(works(12, spread=True), 2.0)
+    assert policy is Policy.PROMISE
+    assert 1 <= at_once <= 3
+
+
+def test_windows_are_aligned_by_when_they_close_not_by_their_start() -> None:
+    assert are_aligned(works(3, spread=False))
+    assert not are_aligned(works(3, spread=True))
+    assert not are_aligned(works(1, spread=False))
+    together = works(2, spread=False)
+    query = replace(together[0].query, windows=WindowGrid(slide_s=10.0, watermark_delay_s=3.0))
+    assert not are_aligned([replace(together[0], query=query), together[1]])
+    assert not are_aligned(spread_out(together))
+
+
+def test_the_work_of_a_profile_is_its_batch_on_cores_of_its_own() -> None:
+    profile = a_profile()
+    query = ScheduledQuery(name="q", trigger_s=1.0)
+    work = query_work(profile, query, 5000.0, 8)
+    spans = level_spans(profile.stages, 8, 8, 1000.0)
+    alone = DurationModel(sum(one.mean_s for one in profile.driver_phases), spans)
+    assert work.duration_s(5000.0, 8.0) == pytest.approx(float(alone.mean_s(5000.0)), rel=1e-6)
+    assert work.after_s == pytest.approx(0.028)
+    assert work.most_cores <= 8.0
