@@ -1,7 +1,8 @@
 """Writes the pages that are made of what the program says of itself, or checks that they are fresh.
 
 ``docs/cli.md`` is every command's ``--help``; ``docs/spec.md`` between its markers is the schema of
-spec files; ``docs/assumptions.md`` is the constants of judgement. Console blocks of the other
+spec files; ``docs/assumptions.md`` is the constants of judgement, ``docs/theory.md`` the
+equations in docstrings (``equations.py``). Console blocks of the other
 pages are run, as those of the README are.
 
     python scripts/refresh_docs.py            # rewrite
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from equations import theory_page
 from refresh_readme import refreshed
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +32,7 @@ def pages() -> dict[Path, str]:
     docs = ROOT / "docs"
     found = {docs / "cli.md": cli_page(), docs / "spec.md": spec_page(docs / "spec.md")}
     found[docs / "assumptions.md"] = assumptions_page()
+    found[docs / "theory.md"] = theory_page()
     for name in _RUN:
         path = docs / name
         found[path] = refreshed(path.read_text(encoding="utf-8"))

@@ -73,7 +73,8 @@ def constants() -> Iterator[tuple[str, str, object]]:
 def is_like(one: str, other: str) -> bool:
     """Whether the words that tell one name are among those of the other."""
     first, second = (set(name.split("_")) - FILLERS for name in (one, other))
-    return bool(first and second) and (first <= second or second <= first)
+    few = min(first, second, key=len)
+    return first == second or (len(few) > 1 and first & second == few)
 
 
 def test_no_constant_of_judgement_is_written_again() -> None:

@@ -114,14 +114,14 @@ ADVISED_ACCURACY_RATIO = Assumption(
     value=0.05,
     unit="-",
     source="judgement: below the spread between runs",
-    influences="headway profile --advise (E16)",
+    influences="headway profile --advise (E17)",
 )
 LEAST_ADVISED_NOISE_RATIO = Assumption(
     name="Noise that advised runs expect at least",
     value=0.01,
     unit="-",
     source="judgement: no run is quieter for long",
-    influences="headway profile --advise (E16)",
+    influences="headway profile --advise (E17)",
 )
 ADVISED_TRIGGERS_S = Assumption(
     name="Trigger intervals of advised runs",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from headway.api.explain import explain
-from headway.cli.options import Command
+from headway.cli.options import Command, refuse
+from headway.report.equations import equation_text
 
 
 @click.command("explain", cls=Command)
-@click.argument("plan", metavar="PLAN")
-def command(plan: str) -> int:
+@click.argument("plan", metavar="PLAN", required=False)
+@click.option("--equation", metavar="NUMBER", help="Show an equation instead, e.g. P2.")
+def command(plan: str | None, equation: str | None) -> int:
     """Explain a plan: binding constraints, effect of every change, formula and source of numbers.
 
     \b
@@ -18,7 +20,11 @@ def command(plan: str) -> int:
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --json > plan.json
 
     PLAN is what 'headway plan --json' printed. Numbers such as (P4) refer to equations in
-    docs/theory.md.
+    docs/theory.md; --equation P4 shows one.
     """
-    click.echo(explain(plan))
+    if plan is None and equation is None:
+        raise click.UsageError("Missing argument 'PLAN'.", click.get_current_context())
+    if plan is not None and equation is not None:
+        refuse(["--equation"], "shows an equation and explains no plan; give one of them")
+    click.echo(explain(plan) if plan is not None else equation_text(equation or ""))
     return 0

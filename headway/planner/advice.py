@@ -42,7 +42,12 @@ def advice_of(
 
     Notes
     -----
-    theory.md (P14).
+    **(P14)** Advice is computed where it can be: the plan with the watermark delay shortened by
+    `(w+δ) mod B` and a millisecond, (W7); with as many source tasks as slots; without the times of
+    the offset and commit logs. What cannot be computed is said with the measured number only: skew,
+    state commits, copies of rows by sliding windows (`h` divides into the size that often),
+    collections, and a drift (the factor of durations by age) by which batches 30 s after a start
+    take a tenth longer than the plan speaks for.
     """
     return (
         *_lower_watermark(question, chosen, nodes, latency_s),
@@ -67,7 +72,13 @@ def _latency_s(question: Question, chosen: Configuration, nodes: int) -> float:
 def _lower_watermark(
     question: Question, chosen: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    """A watermark that ends just after a trigger waits for the next one: theory.md (W7)."""
+    """A watermark that ends just after a trigger waits for the next one: theory.md (W7).
+
+    Notes
+    -----
+    **(W7)** `L_w` on the grid is a staircase in `w`. If `h` is a multiple of `B`, lowering `w` by a
+    millisecond more than `(e+w+δ) mod B` takes `B` off it.
+    """
     profile, delay_s = question.profile, question.profile.shape.watermark_delay_s
     waits = question.target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
     if not waits or delay_s is None or not chosen.trigger_s > 0:

@@ -81,7 +81,15 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
 
     Notes
     -----
-    theory.md (P20).
+    **(P20)** After a restart: batches one by one at an even rate, the first with the rows of a
+    usual interval, each of `f max(w(age), 1) D(n)`, `f` of (P4) and `w` of (E30), the first longer
+    by `f` times what the first one took more; starts as in (B2), behind the rate limit if there is
+    one. The promised statistic over the rows of the batches that start in a minute (no noise), less
+    what the same is of the steady batch, is added to the planned latency, and with `f = 1` to the
+    expected one; the promise holds from the minute after the last that misses it at `f`. Rows that
+    piled up while the query was down are not counted: that is a promise of its own (P8). Without a
+    fresh JVM on record nothing is said. `--from-start` plans with all durations times `w` at the
+    age of the first batch.
     """
     question = setting.question
     profile, target = question.profile, question.target

@@ -33,8 +33,15 @@ def most_rates_per_s(
 
     Notes
     -----
-    theory.md (P9). Work shared out evenly over the slots (M6), the best trigger of all for each:
-    without noise none beats running freely, unless it is fixed.
+    **(P9)** Many nodes. Of each number of nodes and partitions a rate that cannot be exceeded is
+    (P5) with the makespan (M6), `max(1, T/C)`, and without a trigger, which only makes rows wait; a
+    tenth is added. Numbers whose bound lies below the asked rate are out. Up to 64 others are tried
+    from below, so that the plan is proved the fewest. Of more, steps that double find one that will
+    do, halving finds the edge, and the dozen below it are tried; the plan then states the fewest
+    that the bound allows, and its gap.
+
+    Work shared out evenly over the slots (M6), the best trigger of all for each: without noise none
+    beats running freely, unless it is fixed.
     """
     space, profile = question.space, question.profile
     sizes = [

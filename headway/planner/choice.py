@@ -32,6 +32,23 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     with a calm trigger; of these those that would carry a quarter more than asked. Then today's
     partitions, which spare a new checkpoint (where one is kept), the longest trigger, and the
     fewest partitions; where none has that much room, the one that sustains most.
+
+    Notes
+    -----
+    **(P6)** Of the settings of the chosen nodes that keep every promise, a plan takes those that
+    are calibrated (P2), if there are any; of these those with a shuffle partition for every slot,
+    since a checkpoint fixes them for good; of these those with a trigger of 0.5 s and more that
+    batches of the expected duration outlast at most one time in ten; of these those that would
+    carry 1.25 times the rate. Of what is left it takes today's partitions, then the longest
+    trigger, then the fewest partitions; where nothing carries 1.25 times the rate, the setting that
+    sustains most. The nodes are the fewest before anything is preferred. Where the plan has a
+    trigger and would be faster without, it tells by how much, with the share of the slots' time in
+    which tasks run and the time from batch to batch of both. Where nothing meets the target, the
+    floor is the lowest planned latency of all settings, with triggers up to twice that floor, and
+    the plan names the setting with the fewest nodes within 2 % of it; where the target can be kept
+    but not what else is promised, of the settings that keep it the one that misses the rest by
+    least. All numbers of nodes are looked at up to 64, of more as many that spread over all, which
+    is said.
     """
     rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)

@@ -84,7 +84,19 @@ def plan_for_deadline(
 
     Notes
     -----
-    theory.md (P16): the stage graph of (J1)-(J5), scaled to the run on record.
+    **(P16)** Batch jobs: the stages on record as the graph of (J1)-(J5), where one without parents
+    waits for the stage that ended last before it began, since jobs follow each other as the program
+    submits them; light stages are work shared out over the slots, and the driver's time alone is
+    added. The whole is scaled by the run on record over the model at its slots; what was declared
+    is scaled by none (P19). A plan takes the normal quantile of the confidence times `s` of (P2) in
+    the logarithm, with `s_r = 0.08`, one thing learned of one run (`k = m = 1`: the run on record
+    and the run to come are off by as much each), the doublings of slots, and those of core speed
+    (P11). It is calibrated up to two doublings of slots. The expected run time falls with every
+    slot, but the upper end rises again once what more slots win is less than what the plan is less
+    sure of; and where stages compete for slots, (J4), which follows them in the mean only, may say
+    longer for more slots although the played schedule does not. Both are told beside the table.
+
+    The stage graph of (J1)-(J5), scaled to the run on record.
     """
     if profile.kind is not ApplicationKind.BATCH:
         raise InputError(

@@ -109,7 +109,20 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
 
     Notes
     -----
-    theory.md (P10). State in Spark's own store lies on the heap, that of RocksDB outside of it.
+    **(P10)** Heap of an executor: Spark's own 300 MiB and the program, as the measured peak less
+    tasks and state; `c` tasks of the largest measured peak, or what keeps them from spilling in 0.6
+    of the heap if that is more; its share of the state, if the state store keeps it on the heap;
+    and a fifth more. Beside the heap a tenth of it, at least 384 MiB, and the share of the state in
+    RocksDB. Python workers take what `spark.executor.pyspark.memory` allowed them in the profiled
+    run, in proportion to the cores; where it was not set, nothing tells, and the tenth becomes the
+    0.4 that Spark itself takes for Python on Kubernetes. Executors share the state evenly, so more
+    nodes need less each, and the fewest by memory are found by halving. A node's memory is given to
+    its executors, up to a heap of 31 GiB. No heap is smaller than the profiled run's, Spark's
+    default of 1 GiB where it set none, unless that is allowed and the peak is one of an executor:
+    in a local run driver and executor are one JVM. Overhead and memory off the heap that the
+    profiled run set are kept.
+
+    State in Spark's own store lies on the heap, that of RocksDB outside of it.
     """
     memory = profile.memory
     if memory is None:

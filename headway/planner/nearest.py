@@ -54,6 +54,18 @@ class Nearest:
     """The search among some offers, the cheapest or the fewest nodes first.
 
     Each side of the question gives way by itself, and as little as it can: theory.md (P13).
+
+    Notes
+    -----
+    **(P13)** Physical floor: driver phases and one task of each level, without rows, noise and
+    margin, with the wait of a trigger no longer than that batch (or of the fixed one). No number of
+    nodes comes below it. Where promises cannot be kept, one side gives way at a time, by as little
+    as will do, among all offers: each limit with all others kept, the rate, the nodes, a promise
+    left out, the fewest source partitions (all counts tried one by one up to 64 above today's), the
+    highest whole per cent of confidence (by halving, since latencies only grow with it), the
+    statistic; limits are rounded up and rates down to three digits, so that what is told is kept,
+    and the nodes beside it are the fewest for that very promise. Each equals enumeration
+    (`tests/planner/test_nearest.py`). Beside them stands what each promise takes alone.
     """
 
     offers: Sequence[Offer]

@@ -20,7 +20,17 @@ def noise_free_rate_per_s(candidates: Candidates) -> Array:
 
     Notes
     -----
-    theory.md (P5). The longest batch that a target allows, and the rows it has time for.
+    **(P5)** Bounds. Noise adds to mean latencies and to high quantiles, and lowers a quantile of
+    `D` at most by `g = e^(ς^2/2+ς max(0, -Φ^-1(q)))`, `ς^2 = ln(1+c^2+φ b^2 n/D^2)`. Hence no
+    setting sustains more than without noise at `f/g`, which is `n/max(B, D)` for the longest batch
+    allowed: `D = L` for a target on batches, else with `A = L + after_commit_s` and `w = q` (mean:
+    ½) `D = A - wB` if that is at most `B`, else `max(A/(1+w), B)`. One percent is added. Node
+    counts are tried from one upwards, and of each every setting whose bound reaches the asked rate:
+    the fewest nodes equal those of exhaustive enumeration. The frontier solves the three settings
+    of the highest bounds of each node count, and any other that sustains a thousandth more, to a
+    part in ten thousand; fewer nodes count for more, since the rest may idle.
+
+    The longest batch that a target allows, and the rows it has time for.
     """
     targets = candidates.question.latency_targets
     return np.asarray(

@@ -86,7 +86,17 @@ class PromisedLatency:
 
 
 def window_shift_s(profile: JobProfile) -> float:
-    """From a window's end until its last row can have been read at best [s]: theory.md (P7)."""
+    """From a window's end until its last row can have been read at best [s]: theory.md (P7).
+
+    Notes
+    -----
+    **(P7)** Window targets are (T5) in place of (B6). Nothing comes below without noise: `w + δ`
+    (update: the largest lag) is paid whatever the batches do; append mode then waits for one whole
+    interval and a batch, `max(B, D) + D`, update mode for a batch alone, since `ξ ≥ 0`. So (P5)
+    holds with `L - w - δ` in place of `L` and the weight 1 or 0 in place of `q`. Where a faster
+    batch falls just before a window's end instead of just after, the latency is not monotone in the
+    rate; a target that is met at the asked rate is met there, and nothing is said of lower ones.
+    """
     shape, arrivals = profile.shape, profile.observed_arrivals
     lag_s = 0.0 if arrivals is None else (arrivals.event_time_lag_s or 0.0)
     if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:

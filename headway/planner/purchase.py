@@ -162,7 +162,9 @@ def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
 
     Notes
     -----
-    theory.md (P11).
+    **(P11)** Cores of relative speed `s`: task times are divided by `s`, driver phases stay; the
+    spread of (P2) gets another `σ log _2 s`. Cost is nodes times price; of several node types each
+    has its own fewest nodes, and the objective decides.
     """
     if relative_speed == 1.0:
         return profile

@@ -39,8 +39,13 @@ def recovery_s(
 
     Notes
     -----
-    theory.md (P8): the chain of batches without noise, each taking what came during the one
-    before, until one is within a tenth of its usual size.
+    **(P8)** Recovery after an outage `τ`: the chain `n_0 = λ τ`, `n_(k+1) = λ max(B, fD(n_k))`
+    until `n_k` is within a tenth of the settled rows; the sum of the intervals is what `catch_up`
+    promises. Behind a rate limit `N` full batches come first, `⌈(n_0-N)/(N-λ I)⌉` of
+    `I = max(B, fD(N))`, until the rest fits into one.
+
+    The chain of batches without noise, each taking what came during the one before, until one is
+    within a tenth of its usual size.
 
     Examples
     --------

@@ -46,9 +46,16 @@ def relaxed_nodes(question: Question) -> float:
 
     Notes
     -----
-    theory.md (P15). A geometric program (Boyd et al. 2007) in slots, rows and partitions: the
-    levels of a batch take the larger of one task and of the work shared out evenly, both sums of
-    powers. Every plan is one of its points, so its optimum is a bound.
+    **(P15)** Convex relaxation: minimise slots `C` over rows `n`, partitions `P`, interval `T` and
+    level times `M_ℓ` subject to `λ T ≤ n`, `fd + Σ M_ℓ ≤ D ≤ T`, `wT + D ≤ A` of (P5),
+    `fΣ_i T_i t_i/C ≤ M_ℓ` and, for a stage alone on its level, `ft ≤ M_ℓ`, with `t` of (T2). All
+    sums of powers: a geometric program (Boyd et al. 2007, doi:10.1007/s11081-007-9001-7), solved by
+    cvxpy. Every plan is one of its points, so `C` over the slots of a node bounds the nodes from
+    below.
+
+    A geometric program (Boyd et al. 2007) in slots, rows and partitions: the levels of a batch take
+    the larger of one task and of the work shared out evenly, both sums of powers. Every plan is one
+    of its points, so its optimum is a bound.
     """
     require_packages("capacity", "the convex relaxation", "cvxpy")
     import cvxpy

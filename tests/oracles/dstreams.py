@@ -76,7 +76,7 @@ def simulate_dstreams(
 
     Notes
     -----
-    theory.md (V6).
+    **(V6)** Simulation: jobs in the order of their batches go to the thread that is free first.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def list_scheduling_makespan(task_times_s: Array, num_cores: int) -> Array:
 
     Notes
     -----
-    theory.md (S1).
+    **(S1)** List scheduling: each task in order goes to the core that is free first.
 
     Examples
     --------

@@ -118,7 +118,13 @@ def simulate_microbatch(
 
     Notes
     -----
-    theory.md (S2). A trigger that finds no rows runs no batch.
+    **(S2)** Micro-batches: starts as in (B2) on the epoch grid, rows of `(s_(k-1), s_k]` or the
+    oldest `N`, counts `φ · Poisson(λ T/φ)`, lognormal durations by (B1), no batch at a trigger
+    without rows, a polling delay for trigger 0. Rows keep the stretch of time in which they
+    arrived, so latency quantiles are exact mixtures (D5). The scores of successive durations may be
+    autoregressive. Without a cap many runs are played in step.
+
+    A trigger that finds no rows runs no batch.
 
     Examples
     --------

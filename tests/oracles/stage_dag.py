@@ -74,7 +74,9 @@ def simulate_stage_dag(
 
     Notes
     -----
-    theory.md (J6). Exact; one step per task, all replications at once.
+    **(J6)** Simulation: one task per step, all replications at once. Compared with an event loop.
+
+    Exact; one step per task, all replications at once.
 
     Examples
     --------

@@ -102,7 +102,12 @@ def simulate_windows(
 
     Notes
     -----
-    theory.md (S3). Event times are exact where Spark rounds to milliseconds.
+    **(S3)** Windows: rows arrive as a Poisson stream, each after its own lag; batches of given
+    durations start as in (S2); a batch reads the watermark that the one before it left, emits the
+    windows that it has passed (append) or touched (update), and a watermark that has moved runs one
+    more batch without rows.
+
+    Event times are exact where Spark rounds to milliseconds.
 
     Examples
     --------

@@ -99,6 +99,12 @@ def dstreams_latency(
 
     Notes
     -----
+    **(V1)** One job at a time: a batch of `J` jobs is one service, with `J` times the cumulants of
+    a job and its law folded `J` times. A row waits `VB` for its batch, the batch `W` for those
+    before it: `L = r + VB + W + Σ S`, all independent, so laws are folded on a lattice. `r` is 0
+    for direct streams. A receiver's block counts for the next batch only, if it ends with the
+    current one: `r` is then up to a block interval (read off the rules, not measured).
+
     theory.md (V1)-(V5), with the measured error. Exact but for the lattice for one job at a time
     without autocorrelation.
 

@@ -91,6 +91,9 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
 
     Notes
     -----
+    **(V2)** `W` is that of a queue fed by a clock, (Q16). Stable if `J E[S] < kB`, `k` jobs at a
+    time. Exact but for the lattice.
+
     theory.md (V2), or (V3) if successive batches resemble each other, or (V4) of a pool.
 
     Examples
@@ -163,7 +166,13 @@ def erlang_c(num_servers: int, utilization_ratio: float) -> float:
 
     Notes
     -----
-    theory.md (V4); Erlang (1917). By the recursion of the loss formula, which never overflows.
+    **(V4)** Several jobs at a time (`k > 1`): the pool as one server that is `k` times as fast,
+    whose waits are `C(m, ρ)/ρ` times as frequent - Erlang's probability of a wait with `m = k/J`
+    servers, between whole numbers by proportion, 1 if `m ≤ 1` - and from the start of the batch the
+    makespan of `J` jobs on `k` threads (M1)-(M5). The ratio is exact for Poisson arrivals and
+    exponential services.
+
+    Erlang (1917). By the recursion of the loss formula, which never overflows.
 
     Examples
     --------
@@ -201,7 +210,7 @@ def _thinned(wait: Wait, ratio: float) -> Wait:
 
 
 def busy_mean_s(jobs: DStreamJobs) -> float:
-    """Mean of `busy_time`. [s]
+    """Mean of `busy_time` (V2). [s]
 
     >>> busy_mean_s(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2))
     2.0
@@ -213,7 +222,7 @@ def busy_mean_s(jobs: DStreamJobs) -> float:
 
 
 def busy_time(jobs: DStreamJobs) -> QueueTime:
-    """From the start of a batch's first job to the end of its last, with the pool to itself.
+    """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
 
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
     4.0
@@ -287,7 +296,7 @@ def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
 
 
 def trimmed(law: LatticeLaw) -> LatticeLaw:
-    """A law without the padding that sums of laws collect at their far end.
+    """A law without the padding that sums of laws collect at their far end (V2).
 
     >>> padded = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.array([0.5, 0.5, 0.0]))
     >>> trimmed(padded).probability

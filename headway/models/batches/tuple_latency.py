@@ -25,7 +25,8 @@ def tuple_latency_mean(state: SteadyState) -> Array:
 
     Notes
     -----
-    theory.md (B5). A row sees intervals in proportion to their length.
+    **(B5)** A row meets intervals in proportion to their length: `E[L] = E[T^2]/(2 E[T]) +
+    E[D'T]/E[T] = (1/2+r) E[T^2]/E[T] + a + b φ - after_commit_s`.
 
     Examples
     --------
@@ -58,7 +59,11 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (B6).
+    **(B6)** `P(L ≤ x) = E[G_T(x)-G_T(x-T)]/E[T]`, where `G_T` is (D3) for the duration of the batch
+    that an interval `T` collects. An atom at `T = B`, and 24 Gauss-Legendre nodes in the normal
+    score of `D` beyond `B`, up to 5.5 (p99 within 0.5 % of what 200 nodes give, 0.01 % in the mean
+    over settings). `after_commit_s` shifts the law. A quantile by Newton's rule on `ln P(L > x)`,
+    whose slope comes with its value.
 
     Examples
     --------
@@ -130,7 +135,9 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
 
     Notes
     -----
-    theory.md (B7).
+    **(B7)** From the batches of a running query: `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a
+    mixture (D5) on `[D'_k, D'_k+T_k]` with weights `T_k`. Exact for rows that arrive evenly within
+    an interval.
 
     Examples
     --------

@@ -152,6 +152,14 @@ def append_window_latency(
 
     Notes
     -----
+    **(W2)** Append: that batch `k` moves the watermark at its end, batch `k + 1` emits:
+    `L_w = w + δ + ξ + max(B, D_k) + D'_(k+1)`, `E[D_k | T'] = a + rT'`,
+    `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the same trigger. On the grid:
+    `w + δ + ξ + B + D`.
+
+    **(W4)** Triggers without rows run no batch when no-data batches are off: a geometric number of
+    intervals `B` is added, as further parts of the mixture. When the input stops, `L_w = ∞`.
+
     theory.md (W1)-(W4). A window end that meets a trigger to the millisecond counts as missed.
 
     Examples
@@ -197,6 +205,14 @@ def update_window_latency(
 
     Notes
     -----
+    **(W3)** Update and complete: `δ_last + ξ + D'_k`, with `δ_last` the largest lag of the window's
+    rows. The law is a mixture over `T'` - the atom at `B`, split over the `n` places, and 24 nodes
+    beyond - of a uniform wait plus (D4) a lognormal with the conditional mean and variance.
+
+    **(W5)** A session ends its gap after its last row, anywhere on the grid; in update mode its
+    latency is measured from there too, so that `δ_last` is less the gap. Complete mode writes all
+    keys in every batch, which belongs into `a` before (B3) is solved.
+
     theory.md (W1)-(W3). The watermark does not hold back an update.
 
     Examples
@@ -219,7 +235,16 @@ def _checked(names: str, *values: Numeric) -> list[Array]:
 
 
 def _phases(trigger: Array, ends: WindowEnds, after_end: Array) -> tuple[Array, Array]:
-    """(W1): at how many places of the trigger grid windows fall, 0 for anywhere, and the first."""
+    """(W1): at how many places of the trigger grid windows fall, 0 for anywhere, and the first.
+
+    Notes
+    -----
+    **(W1)** A row of event time `e + w` arrives at `e + w + δ` and is read at the next trigger. On
+    time that is `ξ = B - ((e+w+δ) mod B)` later. Ends a slide `h` apart meet `n = B/gcd(B, h)`
+    places of the grid (in whole milliseconds), `B/n` apart: one if `h` is a multiple of `B`,
+    anywhere - `ξ` uniform on `[0, B]` - if `n > 32` or the ends are random. In a stretched interval
+    the wait is uniform on `[0, T']`, whatever the alignment.
+    """
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
     slide = np.rint(np.asarray(ends.slide_s, dtype=np.float64) * _TICKS_PER_S).astype(np.int64)
     number = ticks // np.gcd(ticks, slide)

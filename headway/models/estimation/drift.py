@@ -60,7 +60,8 @@ def normal_scores(
 
     Notes
     -----
-    theory.md (E22).
+    **(E22)** Scores: `z_k = (ln(D_k/(a+bn_k))+s^2/2)/s`, `s` of (D1): standard normal as long as
+    the model holds.
 
     Examples
     --------
@@ -96,7 +97,10 @@ def pre_whitened(scores: Array, autocorrelation: float) -> Array:
 
     Notes
     -----
-    theory.md (E23). A shift of the mean shrinks by `whitened_shift`.
+    **(E23)** Pre-whitening: `(z_k-φ z_(k-1))/sqrt(1-φ^2)`; a shift `δ` becomes
+    `δ sqrt((1-φ)/(1+φ))`.
+
+    A shift of the mean shrinks by `whitened_shift`.
 
     Examples
     --------
@@ -168,7 +172,9 @@ def cusum(scores: Array, allowance: float) -> Array:
 
     Notes
     -----
-    theory.md (E24); Page (1954).
+    **(E24)** CUSUM (Page 1954, doi:10.1093/biomet/41.1-2.100): `S_k = max(0, S_(k-1)+z_k-κ)`, alarm
+    at `S_k > h`; the drift most likely began after the last zero. With the sign of `z` turned for
+    batches that become faster.
 
     Examples
     --------
@@ -302,9 +308,9 @@ def cusum_run_length(
 
     Notes
     -----
-    theory.md (E25); Siegmund (1985). Independent normal scores. Against the exact integral
-    equation: between false alarms within 1 % for thresholds from 3 and allowances up to 0.5; at a
-    shift of 3 up to 13 % low.
+    **(E25)** Siegmund (1985, doi:10.1007/978-1-4757-1862-1): with `d = δ - κ` and `b = h + 1.166`
+    the mean number of batches to an alarm is `(e^(-2db)-1+2db)/(2d^2)`, `b^2` for `d = 0`; two
+    sides add their rates.
 
     Examples
     --------

@@ -100,8 +100,13 @@ def d_optimal_design(
 
     Notes
     -----
-    theory.md (E20); Fedorov's exchange (1972), the best of nine starts. Against enumeration of all
-    designs of small candidate sets it found the best in every case.
+    **(E20)** D-optimal: of the candidate settings those with the largest `det Σ xxᵀ`, `x` the
+    columns of the model over the expected duration. Fedorov's exchange from a greedy and eight
+    random starts; a swap of `x_i` for `x_j` multiplies the determinant by
+    `(1-d_i)(1+d_j) + d_ij^2`, `d_ij = x_iᵀ M^-1 x_j`.
+
+    Fedorov's exchange (1972), the best of nine starts. Against enumeration of all designs of small
+    candidate sets it found the best in every case.
 
     Examples
     --------

@@ -64,7 +64,12 @@ def next_run(
 
     Notes
     -----
-    theory.md (E17). Equal to trying every size and every number of batches.
+    **(E17)** A line is known to `ε` at `n` rows with confidence `z` where
+    `z^2(V_aa+2nV_ab+n^2 V_bb) ≤ ε^2(a+bn)^2`; `k` further batches of `n'` rows add `k` times their
+    term to (E15), and the fewest that do follow by halving. Noise in proportion makes small batches
+    the cheapest source of `a`.
+
+    Equal to trying every size and every number of batches.
 
     Examples
     --------
@@ -102,7 +107,13 @@ def _line(fixed_s: float, per_row_s: float) -> NDArray[np.float64]:
 
 
 def _information(rows: Array, line: Array, relative_noise: float) -> Array:
-    """What batches say of the line: the inverse of its covariance."""
+    """What batches say of the line: the inverse of its covariance.
+
+    Notes
+    -----
+    **(E15)** Covariance of a line: the inverse of `Σ_i xxᵀ/(c(a+bn_i))^2`, `x = (1, n_i)`. A
+    constant rate tells nothing of `b`: batches of one size leave it open.
+    """
     mean = line[0] + line[1] * rows
     if not (rows.size and np.all(rows >= 0.0) and np.all(mean > 0.0) and relative_noise > 0.0):
         raise ValueError(

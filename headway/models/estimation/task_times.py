@@ -30,8 +30,10 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
 
     Notes
     -----
-    theory.md (E27). A makespan grows in proportion to the spread of the tasks of its own batch, so
-    the mean makespan follows the mean spread; the root mean square is that of the odd batches.
+    **(E27)** Spread of the tasks of one batch: the mean over batches of the sample coefficient of
+    variation, over `sqrt(2/(T-1)) Γ(T/2)/Γ((T-1)/2)`, by which the sample standard deviation of `T`
+    normal values is low. The mean, not its square, since a makespan grows in proportion to the
+    spread of its own batch; the root mean square is that of the odd batches.
 
     Examples
     --------
@@ -76,9 +78,12 @@ def handover_s(
 
     Notes
     -----
-    theory.md (E28). A slot is free when its executor says so; the task counts until the driver has
-    read its result. With :math:`\delta` between them the span is
-    :math:`u(t-\delta)+\delta`.
+    **(E28)** Handover: a slot is free when its executor says so, while the task counts until the
+    driver has read its result, `δ` later. So the span of a stage alone on its level is `u(t-δ) + δ`
+    with `u` of (T2), and `δ = (ut-span)/(u-1)` over batches of more than 1.5 waves, by least
+    squares of the spans, kept between 0 and the time of a task outside its run. It is taken off the
+    time of a task without rows and added to the driver's, once for each level; 0 where no stage had
+    more tasks than slots.
 
     Examples
     --------

@@ -36,8 +36,13 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
 
     Notes
     -----
-    theory.md (E30). Isotonic regression (Brunk 1955) of the logarithms, weighted by the batches:
-    compilation only ever makes batches shorter, so a rise is noise.
+    **(E30)** The first batches of a fresh JVM, which (E1) cuts: of the first query of an
+    application, if it began within 30 s. The first batch took `D_1 - qD(n_1)` more than the fit
+    says of its rows, `q` the duration of the run's steady part over the fit, which is no warm-up;
+    each later one the ratio `D_k/(qD(n_k))` at its age. Ratios are averaged, as logarithms, by half
+    doublings of the age and made to fall by isotonic regression (Brunk 1955,
+    doi:10.1214/aoms/1177728420), since compilation only makes batches shorter. Between them
+    straight lines in logarithms; from the age at which the steady part began on, (E6).
 
     Examples
     --------

@@ -39,9 +39,17 @@ def spread_ratio(
 
     Notes
     -----
-    theory.md (P2). The spread between runs of one setting, of which the run asked about is one and
-    which the fit on a few of them inherits, and what is added beyond the range. Declared figures
-    have no range that was seen: what they are unsure of is in their own ranges (P19).
+    **(P2)** The logarithm of true over predicted durations has the standard deviation
+    `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_P^2+d_n^2))`, `σ = 0.13`: `s_r` from (E5) for the run asked
+    about, and again for the fit of `k = 2` things (fixed time, time per row) to `m` runs, of which
+    each was off by as much; `d_C, d_P, d_n` the doublings by which slots, shuffle partitions (only
+    of queries with an exchange) and rows of the settled batch lie outside of what was profiled, 0
+    between the least and the most of several settings. Errors of the three are independent. The
+    ends of 90 % intervals are (T4) with `f` multiplied by `e^(±1.645 s)`, the upper one at the rate
+    and factor that (P4) counts on, so that it is what a plan of 95 % confidence promises. A
+    prediction is calibrated if each `d ≤ 2` (four times more or fewer; `d_C = d_P = 0` where no
+    tasks are on record but progress alone, since the evidence is of profiles that know tasks), a
+    latency is quoted (P3), `P(D > B) ≤ 0.5` unless `B = 0`, and (B12) holds.
     """
     own = profile.noise.run_to_run_ratio
     if profile.declared is None:
@@ -85,7 +93,7 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
 
 
 def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
-    """How often a range has to be doubled, or halved, until it holds what is asked; 0 inside.
+    """How often a range has to be doubled, or halved, until it holds what is asked; 0 inside (P2).
 
     Examples
     --------
@@ -102,7 +110,7 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
 def doublings_beyond(
     profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
 ) -> tuple[Array, ...]:
-    """Doublings of slots, shuffle partitions and rows per batch beyond what was profiled."""
+    """Doublings of slots, shuffle partitions and rows per batch beyond what was profiled (P2)."""
     asked = (num_slots, shuffle_partitions, batch_rows)
     return tuple(
         doublings_outside(value, low, high)
@@ -111,14 +119,14 @@ def doublings_beyond(
 
 
 def fewest_rows(profile: JobProfile) -> float:
-    """Rows of the smallest batch that was profiled: below, less and less is known."""
+    """Rows of the smallest batch that was profiled: below, less and less is known (P2)."""
     return profile.rows_per_batch_range[0] if profile.declared is None else 0.0
 
 
 def is_calibrated(
     profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
 ) -> BoolArray:
-    """Whether settings are no further from what was profiled than the evidence reaches."""
+    """Whether settings are no further from what was profiled than the evidence reaches (P2)."""
     every = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
     each = [is_within_reach(one, reach) for one, reach in zip(every, _reach(profile), strict=True)]
     within = np.logical_and.reduce(np.broadcast_arrays(*each))
@@ -126,7 +134,7 @@ def is_calibrated(
 
 
 def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.value) -> BoolArray:
-    """Whether the evidence reaches as far as so many doublings of one kind.
+    """Whether the evidence reaches as far as so many doublings of one kind (P2).
 
     Examples
     --------
@@ -170,7 +178,7 @@ def reasons_outside(
 
 
 def far_off_text(low: float, high: float, reach: float = CALIBRATED_DOUBLINGS.value) -> str:
-    """What was profiled, of a value that is too far from it.
+    """What was profiled, of a value that is too far from it (P2).
 
     Examples
     --------

@@ -104,7 +104,13 @@ class Capacity:
         return min(_highest_rate_per_s(holds, self.stable_up_to_per_s), self.sustainable_rate_per_s)
 
     def limit_findings(self) -> Iterator[Finding]:
-        """Whether the rate limit lets through what arrives: theory.md (B12)."""
+        """Whether the rate limit lets through what arrives: theory.md (B12).
+
+        Notes
+        -----
+        **(B12)** With at most `N` rows per batch a query keeps up if and only if
+        `λ max(B, a+bN) < N`.
+        """
         limit = self.configuration.max_offsets_per_trigger
         if limit is None:
             return
@@ -163,7 +169,7 @@ class Capacity:
 
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
-    """What is to be said of a setting; its own law comes first in ``law``."""
+    """What is to be said of a setting; its own law comes first in ``law`` (P3)."""
     # Close to saturation the law may have no solution although the load has room.
     is_bounded = bool(law.is_stable[0]) or capacity.rate_per_s <= capacity.stable_up_to_per_s
     rates = {
@@ -208,8 +214,16 @@ def sustainable_rate_per_s(
 
     Notes
     -----
-    theory.md (P3): inflation of at most 0.9 on average, and a finite variance at every level of
-    the slow noise. The rate limit, where there is one, may bind first.
+    **(P3)** Sustainable rate: the highest with `r ≤ 0.9` at the middle node of (T4) and
+    `r^2(1+(1-ρ) c^2) < 1` at every node, the condition under which (B8) has a variance; with a rate
+    limit `N` no more than `N/max(B, D(N))`. A setting is stable up to there, but the squares of its
+    intervals have a pole at `ϱ_i = r_i^2(1+(1-ρ) c^2) = 1` of every node `i`, where the five nodes
+    of (T4) no longer tell the mean. With `L_i` the mean latency at node `i` and `w_i` its weight,
+    an error of the durations comes out `A = Σ w_i L_i(1-ϱ_i)^-1/Σ w_i L_i` times as large; with
+    `A > 1/(1-0.9)`, or `r > 0.9`, no latency is quoted: too close to saturation to tell.
+
+    Inflation of at most 0.9 on average, and a finite variance at every level of the slow noise. The
+    rate limit, where there is one, may bind first.
     """
     return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
 

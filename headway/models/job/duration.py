@@ -156,12 +156,17 @@ def level_spans(
 
     Notes
     -----
-    theory.md (T2). A level of one stage of T tasks takes ``u(T, C, cv) (t0 + b rows / T + k P)``
-    with u the makespan of unit tasks, and ``s S / T`` in the brackets as well where each of S rows
-    of the state costs a task that holds it ``s``. Stages of one level share the slots as one pool
-    of tasks whose times are averaged; exact when their tasks cost the same. Rows of a stage with a
-    hot task take at least the makespan (K6) of one task with its share and the others with an even
-    one.
+    **(T2)** A stage of `T` tasks sees `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
+    takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, `P` the shuffle partitions it writes
+    for, `S` the rows of the state that the stage holds. Alone on its level, `M = u(T, C, cv) t`
+    with `u` the mean makespan of unit tasks (M1)-(M5) on `C` slots. Stages `i` of one level are one
+    pool of `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with `cv^2 = Σ_i T_i cv_i^2/T`. Exact,
+    but for `u`, if the tasks of a level cost the same; the order in which Spark hands out the
+    stages is not looked at. If a share `h` of the rows of a stage goes to one task however many
+    there are (a hot key), its rows take at least the makespan (K6) of one task with `h + (1-h)/T`
+    of them and `T - 1` with `(1-h)/T`; `h` is the least over the numbers of tasks seen of the
+    median of `(s-1/T)/(1-1/T)`, `s` the share of the largest task, and 0 below a tenth; `cv` is
+    then what rows do not explain.
 
     Examples
     --------

@@ -64,6 +64,11 @@ def predict(
 
     Notes
     -----
+    **(P1)** A prediction is (T4) at the asked setting with `f = (age/age_0)^(-γ)`. The mean tuple
+    latency is split into the driver's phases before the commit, the levels, and the wait: with `t`
+    the interval that a row meets, solved from `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the
+    wait is `t/2` and each level has its share of the last term. The parts add up to `E[L]` exactly.
+
     theory.md (P1)-(P3).
     """
     if jvm_age_s is not None and not jvm_age_s > 0:

@@ -56,6 +56,10 @@ class SettingLaw(NamedTuple):
 
         Notes
         -----
+        **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`: `E[D] = a/(1-r)`,
+        `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, the third moment likewise, and
+        `L = VD + D'` weighted by `D`. A moment whose denominator is not positive is `inf`. Exact.
+
         theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``; each level of the slow
         noise counts by its part in the mean latency. ``inf`` where unstable.
         """
@@ -139,7 +143,11 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
 
     Notes
     -----
-    theory.md (T1).
+    **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
+    `d_j` of the driver's phases, and one makespan per level of stages, since a level begins when
+    the one before has ended. What is left of Spark's `addBatch` without its stages counts as a
+    driver phase. The phases after the sink's commit are part of `D`, and no row waits for them:
+    their sum is `after_commit_s`.
     """
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
@@ -178,8 +186,9 @@ def settled_batch_rows(
 
     Notes
     -----
-    theory.md (T3). Fixed point of ``n = rate * max(trigger, factor * mean_s(n))``; the duration
-    is concave in the rows, so Newton's rule reaches it from the right.
+    **(T3)** Settled rows: `n = λ max(B, fD(n))`, `f` a factor on all durations. `D` is concave, so
+    Newton's rule from above comes down to the largest solution; where `λ fD'(n) ≥ 1` the rows are
+    quadrupled instead, and beyond `10^15` there is no solution.
 
     Examples
     --------
@@ -227,9 +236,14 @@ def setting_law(
 
     Notes
     -----
-    theory.md (T4), (B1)-(B6): the duration is replaced by its tangent at the settled
-    batch, which is where the query works. The lasting part of the noise multiplies all durations
-    for a while; the rest is drawn anew for every batch.
+    **(T4)** The law of a setting is that of (B1)-(B6) with the tangent of `fD` at the settled rows:
+    `b = fD'(n)`, `a = fD(n) - bn`. The share `ρ` of the noise variance lasts over many batches
+    (`autocorrelation`): `f` is multiplied by `e^(σ z-σ^2/2)`, `σ = sqrt(ρ) c`, at the five
+    Gauss-Hermite nodes `z` of the normal law; each node has its own settled rows and steady state,
+    and distribution functions are averaged by the weights of the nodes. The rest, `sqrt(1-ρ) c`, is
+    drawn anew for every batch. Quantiles are found on the logarithm of the tail by Chandrupatla's
+    rule. Near the capacity of the slowest node a lognormal no longer tells its tail: quantiles may
+    fall a little there as the rate rises.
     """
     rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)

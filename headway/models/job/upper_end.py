@@ -26,6 +26,15 @@ class UpperEnd:
 
     ``score`` is the normal quantile of the confidence, ``age_factor`` what the age of the JVM
     multiplies every duration by. The settings are parallel arrays.
+
+    Notes
+    -----
+    **(P4)** A plan holds a target against (T4) with `f = e^(z s)`, `s` from (P2) and `z` the normal
+    quantile of the confidence, and calls settings of which (P3) quotes no latency infeasible. What
+    keeps a target at a rate keeps it at every lower one; but `s` grows as batches get smaller than
+    any profiled, so a setting may be held at a higher rate instead: of those at which batches
+    settle at `2^(-k/2)`, `k = 0..24`, of the fewest rows of (P2), the one with the shortest
+    batches.
     """
 
     profile: JobProfile

@@ -46,7 +46,7 @@ class WindowLaw(NamedTuple):
 
 
 def why_no_window_law(profile: JobProfile) -> str | None:
-    """What the profile does not tell of its windows; None if it has none, or tells enough."""
+    """What the profile does not tell of its windows; None if it has none, or tells enough (T5)."""
     shape, arrivals = profile.shape, profile.observed_arrivals
     if not shape.windows:
         return None
@@ -71,8 +71,17 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
 
     Notes
     -----
-    theory.md (T5). Of several windows the one of the longest slide counts. Windows that end on the
-    epoch grid of their slide, as Spark's do without an offset.
+    **(T5)** The window latency of a profiled job: (W2) or (W3) at each level of (T4) with the
+    slide, watermark delay and output mode of its plan, averaged over the levels. The lag is the
+    median distance from the newest event time of a batch to its trigger, which holds the mean gap
+    between rows; it is negative where a batch still reads rows that come while it asks its sources,
+    and then a window whose end plus delay meets a trigger is not missed. Spark's watermark counts
+    whole milliseconds and takes a window that ends on it as ended, so half a millisecond is taken
+    off the lag. Sessions end anywhere on the grid; in update mode their last row comes a gap before
+    their end.
+
+    Of several windows the one of the longest slide counts. Windows that end on the epoch grid of
+    their slide, as Spark's do without an offset.
     """
     shape, arrivals = profile.shape, profile.observed_arrivals
     if not shape.windows or why_no_window_law(profile) is not None:

@@ -41,7 +41,8 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (D2).
+    **(D2)** `F(x) = Φ(z)` with `z = ln(x/m)/s + s/2`, and `Q(q) = m e^(s Φ^-1(q)-s^2/2)`. A
+    constant is the lognormal of width `10^-9`: one formula, no special case.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
 
     Notes
     -----
-    theory.md (D3).
+    **(D3)** `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
 
     Examples
     --------
@@ -183,7 +184,8 @@ def uniform_plus_lognormal_cdf(
 
     Notes
     -----
-    theory.md (D4).
+    **(D4)** A wait uniform on `[0, B]` and an independent duration: `P(U+D ≤ x) = (G(x)-G(x-B))/B`,
+    and `F(x)` in the limit of `B → 0`. Exact, inverted by bisection.
 
     Examples
     --------
@@ -245,6 +247,13 @@ def bisect_increasing(
 
 
 def _log_sd(mean: Numeric, cv: Numeric) -> Array:
+    """Standard deviation of the logarithm.
+
+    Notes
+    -----
+    **(D1)** A lognormal with mean `m` and variance `v` has the logarithmic variance
+    `s^2 = ln(1+v/m^2)`, computed with `log1p` so that small variances survive.
+    """
     variation = np.asarray(cv, dtype=np.float64)
     if not (np.all(np.asarray(mean) > 0.0) and np.all(variation >= 0.0)):
         raise ValueError("mean must be positive and cv non-negative")

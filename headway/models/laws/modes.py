@@ -52,7 +52,11 @@ def slow_mode(log_values: Array) -> SlowMode:
 
     Notes
     -----
-    theory.md (E8). Dempster, Laird, Rubin (1977); Schwarz (1978) for the criterion.
+    **(E8)** Slow mode of `ln(D/model)`: two normals by expectation and maximisation against one;
+    believed if `2 Δ ℓ - 3 ln N ≥ 10`, the means lie two standard deviations apart, and the slower
+    holds at most half.
+
+    Dempster, Laird, Rubin (1977); Schwarz (1978, doi:10.1214/aos/1176344136) for the criterion.
 
     Examples
     --------

@@ -43,8 +43,11 @@ def max_normal(num_values: int) -> MaximumMoments:
 
     Notes
     -----
-    theory.md (O1). Trapezoid rule on the density of the maximum, which is smooth and vanishes at
-    both ends, so that the rule is exact to rounding.
+    **(O1)** Moments of the largest of `n` standard normals from its density `n φ(z) Φ(z)^(n-1)` by
+    the trapezoid rule with step 0.05. Exact to rounding.
+
+    Trapezoid rule on the density of the maximum, which is smooth and vanishes at both ends, so that
+    the rule is exact to rounding.
 
     Examples
     --------
@@ -79,8 +82,9 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
 
     Notes
     -----
-    theory.md (O2). The largest lognormal belongs to the largest normal score, hence the same
-    quadrature as (O1).
+    **(O2)** The largest lognormal belongs to the largest score: moments of `e^(sz-s^2/2)` under the
+    same density. Exact. A normal parent in its place would be 29 % low in the mean for 32 values of
+    cv 1.
 
     Examples
     --------

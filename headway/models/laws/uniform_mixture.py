@@ -31,7 +31,9 @@ def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> A
 
     Notes
     -----
-    theory.md (D5).
+    **(D5)** Mixture of uniforms on `[l_k, h_k]` with weights `w_k`: the distribution function is
+    piecewise linear with jumps where `l_k = h_k`, so a quantile is a search among the bends and one
+    interpolation. Exact.
 
     Examples
     --------

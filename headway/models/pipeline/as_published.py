@@ -51,9 +51,15 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
 
     Notes
     -----
-    theory.md (L11). What the paper leaves to a technical report that is not to be had is read as
-    follows: queues by QNA (Q5); a row anywhere in its batch, independently of when it came; fixed
-    work belongs to the batches that cause it. That these readings are the paper's is not known.
+    **(L11)** As published: phases independent; batching and heartbeat `B/2`, `B^2/12`; processing
+    half the batch, at the share of (R1); queues G/G/1, here QNA (Q5). The paper leaves the moments
+    of the reducer's inter-arrival times to a report that is not to be had, and the result hangs on
+    them: in bulk `c_A^2 = K(2-p)/p - 1`, `p = 1 - (1-min(q, 1))^M_t`; Poisson 1; clocked 0. None is
+    known to be the paper's.
+
+    What the paper leaves to a technical report that is not to be had is read as follows: queues by
+    QNA (Q5); a row anywhere in its batch, independently of when it came; fixed work belongs to the
+    batches that cause it. That these readings are the paper's is not known.
     """
     return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
 
@@ -80,8 +86,12 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
 
     Notes
     -----
-    theory.md (L12): the largest of as many independent normals as there are mappers, plus a
-    uniform share of the finalizing time.
+    **(L12)** As published, windows: the largest of `M_t` independent normals (O1), plus a
+    finalizing time `τ` of which key `i` of `k` takes `i τ/k`: `τ/2 (1+1/k)`,
+    `(τ^2)/12 (1-1/(k^2))`.
+
+    The largest of as many independent normals as there are mappers, plus a uniform share of the
+    finalizing time.
     """
     if pipeline.finalizing is None:
         raise ValueError("a window latency needs the pipeline's finalizing")

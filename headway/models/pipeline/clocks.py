@@ -57,8 +57,11 @@ def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClo
 
     Notes
     -----
-    theory.md (L3). Exact. Over random phases the mean is half the second period and the variance
-    that of a uniform wait.
+    **(L3)** From the ticks of a clock of period `B_1` to the next of one of period `B_2`, at one
+    phase, with `g = gcd(B_1, B_2)`: the wait takes `B_2/g` values, variance `(B_2^2-g^2)/12`, mean
+    in `(B_2∓ g)/2` by the phase. Exact. Equal periods: no variance within a run, and runs that
+    differ by up to a period. `M_t R_t` pairs of phases leave the mean of a run a variance of
+    `g^2/(12M_t R_t)`.
 
     Examples
     --------
@@ -105,7 +108,10 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> Pol
 
     Notes
     -----
-    theory.md (L4). Means are exact. The variance counts the other mappers, which are independent.
+    **(L4)** Others in the poll of a batch: `O = (M_t-1) q + E[k^2]/E[k] - 1`, `q = B_ch/B_sh`,
+    `k = ⌊ q⌋` or one more. Half of them are ahead. Exact for random phases. Given the moment of
+    packing, each of the `M_t - 1` others adds `(⌊ q⌋/6+f^2/2-f^3/3)/q`, `f = q - ⌊ q⌋`, to the
+    variance of the number ahead.
 
     Examples
     --------
@@ -162,10 +168,9 @@ def poll_carry_over(
 
     Notes
     -----
-    theory.md (L5). Spitzer's identity for the mean holds for exchangeable polls, so also for the
-    batches of clocks, of which no period brings more than one each; sums of work are taken as
-    normal, and the variance as if polls were independent. With one to four batches per poll the
-    mean is 5 to 22 % low, of what is at most a hundredth of the shuffle period up to 0.7 busy.
+    **(L5)** What polls leave over: Spitzer's mean `Σ_j 1/j E[(X_j-jB_ch)^+]` holds for exchangeable
+    increments, so for batches of clocks too; `X_j`, the work of `j` polls, is taken as normal, with
+    count variance `(M_t-1) f_j(1-f_j)`, `f_j = jq mod 1`, up to one shuffle period.
 
     Examples
     --------

@@ -89,6 +89,12 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
 
     Notes
     -----
+    **(L13)** Windows: the last rows of each mapper are mapped at any time in `A` and packed at any
+    time in `B_sh` after; the largest of `M_t` such sums, by quadrature of `F^M_t`. The poll and the
+    queue behind it are common to all, so they are added once. All reducers of a node finalize at
+    about the same time: slowdown by (R2) beside them. A window's law takes finalizing and poll as
+    its two uniforms.
+
     ``run_to_run_sd_s`` is that of a slide which is a multiple of both periods, so that all windows
     of a run end at one phase of the clocks.
 

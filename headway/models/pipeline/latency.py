@@ -71,7 +71,10 @@ class PipelineLatency:
 
     Notes
     -----
-    theory.md (L8).
+    **(L8)** `L` is its mean, a centred uniform of width `B_sh - S`, one of width `B_ch - Op`, and a
+    normal with what is left of the variance. With `h(x) = E[((x-Z)^+)^2]/2` for the normal `Z`:
+    `P(L ≤ x) = (h(y)-h(y-a)-h(y-b)+h(y-a-b))/(ab)`. Without `Z`, for
+    `1 - q ≤ min(a, b)/(2 max(a, b))`, the quantile is `E[L] + (a+b)/2 - sqrt(2(1-q) ab)`.
 
     Examples
     --------
@@ -107,7 +110,13 @@ class PipelineLatency:
             return np.where(self.is_stable, self.variance_s2 - alone, 0.0)
 
     def with_independent_phases(self) -> PipelineLatency:
-        """The normal law that its phases would give if they were independent, theory.md (L9)."""
+        """The normal law that its phases would give if they were independent, theory.md (L9).
+
+        Notes
+        -----
+        **(L9)** For comparison: independent phases with a normal sum; and Cantelli's bound
+        `E + σ sqrt(q/(1-q))`, whatever the law.
+        """
         none = np.zeros_like(self.mean_s)
         return PipelineLatency(
             parts=self.parts,
@@ -143,6 +152,11 @@ class PipelineLatency:
 
         theory.md (D9), (L9): Cantelli's inequality, VLDB'15 eq. 4; the paper's answer where no law
         is known.
+
+        Notes
+        -----
+        **(D9)** Cantelli's bound, whatever the law: `μ + σ sqrt(q/(1-q))` (VLDB'15, eq. 4),
+        attained by a law on two points.
         """
         probability = open_probability(q)
         return self.mean_s + self.sd_s * np.sqrt(probability / (1.0 - probability))
@@ -168,7 +182,9 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
     Notes
     -----
-    theory.md (L10).
+    **(L10)** Rounds in series: means and variances add up, the two widest uniforms are kept. The
+    paper gives each round a limit of its own, here in proportion to what it takes; exact for means,
+    too strict for quantiles.
     """
     if not latencies:
         raise ValueError("need at least one round")

@@ -243,7 +243,12 @@ def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
 
     Notes
     -----
-    theory.md (L1). Input batches go to the mappers in turn, map output to the reducers evenly.
+    **(L1)** Rows of an input batch `λ B_in/D_n`, every `A = B_in M_t/D_n` at one mapper; of a
+    shuffle batch `α λ B_sh/M_t`, a share `1/R_t` of it for each reducer; batches per poll
+    `K = M_t B_ch/B_sh`. Counts have the squared variation `v = φ/(input rows)`. Stable only if each
+    thread, disk and link, and the cores of a node, have time left.
+
+    Input batches go to the mappers in turn, map output to the reducers evenly.
     """
     job, nodes, at = pipeline.job, pipeline.nodes, pipeline.setting
     rate = np.asarray(pipeline.rate_per_s, dtype=np.float64)

@@ -158,6 +158,16 @@ class PipelineStages:
     def latency(
         self, parts: tuple[LatencyPart, ...], variance_s2: Array, widths_s: tuple[Array, Array]
     ) -> PipelineLatency:
+        """The sum of the parts, with what they have in common.
+
+        Notes
+        -----
+        **(L7)** Wait for the poll and queue behind it are FIFO as in (L2): together uniform of
+        width `B_ch - Op`. A large batch is long in all its phases:
+        `Var = v(w+N)(w+N+S) + 1/3 S^2 c^2` for writing `w`, transfer `N` and update `S`,
+        `1 + c^2 = (1+v)(1+c_S^2)`; a row is one of a large batch more often, so means of `w`, `N`,
+        `S/2` are `1 + v` times longer.
+        """
         return PipelineLatency(
             parts=parts,
             mean_s=sum((part.mean_s for part in parts), np.zeros(())),
@@ -223,7 +233,14 @@ def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tu
 
 
 def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Array, Array]:
-    """Mean and variance of the wait behind the writes of the other mappers of a node, (L6)."""
+    """Mean and variance of the wait behind the writes of the other mappers of a node, (L6).
+
+    Notes
+    -----
+    **(L6)** The pace of a poll is the slower of transfer and update, `p = max(N, S)`: its wait is
+    `O/2 p` plus (L5). Other mappers' writes are taken as Poisson, (Q6). Input batches wait as in
+    (Q10).
+    """
     others = np.asarray(pipeline.setting.mappers_per_node, dtype=np.float64) - 1.0
     period = np.asarray(pipeline.setting.shuffle_period_s, dtype=np.float64)
     write = np.maximum(write_s, _SHORTEST_RATIO * period)
@@ -234,7 +251,15 @@ def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Arr
 
 
 def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]:
-    """Mean and variance of the time to a row at a random place in its batch."""
+    """Mean and variance of the time to a row at a random place in its batch.
+
+    Notes
+    -----
+    **(L2)** Rows are worked on in the order of their coming. A row that arrives at `x` waits
+    `B - x` for the packing and is done after a share `x/B` of the time `S` of its batch:
+    `L = B - x(1-S/B)`, mean `(B+S)/2`, variance `(B-S)^2/12`. Exact. Independent phases give
+    `(B^2+S^2)/12`: 5 times as much at `S/B = 0.5`.
+    """
     return 0.5 * batch_s * (1.0 + rows_scv), batch_s**2 * (1.0 / 12.0 + scv / 3.0)
 
 

@@ -49,8 +49,14 @@ def autocorrelated_service_wait(
 
     Notes
     -----
-    theory.md (V3): Spitzer's sums (Q10) with the cumulants that sums of correlated services have.
-    Exact without correlation and for gamma services; else high: see there.
+    **(V3)** Batches that resemble the ones before, logarithms autoregressive with `φ`: Spitzer's
+    sums (Q10) with the cumulants that `n` successive services have,
+    `κ_2(n) = Σ_(d < n)(n-d) c_2(d)` and likewise `κ_3`; `c_j(d)` are joint cumulants of `j`
+    services that span `d`, from `e^(s^2 φ^(|i-j|))`. Exact if the increments could be exchanged,
+    which autoregressive ones cannot;
+
+    Spitzer's sums (Q10) with the cumulants that sums of correlated services have. Exact without
+    correlation and for gamma services; else high: see there.
 
     Examples
     --------

@@ -169,7 +169,10 @@ def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (V5). `LatticeLaw.quantile_s` answers in whole steps, as suits laws with atoms.
+    **(V5)** Quantiles: the mass of a lattice time is spread over its step, as the uniform `VB`
+    leaves no atoms.
+
+    `LatticeLaw.quantile_s` answers in whole steps, as suits laws with atoms.
 
     Examples
     --------

@@ -114,7 +114,9 @@ def queue_increment(
 
     Notes
     -----
-    theory.md (Q7).
+    **(Q7)** The increment `U = S - A` has mean `-m`, variance `κ_2 = Var S + Var A` and third
+    cumulant `κ_3 = μ_3(S) - μ_3(A)`; `β = m/sqrt(κ_2)`, `g = κ_3/κ_2^(3/2)`. For a lognormal
+    `μ_3 = E^3(3c^4+c^6)`, for a gamma `2E^3 c^4`, for a clock 0.
 
     Examples
     --------
@@ -171,7 +173,7 @@ def clocked_increment(
 
     Notes
     -----
-    theory.md (Q7), (Q8).
+    theory.md (Q7).
 
     Examples
     --------

@@ -60,8 +60,16 @@ def qna_wait(
 
     Notes
     -----
-    theory.md (Q5); Whitt (1983). Exact for Poisson arrivals. The variance is 58 % low for clocked
-    arrivals at utilization 0.9 and service cv 0.3.
+    **(Q5)** QNA, Whitt (1983, doi:10.1002/j.1538-7305.1983.tb03204.x): the mean is `V` of (Q2), if
+    `c_A ≤ 1` times the factor `exp(-(2(1-ρ)(1-c_A^2)^2)/(3 ρ(c_A^2+c_S^2)) )` of Kraemer and
+    Langenbach-Belz (1976). `P(W > 0) = σ = ρ + (c_A^2-1) ρ(1-ρ) h` with
+    `h = (1+c_A^2+ρ c_S^2)/(1+ρ(c_S^2-1)+ρ^2(4c_A^2+c_S^2))` if `c_A ≤ 1`, else
+    `(4 ρ)/(c_A^2+ρ^2(4c_A^2+c_S^2))`. `Var W = E[W]^2(c_D^2+1-σ)/σ` with
+    `c_D^2 = 2 ρ - 1 + 4(1-ρ)/(3(c_S^2+1)^2) · E[S^3]/(E[S]^3)`. Meant for `0.8 ≤ c_A^2 ≤ 1.5`: for
+    a clock with `c_S = 0.3`, `ρ = 0.7` it is a sixth of the wait.
+
+    Whitt (1983). Exact for Poisson arrivals. The variance is 58 % low for clocked arrivals at
+    utilization 0.9 and service cv 0.3.
 
     Examples
     --------
@@ -121,8 +129,11 @@ def pollaczek_khinchine_wait(
 
     Notes
     -----
-    theory.md (Q6); Pollaczek (1930), Khinchine (1932). The variance is a sum of positive terms:
-    nothing cancels in light traffic.
+    **(Q6)** Pollaczek-Khinchine, Poisson arrivals: `E[W] = E[S^2]/2(E[A]-E[S])`,
+    `Var W = E[W]^2 + E[S^3]/3(E[A]-E[S])`, `P(W > 0) = ρ`. Exact.
+
+    Pollaczek (1930), Khinchine (1932). The variance is a sum of positive terms: nothing cancels in
+    light traffic.
 
     Examples
     --------
@@ -192,6 +203,12 @@ class _Queue(NamedTuple):
         return self.service_s / self.interarrival_s
 
     def heavy_traffic_s(self) -> Array:
+        """Mean wait in heavy traffic.
+
+        Notes
+        -----
+        **(Q2)** Heavy traffic, exact for Poisson arrivals: `V = ρ/(1-ρ) · (c_A^2+c_S^2)/2 · E[S]`.
+        """
         variability = (self.interarrival_scv + self.service_scv) / 2.0
         return self.service_s / self.slack_s * self.service_s * variability
 

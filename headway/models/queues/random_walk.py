@@ -50,9 +50,19 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
 
     Notes
     -----
-    theory.md (Q10); Spitzer (1956). Exact if the increment is a shifted gamma, e.g. clocked
-    arrivals and gamma service. Lognormal service, clocked arrivals, cv 0.1 to 1: mean within 3.3 %
-    and variance within 4.3 % for utilization 0.8 to 0.99; mean 11 % high at 0.5 and cv 1.
+    **(Q10)** Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X): the `j`-th cumulant of `W` is
+    `Σ_n 1/n E[(S_n^+)^j]` and `P(W = 0) = exp(-Σ_n 1/n P(S_n > 0))`, `S_n` the sum of `n`
+    increments. `U` is taken as the shifted gamma of its three cumulants, reflected for `g < 0`,
+    normal for `g = 0`; then `S_n` is one of shape `k_n = 4n/g^2`, and all terms follow from
+    `Q = P(S_n > 0)` and `p = x^k_n e^(-x)/Γ(k_n)` at `x = k_n(1+β g/2)`: in units of `|g|/2`
+    standard deviations and with `d = |x - k_n|`, `E[S_n^+] = p - dQ` and
+    `E[(S_n^+)^2] = (d^2+k_n) Q - p(d∓1)`. `Q` is an incomplete gamma function, from `k_n = 10^4` on
+    the first terms of Temme's expansion, from `10^12` on normal. 500 terms are summed; the others,
+    until `e^-36`, by Euler-Maclaurin and Gauss-Legendre in `ln n`.
+
+    Spitzer (1956). Exact if the increment is a shifted gamma, e.g. clocked arrivals and gamma
+    service. Lognormal service, clocked arrivals, cv 0.1 to 1: mean within 3.3 % and variance within
+    4.3 % for utilization 0.8 to 0.99; mean 11 % high at 0.5 and cv 1.
 
     Examples
     --------

@@ -142,7 +142,7 @@ class Wait:
 
 
 def constant_time(mean_s: float) -> QueueTime:
-    """A time that never varies, > 0 [s]: arrivals from a clock.
+    """A time that never varies, > 0 [s]: arrivals from a clock (Q7).
 
     >>> constant_time(10.0).scv
     0.0
@@ -156,7 +156,7 @@ def constant_time(mean_s: float) -> QueueTime:
 
 
 def lognormal_time(mean_s: float, cv: float) -> QueueTime:
-    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0.
+    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0 (Q7).
 
     >>> lognormal_time(9.0, 0.1).third_central_s3
     0.2194
@@ -176,7 +176,7 @@ def lognormal_time(mean_s: float, cv: float) -> QueueTime:
 
 
 def gamma_time(mean_s: float, cv: float) -> QueueTime:
-    """A gamma time of mean > 0 [s] and coefficient of variation >= 0; exponential for cv 1.
+    """A gamma time of mean > 0 [s] and coefficient of variation >= 0; exponential for cv 1 (Q7).
 
     >>> gamma_time(1.0, 1.0).third_central_s3
     2.0
@@ -201,7 +201,7 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
 
 
 def observed_time(values_s: Array) -> QueueTime:
-    """The law of observed times > 0 [s], each as likely as the others; best some hundred.
+    """The law of observed times > 0 [s], each as likely as the others; best some hundred (Q7).
 
     >>> observed_time(np.array([1.0, 3.0])).scv
     0.25
@@ -244,6 +244,11 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
 
     Notes
     -----
+    **(Q17)** Choice: (Q16) if both laws are known and a million steps hold them; (Q10) if three
+    moments are known; of two moments (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments
+    of a lognormal service and gamma arrivals, out of range. (Q10) counts as in range for `c_S ≤ 1`,
+    `c_A ≤ 2`, `ρ ≥ 0.7`, or 0.8 if `c_S < 0.3`; (Q16) for `E[W] > 10^-3 E[A]`.
+
     theory.md (Q17) for the choice and the ranges.
 
     Examples

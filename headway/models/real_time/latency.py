@@ -167,8 +167,12 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
 
     Notes
     -----
-    theory.md (N7). Each of them is late by a time uniform between 0 and the gap. Exact in the
-    fluid limit.
+    **(N7)** A gap makes rows late by `g - (1-ρ) t`, `t` after its start, until its backlog is gone:
+    a share `P = g/((1-ρ)(T+g))` of the rows, by a time uniform on `[0, g]`. `ρ` of the busiest
+    task. Exact in the fluid limit, and added to the rest as if independent: `gP/2` in the mean, and
+    p99 once `P > 0.01`. In Spark `g` has three parts, all on record: batches start later than `T`
+    after each other; then tasks are planned and launched; then state stores are loaded. A batch
+    reads until `T` after its plan was made, whenever its tasks began.
 
     Examples
     --------
@@ -270,7 +274,14 @@ def _kinds(stage: RealTimeStage) -> list[tuple[float, int]]:
 
 
 def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit:
-    """(N3): rows that come one by one."""
+    """(N3): rows that come one by one.
+
+    Notes
+    -----
+    **(N3)** A task of the source has Poisson arrivals (Q6), or with dispersion `φ` gaps of squared
+    variation `1 + p(φ-1)`, `p` its share of the rows, by (Q10) or (Q5). Skew: one task has the
+    largest share, the others the rest evenly; laws are mixed by share of rows.
+    """
     second = stage.row_s**2 * (1.0 + stage.row_cv**2)
     if abs(arrival_scv - 1.0) < _RARE:
         third = stage.row_s**3 * (1.0 + stage.row_cv**2) ** 3
@@ -300,7 +311,14 @@ def _shuffled(rate_per_s: float, writers: int, flush_s: float, stage: RealTimeSt
 
 
 def _departure_scv(rate_per_s: float, stage: RealTimeStage, arrival_scv: float) -> float:
-    """(N4): squared variation of the rows that leave the stage, all tasks alike."""
+    """(N4): squared variation of the rows that leave the stage, all tasks alike.
+
+    Notes
+    -----
+    **(N4)** Rows sent one by one: `c_D^2 = ρ^2 c_S^2 + (1-ρ^2) c_A^2` leave a task,
+    `1 + p(c_D^2-1)` of them go to one reader, and `n` such streams together have `wc^2 + 1 - w`,
+    `w = 1/(1+4(1-ρ)^2(n-1))` (Whitt 1983, doi:10.1002/j.1538-7305.1983.tb03204.x).
+    """
     busy2 = min(stage.utilization_ratio(rate_per_s), 1.0) ** 2
     share = stage.busiest_share
     at_task = 1.0 + share * (arrival_scv - 1.0)

@@ -46,6 +46,14 @@ def shuffled_wait(
 
     Notes
     -----
+    **(N6)** A buffer finds the work of the others' buffers. Before it, in a time `t`, they bring
+    work of mean `ρ t(M-1)/M`, of the variance of Poisson rows plus `(M-1) f(1-f)(b E[S])^2`,
+    `f = t/F mod 1`, since each ticks once per period at a random phase; its own earlier buffers
+    came at whole periods. Spitzer's sums in continuous time: `E[W] = ∫_0^(∞) 1/t E[(X_t)^+] dt`,
+    the variance with the square, `X_t` work less time as a shifted gamma of three cumulants. Exact
+    for exchangeable increments; it tends to (Q6) for many writers. One writer is a clocked queue
+    (Q10). `P(W > 0) ≤ ρ`.
+
     theory.md (N6), with the measured error. Exact for rows one by one (Q6).
 
     Examples

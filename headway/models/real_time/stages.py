@@ -101,7 +101,8 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
 
     Notes
     -----
-    theory.md (N1). With fewer Spark refuses the query (CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT).
+    **(N1)** Slots needed at once: the sum of the tasks of all stages - partitions of the source,
+    shuffle partitions of every shuffle. With fewer Spark refuses the query.
 
     Examples
     --------
@@ -140,7 +141,10 @@ def sustainable_rate_per_s(
 
     Notes
     -----
-    theory.md (N2).
+    **(N2)** Between two batches - commit, planning, launch - nothing is read for a gap `g`: reading
+    ends `T` after the plan was made, whenever tasks began, so `g` is by how much batches start
+    later than `T` after each other, plus the time from the plan to the first task, plus that to
+    load a state store. Stable if `ρ (1+g/T) < 1` for the busiest task, `T` the duration of a batch.
 
     Examples
     --------
@@ -188,7 +192,12 @@ def shuffle_wait_limit_s(
 
     Notes
     -----
-    theory.md (N5).
+    **(N5)** Rows do not go one by one: a writer collects them per reader and sends when the buffer
+    is 0.9 full or its clock of period `F` ticks (`networkBufferSize` 32 KB,
+    `networkBufferMaxWaitTimeMs` 50). `F` is the shorter of the clock and the time to fill. A row
+    that enters after a share `x` of `F` waits `(1-x) F` and has Poisson(`xb`) rows ahead in its
+    buffer, `b = λ F/M` with `M` writers: eight parts of `x`, each a uniform plus a zero-or-gamma.
+    So every shuffle adds at least `F/2`: 25 ms by default, more than all the work of a light query.
 
     Examples
     --------

@@ -155,9 +155,12 @@ def d_over(
 
     Notes
     -----
-    theory.md (G2); Koren and Shasha (1992). k is the ratio of the largest to the smallest value per
-    second of cost. With one value for all tasks the test at zero laxity, ``1 > (1 + sqrt k)(1 +
-    ...)``, is never true: D-over is then earliest deadline first that drops at zero laxity.
+    **(G2)** D-over (Koren and Shasha 1992). With one value for all tasks its test at zero laxity,
+    `1 > (1+sqrt(k))(v_cur+...)`, is never true: earliest deadline first that drops at zero laxity.
+
+    Koren and Shasha (1992). k is the ratio of the largest to the smallest value per second of cost.
+    With one value for all tasks the test at zero laxity, ``1 > (1 + sqrt k)(1 + ...)``, is never
+    true: D-over is then earliest deadline first that drops at zero laxity.
 
     Examples
     --------

@@ -26,8 +26,11 @@ def rows_removed(queued_rows: Sequence[float], selectivities: Sequence[float]) -
 
     Notes
     -----
-    theory.md (G7); Klink (SIGMOD 2021, 3.4), corrected: rows at operator j pass only the operators
-    from j on, :math:`\sum_jq_j(1-\prod_{i=j}^kS_i)`; printed is the product from the source on.
+    **(G7)** Rows that leave memory when all queues up to operator `k` are worked off through it:
+    `Σ_j q_j(1-Π_(i = j)^k S_i)`. Exact; printed with the product from the source on.
+
+    Klink (SIGMOD 2021, 3.4), corrected: rows at operator j pass only the operators from j on,
+    :math:`\sum_jq_j(1-\prod_{i=j}^kS_i)`; printed is the product from the source on.
 
     Examples
     --------

@@ -36,12 +36,16 @@ def grant_order(
 
     Notes
     -----
-    theory.md (G8). ``fcfs``: oldest unread row; ``rr``: longest without a turn; ``sbox``: the
-    window that closes first; ``hr``: most output rows per second of work; ``least-slack``: Klink's
-    (SIGMOD 2021) equation 1, ``w - t - cost``; ``promise``: first the batch that emits a closed
-    window, then the least slack to the target; ``economy``: the same, but no windowed query runs
-    before a window closes; ``stagger``: by due time. Over all of them: where memory is short the
-    query that frees the most, and a query that has waited for longer than it may.
+    **(G8)** Slack on Spark: a window needs the batch that reads the closing row and the one that
+    emits, `e + W + δ + target - t - q(D_n+D_(n+1))`; a row one, oldest unread `+` target
+    `-t - q(D)`. Batches at once: `⌈ D/D_executor⌉`.
+
+    ``fcfs``: oldest unread row; ``rr``: longest without a turn; ``sbox``: the window that closes
+    first; ``hr``: most output rows per second of work; ``least-slack``: Klink's (SIGMOD 2021)
+    equation 1, ``w - t - cost``; ``promise``: first the batch that emits a closed window, then the
+    least slack to the target; ``economy``: the same, but no windowed query runs before a window
+    closes; ``stagger``: by due time. Over all of them: where memory is short the query that frees
+    the most, and a query that has waited for longer than it may.
 
     Examples
     --------

@@ -63,9 +63,13 @@ def punctual_subset(
 
     Notes
     -----
-    theory.md (G3); after VLDB'15, section 4. For each deadline d as the end of the batch: the
-    cheapest rows of deadline d or later, while ``fixed + c_s N + sum (c_k - c_s) <= d - now``. The
-    best d wins.
+    **(G3)** Punctual subset of a micro-batch, whose rows commit together: for each deadline `d` the
+    cheapest rows of deadline `≥ d` while `a + c_s N + Σ(c_k-c_s) ≤ d - t`; the best `d` wins. Equal
+    to brute force. Goodput with `c_s` for a shed row: `(1-a/T-rc_s)/(c-c_s)`. Share in time under
+    steady overload: `m + (1-rmc_m)/(rc_d)` with a share `m` of cheap rows, `1/load` blind to costs.
+
+    After VLDB'15, section 4. For each deadline d as the end of the batch: the cheapest rows of
+    deadline d or later, while ``fixed + c_s N + sum (c_k - c_s) <= d - now``. The best d wins.
 
     Examples
     --------

@@ -128,9 +128,13 @@ def stagger_offsets_s(
 
     Notes
     -----
-    theory.md (G6); after Korst, Aarts and Lenstra (1991). The longest batch first; each takes the
-    earliest offset, counted from where it would best tick, at which it overlaps least with those
-    already placed, each pair seen modulo the greatest common divisor of its periods.
+    **(G6)** Periodic batches never collide iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b`,
+    `G = gcd(T_a, T_b)`; some offset does it iff `d_a + d_b ≤ G` (Korst, Aarts and Lenstra 1991).
+    Exact.
+
+    After Korst, Aarts and Lenstra (1991). The longest batch first; each takes the earliest offset,
+    counted from where it would best tick, at which it overlaps least with those already placed,
+    each pair seen modulo the greatest common divisor of its periods.
 
     Examples
     --------

@@ -169,9 +169,13 @@ def largest_subset(
 
     Notes
     -----
-    theory.md (G1); VLDB'15, Algorithm 1, which is the algorithm of Moore (1968) and Hodgson: by
-    increasing deadline, while ``start + total cost > deadline`` the dearest kept task goes. With a
-    margin z the test is ``start + total + z sqrt(total variance) > deadline``.
+    **(G1)** Most tasks in time on one server (Moore 1968, doi:10.1287/mnsc.15.1.102, Hodgson;
+    VLDB'15, Algorithm 1): by increasing deadline, while `t + Σ c > d_i` the dearest task up to
+    `d_i` goes. As a tree over deadlines: a leaf has `φ = d - C`, an inner node
+    `φ = min(φ_L, φ_R-C_L)`, all tasks fit iff `t ≤ φ` of the root; adding, finding the first
+    deadline missed and the dearest task before it take `O(log)`. Optimal at an instant; releases
+    that are not known yet can make it worse, by any factor. Noisy costs:
+    `t + Σ c + z sqrt(Σ Var) ≤ d`, `z = 1`. Equal to brute force on random cases.
 
     Examples
     --------

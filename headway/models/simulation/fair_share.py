@@ -37,8 +37,8 @@ class FairShare(Generic[Payload]):
 
     Notes
     -----
-    theory.md (S4). All active threads progress alike, so one running sum of progress serves all,
-    and the job to end next has the least sum at its end.
+    **(S4)** Processor sharing: every active thread progresses at `min(1, n/active)`, so one sum of
+    progress serves all threads, and the next to end has the least sum at its end. Exact.
 
     Examples
     --------

@@ -187,9 +187,9 @@ def simulate_gate(
 
     Notes
     -----
-    theory.md (S7). A batch reads what has arrived when it starts; at its end the watermark is the
-    newest event time that it read less the delay; the next batch emits what that closes. A gate
-    lets a query go before its trigger if the last batch had rows.
+    **(S7)** Gate: batches of several queries share the cores evenly between two pieces of driver
+    work; a batch reads what has come when it starts, its watermark closes windows for the next one;
+    a policy (G8) chooses who goes next.
 
     Examples
     --------

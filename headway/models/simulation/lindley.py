@@ -33,7 +33,9 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
 
     Notes
     -----
-    theory.md (Q18); Lindley (1952).
+    **(Q18)** Simulation: `W_(k+1) = (W_k+S_k-A_k)^+` (Lindley 1952, doi:10.1017/S0305004100027638),
+    as a running sum above its running minimum; `A_k = 0` within a bulk; correlated services have
+    autoregressive normal logarithms.
 
     Examples
     --------

@@ -99,8 +99,14 @@ def simulate_pipeline(
 
     Notes
     -----
-    theory.md (S5). After ``length_s`` the play goes on for as long as rows need in a pipeline that
-    keeps up.
+    **(S5)** Pipeline: distributors out of step by equal parts of `B_in` hand batches to the mappers
+    in turn, node by node, each through a link of its own; counts `φ · Poisson`; mappers and
+    reducers are threads on the cores of their node (S4), fetches are threads on the link into it; a
+    FIFO disk per node; clocks of mappers and reducers with random phases; all queues FIFO by batch.
+    A reducer finalizes a window after the batch that completes it. Rows are followed by
+    interpolation within their batch.
+
+    After ``length_s`` the play goes on for as long as rows need in a pipeline that keeps up.
     """
     if not (length_s > 0.0 and warmup_s >= 0.0 and num_rows >= 1 and most_jobs_per_fetch >= 1):
         raise ValueError("need length_s > 0, warmup_s >= 0, and at least one row and job")

@@ -66,7 +66,7 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
 
 
 def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: float) -> float:
-    """Where, among the rows of a mapper, the last one that arrived before ``end_s`` stands."""
+    """Where, among the rows of a mapper, the last one that arrived before ``end_s`` stands (S5)."""
     own = batches.mapper == mapper
     inside = np.clip((end_s - batches.packed_s[own] + period_s) / period_s, 0.0, 1.0)
     position = batches.rows_before[own] + inside * batches.num_rows[own]
@@ -76,14 +76,14 @@ def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: f
 def poisson_multiples(
     mean: float, dispersion: float, num_values: int, random: np.random.Generator
 ) -> Array:
-    """Counts with variance ``dispersion`` times their mean; constant without dispersion."""
+    """Counts with variance ``dispersion`` times their mean; constant without dispersion (S5)."""
     if dispersion == 0.0:
         return np.full(num_values, mean)
     return dispersion * random.poisson(mean / dispersion, num_values).astype(np.float64)
 
 
 def lognormal_noise(cv: float, num_values: int, random: np.random.Generator) -> Array:
-    """Lognormal factors of mean 1."""
+    """Lognormal factors of mean 1 (S5)."""
     log_variance = float(np.log1p(cv * cv))
     normal = random.standard_normal(num_values)
     factors: Array = np.exp(np.sqrt(log_variance) * normal - 0.5 * log_variance)

@@ -16,7 +16,7 @@ _KEYS_PER_WINDOW = 64
 def followed_rows(
     run: PipelineRun, begin_s: float, end_s: float, num_rows: int, random: np.random.Generator
 ) -> Array:
-    """Time in each of the 12 phases, (12, rows), of rows that arrived between two moments."""
+    """Time in each of the 12 phases, (12, rows), of rows that arrived between two moments (S5)."""
     number, share = _rows_between(run, begin_s, end_s, num_rows)
     entry = run.input
     period_s = float(run.pipeline.setting.input_period_s)
@@ -45,7 +45,7 @@ def followed_rows(
 
 
 def followed_windows(run: PipelineRun, begin_s: float, end_s: float) -> Array:
-    """From the end of each window between two moments to the end of finalizing of its keys."""
+    """From the end of each window between two moments to the end of finalizing of its keys (S5)."""
     final = run.pipeline.finalizing
     if final is None:
         return np.zeros(0)

@@ -135,8 +135,13 @@ def simulate_rate_trace(
 
     Notes
     -----
-    theory.md (S6). Spark's trigger rules as in (S2). Lognormal durations; the lasting share of
-    the noise is an autoregression of the first order over batches.
+    **(S6)** A rate trace: arrivals as counts of variance `φ` times their mean on a grid a quarter
+    of the trigger wide or finer, starts as in (S2), none in an outage; a query that comes back
+    starts at once. Durations are lognormal, with the lasting share of the noise an autoregression
+    of coefficient 0.95 over batches and a factor per run of the spread between runs.
+
+    Spark's trigger rules as in (S2). Lognormal durations; the lasting share of the noise is an
+    autoregression of the first order over batches.
 
     Examples
     --------

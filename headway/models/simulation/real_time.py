@@ -82,7 +82,11 @@ def simulate_real_time(
 
     Notes
     -----
-    theory.md (N8). A row that a task works on when its batch ends waits for the next one.
+    **(N8)** Simulation, row by row: queues per task in the order of coming; a source that begins no
+    row in a gap; writers with a clock of random phase in each batch, whose buffers leave at its
+    ticks and at the end of the batch.
+
+    A row that a task works on when its batch ends waits for the next one.
 
     Examples
     --------

@@ -67,7 +67,12 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
 
     Notes
     -----
-    theory.md (J5). Exact for two moments whose own parts are shifted lognormals.
+    **(J5)** The later of two moments: what they share is set aside; the rest are independent
+    shifted lognormals with two moments and the skewness that the stages give; mean and variance of
+    the larger by quadrature of `F_1 F_2`, coefficients in proportion to `P(first is later)`. More
+    than two, one after the other.
+
+    Exact for two moments whose own parts are shifted lognormals.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class PooledStages:
 
 
 def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
-    """Numbers of the stages that nothing waits for.
+    """Numbers of the stages that nothing waits for (J3).
 
     >>> first = JobStage(num_tasks=1, mean_s=1.0, cv=0.0)
     >>> sinks_of((first, first, JobStage(num_tasks=1, mean_s=1.0, cv=0.0, parents=(0,))))
@@ -101,7 +101,9 @@ def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
 
     Notes
     -----
-    theory.md (J3). The pool has the mean and the variance of all its tasks.
+    **(J3)** Stages of successive numbers with the same parents and the same children are one pool
+    if the variance between their means is at most a tenth of that within: mean and variance of all
+    their tasks.
 
     Examples
     --------

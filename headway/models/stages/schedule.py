@@ -29,7 +29,15 @@ class StageSchedule:
 
     Notes
     -----
-    theory.md (J4). To be played once.
+    **(J4)** Estimate: stages are followed from event to event in the mean. A stage on `c` cores
+    goes on at the pace `1/M(T, c)`, (M1)-(M5). It holds all its cores until a further task would
+    start (M3), then less and less, as `(1-x)^k` with the mean that its remaining work asks for. The
+    next stage has what is left. When an older stage becomes ready, a younger one keeps its cores
+    for a mean residual task, or to its end if all its tasks run. Noise is carried along: each
+    moment is a mean plus coefficients of the independent noise of each stage, so that what two
+    branches have in common cancels in their difference. A chain is the exact sum of makespans.
+
+    To be played once.
 
     Examples
     --------

@@ -1,154 +1,16 @@
-"""Key skew: which partition a key goes to, how full the fullest gets, what that does to a stage."""
+"""Key skew: how full the fullest partition gets, and what that does to a stage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import exprel
 
 from headway.models.arrays import Array, Numeric
 
-Int32Array: TypeAlias = NDArray[np.int32]
-Words: TypeAlias = NDArray[np.uint32]
-KeyKind: TypeAlias = Literal["int", "long", "string"]
-
-SPARK_SEED = 42
 _FEWEST_TAIL_KEYS = 30  # per partition: from here on a sum over keys is close to normal
 _TAIL_RATIO = 1.02  # ranks of the tail within this ratio count as equally frequent
-_WORD_BITS = 32
-
-
-def spark_hash(
-    values: Sequence[str] | Sequence[int] | NDArray[np.int64],
-    kind: KeyKind,
-    seed: int | Int32Array = SPARK_SEED,
-) -> Int32Array:
-    r"""What Spark's ``hash`` makes of a column of keys.
-
-    Parameters
-    ----------
-    values : n keys
-        Strings, or integers that fit the kind.
-    kind : {"int", "long", "string"}
-        Spark's type: int stands for byte, short, boolean and date too, long for timestamp (in
-        microseconds). The column ``window`` is two longs, its start and its end.
-    seed : int or (n,) array
-        42 for the first column, the hash so far for each further one.
-
-    Returns
-    -------
-    (n,) int32 array
-        Hashes.
-
-    Raises
-    ------
-    ValueError
-        If a key does not fit its kind.
-
-    Notes
-    -----
-    theory.md (K1).
-
-    Examples
-    --------
-    >>> spark_hash(["a", "Grüße"], "string").tolist()
-    [1485273170, 1598803708]
-    >>> spark_hash([7], "long", spark_hash(["a"], "string")).tolist()
-    [165437524]
-    """
-    start = np.broadcast_to(np.asarray(seed).astype(np.int32).view(np.uint32), (len(values),))
-    if kind == "string":
-        return _string_hash([str(value).encode() for value in values], start)
-    wide = np.asarray(values)
-    narrow = wide.astype(np.int32 if kind == "int" else np.int64)
-    if not np.issubdtype(wide.dtype, np.integer) or np.any(wide != narrow):
-        raise ValueError(f"values must be integers that fit {kind}")
-    if kind == "int":
-        return _finished(_mixed(start, narrow.view(np.uint32)), 4)
-    bits = narrow.view(np.uint64)
-    low, high = bits.astype(np.uint32), (bits >> np.uint64(_WORD_BITS)).astype(np.uint32)
-    return _finished(_mixed(_mixed(start, low), high), 8)
-
-
-def _string_hash(texts: list[bytes], start: Words) -> Int32Array:
-    length = np.array([len(text) for text in texts], dtype=np.int64)
-    hashes = np.empty(length.shape, dtype=np.int32)
-    for num_bytes in np.unique(length).tolist():
-        chosen = np.flatnonzero(length == num_bytes)
-        joined = b"".join(texts[index] for index in chosen)
-        text = np.frombuffer(joined, dtype=np.int8).reshape(len(chosen), num_bytes)
-        num_whole = num_bytes - num_bytes % 4
-        state = start[chosen]
-        for word in np.ascontiguousarray(text[:, :num_whole]).view("<u4").T:
-            state = _mixed(state, word)
-        # Spark takes the bytes left over one by one, with their sign; the published hash does not.
-        for byte in text[:, num_whole:].astype(np.int32).T:
-            state = _mixed(state, byte.view(np.uint32))
-        hashes[chosen] = _finished(state, num_bytes)
-    return hashes
-
-
-def _mixed(state: Words, word: Words) -> Words:
-    scrambled = _rotated(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    return _rotated(state ^ scrambled, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-
-
-def _rotated(word: Words, num_bits: int) -> Words:
-    return (word << np.uint32(num_bits)) | (word >> np.uint32(_WORD_BITS - num_bits))
-
-
-def _finished(state: Words, num_bytes: int) -> Int32Array:
-    value = state ^ np.uint32(num_bytes)
-    value = (value ^ (value >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    value = (value ^ (value >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return (value ^ (value >> np.uint32(16))).view(np.int32)
-
-
-def known_partition_loads(hashes: Int32Array, weights: Array, num_partitions: int) -> Array:
-    r"""Share of the rows in each partition, keys and their frequencies being known. Exact.
-
-    Parameters
-    ----------
-    hashes : (k,) int32 array
-        Hash of each key.
-    weights : (k,) array, >= 0
-        Rows of each key in any unit, not all 0.
-    num_partitions : int, >= 1
-        Shuffle partitions. [-]
-
-    Returns
-    -------
-    (num_partitions,) array
-        Shares, which add up to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (K1).
-
-    Examples
-    --------
-    >>> hashes = spark_hash(["a", "ab", "abc"], "string")
-    >>> known_partition_loads(hashes, np.array([2.0, 1.0, 1.0]), 4)
-    array([0.25, 0.  , 0.5 , 0.25])
-    """
-    rows = np.asarray(weights, dtype=np.float64)
-    if rows.shape != np.shape(hashes) or not (np.all(rows >= 0.0) and 0.0 < rows.sum() < np.inf):
-        raise ValueError("need a weight >= 0 for each hash, not all 0")
-    if num_partitions < 1:
-        raise ValueError("num_partitions must be at least 1")
-    # Spark's pmod, like this remainder, has the sign of the divisor.
-    partition = np.mod(np.asarray(hashes).astype(np.int64), num_partitions)
-    loads: Array = np.bincount(partition, rows, num_partitions) / rows.sum()
-    return loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +56,8 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
 
     Notes
     -----
-    theory.md (K2). Fit for any number of keys: the tail is an integral.
+    **(K2)** Zipf: `p_k ∝ k^(-s)` for the top keys; beyond, ranks within 2 % of each other share a
+    class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
 
     Examples
     --------
@@ -246,7 +109,9 @@ def random_partition_loads(
 
     Notes
     -----
-    theory.md (K3).
+    **(K3)** Load of the partitions: top keys are thrown at random, the rest is normal with mean
+    `Σ p/P`, variance `Σ p^2/P` and, by Cornish and Fisher, third moment `Σ p^3/P`; with fewer than
+    30 keys per partition all are thrown.
 
     Examples
     --------
@@ -295,7 +160,8 @@ def max_load_bound(top_share: Numeric, num_partitions: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (K4). Close if ``top_share * num_partitions >= 2``.
+    **(K4)** `E[max] ≥ p_1 + (1-p_1)/P`, the mean load of the partition that holds the top key.
+    Exact as a bound; within 3 % if `Pp_1 ≥ 2`.
 
     Examples
     --------
@@ -333,7 +199,10 @@ def combined_rows(keys: KeyShares, num_rows: Numeric, num_map_tasks: Numeric) ->
 
     Notes
     -----
-    theory.md (K5). Sums, counts and averages combine; sessions, joins and arbitrary state do not.
+    **(K5)** `M` map tasks that combine `n` rows leave `Σ_k M(1-(1-p_k)^(n/M))`. Exact for
+    independent rows.
+
+    Sums, counts and averages combine; sessions, joins and arbitrary state do not.
 
     Examples
     --------
@@ -372,7 +241,9 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
 
     Notes
     -----
-    theory.md (K6). Meant for skew; when the order is known, play it.
+    **(K6)** Tasks `d_j` on `C < P` cores: the longest starts at `U(Σ d-d_max)/C` with `U` uniform,
+    so `E max(U(Σ d-d_max)/C+d_max, Σ d/C+(C-1)/(2C) d̄)`, in closed form, and at least the `k + 1`
+    shortest of the `kC + 1` longest, for every `k`. With `P ≤ C` it is `d_max`.
 
     Examples
     --------

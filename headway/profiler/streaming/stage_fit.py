@@ -223,6 +223,14 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
 
     A state that follows the rate differs between runs only, just as the rows do: what it costs
     cannot be told from what they cost.
+
+    Notes
+    -----
+    **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
+    rows for every batch. Fitted by (E3) with the other terms of the stage that holds the state,
+    where the state at least doubles within most runs and rows and state are told apart by (E2);
+    else 0, for a state that follows the rate differs between runs just as the rows do. A prediction
+    is for the state that the last run ended with.
     """
     grown = [
         run.batches[-1].state.num_rows

@@ -118,9 +118,24 @@ def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
 
     Notes
     -----
-    theory.md (E31). Without a trigger interval a batch starts at once or at any phase of the
-    interval; with one it starts a little after its trigger, or at once where the batch before
-    overran, and now and then at any phase nevertheless.
+    **(E31)** The trigger interval of a log. With `B` a batch is due at the first trigger after the
+    start of the one before, `g_k = B(⌊ s_(k-1)/B⌋+1)`, and ready at
+    `r_k = max(s_(k-1)+D_(k-1), g_k)`, as in (B2). Against a query that starts its batches at once
+    or at any phase of `B`, the start `s_k` speaks for `B` by `ℓ_k = 1` if
+    `s_(k-1) + D_(k-1) ≥ g_k`, started at once, else `ℓ_k = (1-c_k) w_k/τ e^(-x_k/τ) + c_k`, where
+    `x_k` is the time since the latest trigger from `g_k` on; `τ = 4` ms the mean delay of a start;
+    `w_k = B` after a pause, else 30 ms, up to which a start counts as at once; `c_k = 0.05`, the
+    share of batches that start at any time after their trigger, since the driver was busy, and
+    0.001 before it, where none should. `Λ(B) = Σ_k ln ℓ_k + ln p(B)`, and `p(B)` is in proportion
+    to the roundest of 1, 5, 10, 50, 100, 250, 500 ms and 1 s that divides `B`. The likeliest `B`
+    among those within 2 % of a usual step or its half to fifth, and the common ones, is read where
+    `Λ(B) ≥ ln 1000`, and is larger than `Λ` of any interval whose grid is shifted by a phase `φ`
+    that is not on that of `B` (rows that come every minute, say), less `ln(B/τ)` for the choice of
+    `φ`. A stated interval is contradicted where another is 1000 times as likely.
+
+    Without a trigger interval a batch starts at once or at any phase of the interval; with one it
+    starts a little after its trigger, or at once where the batch before overran, and now and then
+    at any phase nevertheless.
     """
     every_ms = interval_ms[:, None]
     trigger_ms = ((starts.before_ms + _EARLY_MS) // every_ms + 1) * every_ms

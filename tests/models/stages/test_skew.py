@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.stages.skew import (
-    KeyKind,
     KeyShares,
     combined_rows,
     hot_start_makespan,
-    known_partition_loads,
     max_load_bound,
     random_partition_loads,
-    spark_hash,
     zipf_key_shares,
 )
+from headway.models.stages.spark_hash import KeyKind, known_partition_loads, spark_hash
 from tests.oracles.list_scheduling import list_scheduling_makespan
 
 # Printed by Spark 4.3.0: hash(k), pmod(hash(k), 8), pmod(hash(k), 200). For the strings, the
