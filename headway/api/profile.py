@@ -82,8 +82,9 @@ def profile(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-    found = profile_any(
+    found, _ = profile_and_tables(
         sources,
+        None,
         queries=queries,
         trigger=trigger,
         engine=engine,
@@ -100,30 +101,9 @@ def profile(
     )
 
 
-def profile_any(
-    sources: str | Path | Sequence[str | Path],
-    *,
-    queries: Sequence[str] = (),
-    trigger: str | float | None = None,
-    engine: str = "auto",
-    master: str = "local[*]",
-    conf: Mapping[str, str] = NO_CONF,
-    session: SparkSession | None = None,
-    progress: Tell | None = None,
-) -> JobProfile | ApplicationProfile:
-    """Profile whatever the event logs hold: a streaming job, or one batch or DStreams application.
-
-    Parameters and errors are those of :func:`profile`; several applications without a streaming
-    query are an ``InputError``.
-    """
-    trigger_s = trigger_seconds(trigger)
-    with reading(sources, engine, master, conf, session, progress) as read:
-        return _profile_together(read, queries, trigger_s)
-
-
 def profile_and_tables(
     sources: str | Path | Sequence[str | Path],
-    tables: Path,
+    tables: Path | None,
     *,
     queries: Sequence[str] = (),
     trigger: str | float | None = None,
@@ -133,27 +113,35 @@ def profile_and_tables(
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> tuple[JobProfile | ApplicationProfile, tuple[Path, ...]]:
-    """The profile, and where the tables were written: the logs are read once for both.
+    """The profile of whatever the logs hold, and where the tables of them were written.
 
-    ``tables`` is the folder to write all tables to, as Parquet; the other parameters and errors
-    are those of :func:`profile_any`.
+    A profile of a streaming job, or of one batch or DStreams application. The logs are read once
+    for both.
+
+    Parameters
+    ----------
+    tables : Path or None
+        A folder to write all tables to, as Parquet; None writes none.
+    sources, queries, trigger, engine, master, conf, session, progress
+        As of :func:`profile`.
+
+    Raises
+    ------
+    EventLogError, SparkUnavailableError
+        As of :func:`profile`.
+    InputError
+        Also if the logs hold several applications without a streaming query.
     """
-    trigger_s = trigger_seconds(trigger)
-    _require_tables()
-    with reading(sources, engine, master, conf, session, progress) as read:
-        found = _profile_together(read, queries, trigger_s)
-        return found, _written_tables(read, tables)
-
-
-def _profile_together(
-    read: LogsRead, queries: Sequence[str], trigger_s: float | None
-) -> JobProfile | ApplicationProfile:
     from headway.profiler.survey import profile_together
 
-    read.tell("fitting")
-    found = profile_together(read.collected, read.logs, queries, __version__, trigger_s)
-    not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
-    return replace(found, notes=(*found.notes, *not_read))
+    trigger_s = trigger_seconds(trigger)
+    if tables is not None:
+        _require_tables()
+    with reading(sources, engine, master, conf, session, progress) as read:
+        read.tell("fitting")
+        found = profile_together(read.collected, read.logs, queries, __version__, trigger_s)
+        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
+        return replace(found, notes=(*found.notes, *not_read)), _written_tables(read, tables)
 
 
 def survey(

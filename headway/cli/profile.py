@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from headway.api.profile import Survey, profile, profile_and_tables, profile_any, survey
+from headway.api.profile import Survey, profile, profile_and_tables, survey
 from headway.cli.options import Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
@@ -117,11 +117,7 @@ def command(
 
     with Progress() as progress:
         how = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
-        written: tuple[Path, ...] = ()
-        if tables is None:
-            found = profile_any(sources, **how)
-        else:
-            found, written = profile_and_tables(sources, tables, **how)
+        found, written = profile_and_tables(sources, tables, **how)
     if output is None:
         click.echo(dump_profile(found), nl=False)
         return

@@ -223,7 +223,9 @@ def test_a_log_becomes_a_profile_file(capsys: pytest.CaptureFixture[str], tmp_pa
 @pytest.fixture
 def made_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile command takes no time."""
-    monkeypatch.setattr("headway.cli.profile.profile_any", lambda *_, **__: a_profile())
+    monkeypatch.setattr(
+        "headway.cli.profile.profile_and_tables", lambda *_, **__: (a_profile(), ())
+    )
 
 
 @pytest.mark.usefixtures("made_profile")
@@ -278,7 +280,7 @@ def test_what_nobody_foresaw_is_one_line_too(
     def fail(*_: object, **__: object) -> None:
         raise kind("two\nlines")
 
-    monkeypatch.setattr("headway.cli.profile.profile_any", fail)
+    monkeypatch.setattr("headway.cli.profile.profile_and_tables", fail)
     code = run(["profile", "log"])
     assert code == (130 if kind is KeyboardInterrupt else 1)
     lines = [line for line in capsys.readouterr().err.splitlines() if line]

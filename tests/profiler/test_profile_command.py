@@ -77,4 +77,4 @@ def test_options_of_one_profile_are_refused_beside_a_look_at_each_log(
     option: list[str], others: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["profile", "log", *option, *others]) == 2
-    assert "make one profile of all logs" in capsys.readouterr().err
+    assert "one profile of all logs" in capsys.readouterr().err

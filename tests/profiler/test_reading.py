@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import headway
-from headway.api.profile import profile_any
+from headway.api.profile import profile_and_tables
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import dump_profile
@@ -79,11 +79,13 @@ def test_batch_applications_are_profiled_one_by_one(spark: SparkSession, tmp_pat
         log = AppLog(app_id=name)
         log.add_job([Work(rows=(5, 6))], 1_790_000_020.0)
         write_plain(log.lines, tmp_path / name)
-    assert isinstance(profile_any(tmp_path / "one", session=spark), ApplicationProfile)
+    assert isinstance(
+        profile_and_tables(tmp_path / "one", None, session=spark)[0], ApplicationProfile
+    )
     with pytest.raises(EventLogError, match=r"no streaming query"):
         headway.profile(tmp_path / "one", session=spark)
     with pytest.raises(InputError, match=r"2 applications without a streaming query"):
-        profile_any(tmp_path, session=spark)
+        profile_and_tables(tmp_path, None, session=spark)
     each = headway.survey(tmp_path, session=spark).logs
     assert [isinstance(log.profile, ApplicationProfile) for log in each] == [True, True]
     assert not any(isinstance(log.profile, JobProfile) for log in each)
