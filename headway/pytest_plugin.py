@@ -56,7 +56,7 @@ def assert_meets(plan: Plan | DeadlinePlan, *targets: str) -> None:
         What to hold against them.
     targets : str
         Promises such as ``p99 <= 2s`` or ``batch mean <= 500ms``; held against the upper end of
-        the 90 % interval where the prediction has one. Mean, p50, p95 and p99 can be held. Of a
+        the 90% interval where the prediction has one. Mean, p50, p95 and p99 can be held. Of a
         batch job ``deadline <= 10m``.
 
     Raises

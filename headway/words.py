@@ -38,59 +38,60 @@ def _over_capacity(numbers: Numbers) -> str:
 
 
 def _too_close(numbers: Numbers) -> str:
-    told_per_s = numbers["told_up_to_per_s"]
-    told = f"; it can be told up to {format_rate(told_per_s)}" if told_per_s > 0 else ""
+    known_per_s = numbers["told_up_to_per_s"]
+    known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
     return (
-        f"too close to saturation to tell a latency at {format_rate(numbers['rate_per_s'])}: "
-        f"utilisation {numbers['utilization_ratio']:.0%}, and a small error in the cost per row "
-        f"moves it a lot{told}; {_stable_up_to(numbers)}"
+        f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
+        f"at a utilisation of {numbers['utilization_ratio']:.0%} it depends too much on small "
+        f"errors in the cost per row{known}; {_stable_up_to(numbers)}"
     )
 
 
 def _stable_up_to(numbers: Numbers) -> str:
     most_per_s = numbers["stable_up_to_per_s"]
-    return f"stable up to {format_rate(most_per_s)}" if most_per_s > 0 else "stable at no rate"
+    return f"stable up to {format_rate(most_per_s)}" if most_per_s > 0 else "not stable at any rate"
 
 
 def _mostly_overruns(numbers: Numbers) -> str:
     return (
-        f"{numbers['overrun_probability']:.0%} of the batches overrun the trigger interval: the "
-        "query runs as fast as it can; a longer trigger or more slots would bring it back on its "
-        "grid"
+        f"{numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, so "
+        "the query runs as fast as possible; a longer trigger interval or more slots would avoid "
+        "that"
     )
 
 
 def _limit_too_low(numbers: Numbers) -> str:
     enough = numbers.get("enough_rows")
     return (
-        f"the rate limit of {_rows(numbers['limit_rows'])} per batch lets through "
-        f"{format_rate(numbers['passed_per_s'])}, less than the "
-        f"{format_rate(numbers['rate_per_s'])} that arrive: the backlog grows"
-        + ("" if enough is None else f"; {_rows(enough)} would do")
+        f"the rate limit of {_rows(numbers['limit_rows'])} per batch admits "
+        f"{format_rate(numbers['passed_per_s'])}, less than the input rate of "
+        f"{format_rate(numbers['rate_per_s'])}: the backlog grows"
+        + ("" if enough is None else f"; {_rows(enough)} would suffice")
     )
 
 
 def _limit_leaves_little(numbers: Numbers) -> str:
     return (
-        f"the rate limit of {_rows(numbers['limit_rows'])} per batch leaves under "
-        f"{numbers['catch_up_ratio'] - 1.0:.0%} to catch up with"
+        f"the rate limit of {_rows(numbers['limit_rows'])} per batch leaves less "
+        f"than {numbers['catch_up_ratio'] - 1.0:.0%} of the input rate for catching up"
     )
 
 
 def _less_sure(numbers: Numbers) -> str:
     return (
-        f"more than {_nodes(numbers['nodes'])} are expected to take no longer but promise no less "
-        f"than {format_duration(numbers['planned_s'])}: they are further from the "
-        f"{counted(round(numbers['seen_slots']), 'slot')} profiled, so less sure; a run profiled "
-        "with more would tell, and nodes can be left idle"
+        f"more than {_nodes(numbers['nodes'])} do not lower the planned run time of "
+        f"{format_duration(numbers['planned_s'])}: they are expected to be as fast, but are "
+        "further "
+        f"from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more uncertain; "
+        "profile a run with more slots"
     )
 
 
 def _model_rises(numbers: Numbers) -> str:
     return (
-        f"from {_nodes(numbers['nodes'])} on the model says up to {numbers['ratio'] - 1.0:.0%} "
-        "longer than for fewer: stages that compete for slots are followed approximately; a run "
-        "takes no longer, since nodes can be left idle"
+        f"from {_nodes(numbers['nodes'])} on, the model predicts up to "
+        f"{numbers['ratio'] - 1.0:.0%} more run time than with fewer: it approximates stages that "
+        "compete for slots; a real run takes no longer"
     )
 
 
@@ -100,20 +101,19 @@ def _nodes(number: float) -> str:
 
 def _state_grows(numbers: Numbers) -> str:
     return (
-        f"the state grows by {format_rate(numbers['growth_per_s'])}: this is for the "
-        f"{_rows(numbers['state_rows'])} it was left with, and every million more makes a batch "
-        f"{format_duration(numbers['batch_s_per_million_rows'])} longer"
+        f"the state grows by {format_rate(numbers['growth_per_s'])}: this prediction is for the "
+        f"{_rows(numbers['state_rows'])} at the end of the profiled run, and every further million "
+        f"makes a batch {format_duration(numbers['batch_s_per_million_rows'])} longer"
     )
 
 
 def _state_breaks(numbers: Numbers) -> str:
     rows_then = float(f"{numbers['state_rows_then']:.3g}")
     return (
-        f"caution: the state grows by {format_rate(numbers['growth_per_s'])} at this rate; in "
-        f"{format_duration(numbers['missed_after_s'])} it has "
-        f"{_rows(rows_then)} instead of "
-        f"{_rows(numbers['state_rows'])}, and the promise is missed: bound it, with a watermark or "
-        "a time to live"
+        f"caution: the state grows by {format_rate(numbers['growth_per_s'])} at this rate; after "
+        f"{format_duration(numbers['missed_after_s'])} it has {_rows(rows_then)} instead of "
+        f"{_rows(numbers['state_rows'])}, and the target is missed: limit the state with a "
+        "watermark or a time to live"
     )
 
 

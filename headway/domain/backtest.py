@@ -36,7 +36,7 @@ class HeldOut:
 
     @property
     def intervals_held(self) -> tuple[bool, bool] | None:
-        """Whether the 90 % intervals of mean and p99 held what was observed."""
+        """Whether the 90% intervals of mean and p99 held what was observed."""
         predicted = self.prediction.tuple_latency
         if predicted is None or not (predicted.interval90_mean_s and predicted.interval90_p99_s):
             return None
@@ -77,7 +77,7 @@ class Backtest:
 
     @property
     def intervals_held(self) -> tuple[int, int]:
-        """How many of the 90 % intervals held, and how many there were."""
+        """How many of the 90% intervals held, and how many there were."""
         held = [one for run in self.runs for one in run.intervals_held or ()]
         return sum(held), len(held)
 

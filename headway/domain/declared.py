@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from headway.domain.configuration import Configuration
 
-#: Half the width of a 90 % range, in standard deviations.
+#: Half the width of a 90% range, in standard deviations.
 SCORE_OF_RANGE = 1.6448536269514722
 
 

@@ -12,7 +12,7 @@ from headway.domain.finding import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A 90 % interval; the upper end is ``inf`` where the setting may be saturated.
+    """A 90% interval; the upper end is ``inf`` where the setting may be saturated.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from headway.words import all_words, prediction_warnings
 _APPLIES = {
     Applies.RESTART: "applies when the query restarts",
     Applies.NEW_APPLICATION: "applies when the application is submitted again",
-    Applies.NEW_CHECKPOINT: "applies only with a new checkpoint; the old one keeps its own value",
+    Applies.NEW_CHECKPOINT: "applies only with a new checkpoint; an existing one keeps its value",
 }
 
 
@@ -39,7 +39,7 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
     lines = []
     if not plan.feasible:
         lines += [
-            f"!!! NOT FEASIBLE: nothing in the searched space keeps {asked}. !!!",
+            f"!!! INFEASIBLE: no configuration meets {asked}. !!!",
             "!!! These are the settings of the nearest plan; they MISS the target. !!!",
         ]
     lines += [
@@ -59,14 +59,14 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
             if plan.feasible and plan.chosen is not None:
                 most = format_rate(plan.chosen.sustainable_rate_per_s)
                 lines.append(f"max rate within target: {most} with these settings")
-            lines.append(f"stable: up to {highest} with these settings, whatever the latency")
+            lines.append(f"stable up to: {highest} with these settings, whatever the latency")
     if not calibrated:
         lines.append(
-            "caution: these settings lie outside the range that the profile speaks for"
+            "caution: these settings are outside the profiled range"
             if plan.declared is None
-            else "caution: from declared figures, nothing of this job was measured"
+            else "caution: based on declared costs; nothing was measured"
         )
-    lines += [f"bound by: {text}" for text in plan.binding]
+    lines += [f"binding constraint: {text}" for text in plan.binding]
     lines += [f"warning: {text}" for text in dict.fromkeys(warnings)]
     # A message must not be able to end the comment that it stands in.
     return [one_line(line) for line in lines]
@@ -79,13 +79,13 @@ def reasons(plan: AnyPlan) -> dict[str, str]:
     """
     found = {}
     if "spark.dynamicAllocation.enabled" in plan.spark_conf:
-        found["spark.dynamicAllocation.enabled"] = "the plan counts on a fixed number of executors"
+        found["spark.dynamicAllocation.enabled"] = "the plan assumes a fixed number of executors"
     # Said of what has the value that was profiled, not of what merely is on no list of changes.
     for one in plan.settings:
         if one.profiled == one.value and plan.spark_conf.get(one.key) == one.value:
             found.setdefault(one.key, "as profiled")
     if is_batch(plan):
-        found[KNOBS["executors"].key] = f"what it takes for {promise_of(plan)}"
+        found[KNOBS["executors"].key] = f"needed for {promise_of(plan)}"
     for change in plan.changes:
         knob = knob_named(change.setting)
         if knob is None:
@@ -148,11 +148,11 @@ def _predicted(plan: AnyPlan) -> str:
     prediction = plan.prediction
     if not prediction.stable:
         return (
-            "no latency to quote, the backlog grows without end; "
-            f"these settings carry {format_rate(prediction.sustainable_rate_per_s)}"
+            "no latency, because the backlog grows without bound; "
+            f"these settings are stable up to {format_rate(prediction.sustainable_rate_per_s)}"
         )
     if not prediction.is_quotable:
-        return "no latency to quote: too close to saturation to tell"
+        return "no latency: too close to saturation to predict one"
     metric = plan.target.metric
     distribution = {
         Metric.TUPLE: prediction.tuple_latency,
@@ -164,7 +164,7 @@ def _predicted(plan: AnyPlan) -> str:
     statistic = plan.target.statistic
     if statistic != "p99":
         parts.append(f"planned {statistic} {format_duration(plan.planned_latency_s)}")
-    return f"{name} {', '.join(parts) or 'not known'}"
+    return f"{name} {', '.join(parts) or 'unknown'}"
 
 
 def _distribution_parts(distribution: LatencyDistribution) -> list[str]:
@@ -172,5 +172,5 @@ def _distribution_parts(distribution: LatencyDistribution) -> list[str]:
     text = f"p99 {format_duration(distribution.p99_s)}"
     if interval is not None:
         low, high = format_duration(interval.low), format_duration(interval.high)
-        text += f" (90 % interval {low} to {high})"
+        text += f" (90% interval {low} to {high})"
     return [text]

@@ -91,7 +91,8 @@ def _lower_watermark(
     there_s = _latency_s(lowered, chosen, nodes)
     if latency_s - there_s > 0.5 * chosen.trigger_s:
         text = (
-            f"a watermark delay {format_duration(less_s)} shorter wins a trigger: window "
+            f"a watermark delay shorter by {format_duration(less_s)} saves one trigger interval: "
+            "window "
             f"{question.target.statistic} up to {format_duration(there_s)}"
         )
         yield Advice(text=text, latency_s=there_s)
@@ -129,9 +130,9 @@ def _salted_keys(
     if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         worst = max(hot, key=lambda stage: stage.hot_share_ratio)
         text = (
-            f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows however many "
-            "tasks there are, as those of one key do: salting it would take "
-            f"{question.target.statistic} down to {format_duration(there_s)} at best"
+            f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows whatever the "
+            "number of tasks, as with one hot key: salting that key would lower "
+            f"{question.target.statistic} to {format_duration(there_s)} at best"
         )
         yield Advice(text=text, latency_s=there_s)
 
@@ -154,13 +155,13 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
         replace(question, profile=replace(profile, driver_phases=phases)), chosen, nodes
     )
     how = (
-        "a faster store for the checkpoint"
+        "a faster checkpoint store"
         if profile.shape.stateful_operators
-        else "asynchronous progress tracking or a faster store for the checkpoint"
+        else "asynchronous progress tracking or a faster checkpoint store"
     )
     text = (
         f"the offset and commit logs take {format_duration(writes_s)} of a batch of "
-        f"{format_duration(batch_s)}: {how} would take {question.target.statistic} down to "
+        f"{format_duration(batch_s)}: {how} would lower {question.target.statistic} to "
         f"{format_duration(there_s)} at best"
     )
     yield Advice(text=text, latency_s=there_s)
@@ -172,15 +173,16 @@ def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advic
     waves = -(-chosen.shuffle_partitions // chosen.num_slots)
     each_s = profile.state.commit_per_partition_s
     text = (
-        f"committing state takes {format_duration(each_s)} a partition, "
-        f"{format_duration(each_s * waves)} a batch in {counted(waves, 'wave')} of tasks: "
-        "fewer state partitions, a faster checkpoint store, or changelog checkpointing "
-        "with RocksDB take less"
+        f"committing state takes {format_duration(each_s)} per partition, "
+        f"{format_duration(each_s * waves)} per batch in {counted(waves, 'wave')} of tasks: "
+        "fewer shuffle partitions, a faster checkpoint store, or changelog checkpointing with "
+        "RocksDB would lower this"
     )
     if _FILE_MANAGER_KEY not in profile.applications[-1].properties:
         text += (
             "; on a local file system the FileSystemBasedCheckpointFileManager "
-            f"({_FILE_MANAGER_KEY}) committed 8 partitions in 12 ms in place of 346, measured once"
+            f"({_FILE_MANAGER_KEY}) committed 8 partitions in 12 ms instead of 346 ms in one "
+            "measurement"
         )
     yield Advice(text=text)
 
@@ -194,10 +196,10 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         yield Advice(
             text=(
-                f"the driver launches {launched_per_s:,.0f} tasks a second: "
-                f"{MEASURED_LAUNCHES_PER_S.value:,.0f} were measured of Spark's scheduler "
-                f"(Ousterhout 2013), a plan allows up to {most_launches_per_s(profile):,.0f}; "
-                "fewer partitions or a longer trigger launch fewer"
+                f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler was measured "
+                f"at {MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up "
+                f"to {most_launches_per_s(profile):,.0f}; fewer shuffle partitions or a longer "
+                "trigger interval would lower this"
             )
         )
 
@@ -209,7 +211,7 @@ def _skew(profile: JobProfile) -> Iterator[Advice]:
                 text=(
                     f"skew: the largest task of {stage.name} reads "
                     f"{stage.observed.largest_task_ratio:.1f} times the rows of the mean task; "
-                    "more slots do not help it, salting its keys does"
+                    "more slots do not help, salting the keys does"
                 )
             )
     arrivals = profile.observed_arrivals
@@ -218,8 +220,8 @@ def _skew(profile: JobProfile) -> Iterator[Advice]:
     if share is not None and sources > 1 and share * sources > SKEWED_RATIO.value:
         yield Advice(
             text=(
-                f"skew: one of {sources} source partitions holds {share:.0%} of the rows; "
-                "an even key for the partitions would spread them"
+                f"skew: one of {sources} source partitions has {share:.0%} of the rows; "
+                "a partition key with an even distribution would spread them"
             )
         )
 
@@ -234,8 +236,8 @@ def _bursts(question: Question) -> Iterator[Advice]:
         peak = format_rate(ratio * question.rate_per_s)
         yield Advice(
             text=(
-                f"the profiled stream brought up to {ratio:.1f} times its median rate, here that "
-                f"is {peak}: --burst {peak}:DURATION plans for a time of it"
+                f"the profiled stream had bursts of up to {ratio:.1f} times its median rate, which "
+                f"would be {peak} here: --burst {peak}:DURATION plans for them"
             )
         )
 
@@ -247,17 +249,17 @@ def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[
         return
     direct, *shared = sharing_ways(question.profile, chosen, windows, question.rate_per_s)
     best = max(shared, key=lambda way: way.saved_s)
-    copied = f"each row is copied into {windows.num_copies:.3g} windows before it is counted: "
+    copied = f"each row is copied into {windows.num_copies:.3g} windows before aggregation: "
     if best.pays:
         text = (
             f"{copied}{best.how.value} of {format_duration(ms_to_s(windows.pane_ms))} would save "
-            f"{format_duration(best.saved_s)} of {format_duration(direct.batch_mean_s)} a batch "
-            f"({_span(best.saved_low_s, best.saved_high_s)}); headway windows says how"
+            f"{format_duration(best.saved_s)} of {format_duration(direct.batch_mean_s)} per batch "
+            f"({_span(best.saved_low_s, best.saved_high_s)}); see headway windows"
         )
     else:
         text = (
-            f"{copied}sharing panes would not pay here, {best.how.value} cost "
-            f"{format_duration(-best.saved_s)} a batch more; headway windows says from when"
+            f"{copied}sharing panes would not pay off here, {best.how.value} cost "
+            f"{format_duration(-best.saved_s)} more per batch; see headway windows"
         )
     yield Advice(text=text)
 
@@ -273,23 +275,23 @@ def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
     if profile.warm_up is None and slower_ratio > SLOWER_WHEN_YOUNG_RATIO.value:
         yield Advice(
             text=(
-                f"{YOUNG_JVM_S.value:.0f} s after a start batches take {slower_ratio:.0%} longer "
-                f"than after the {format_duration(profile.drift.reference_age_s)} that this plan "
-                "speaks for, extrapolated from older batches, and the first ones longer still; "
-                f"headway predict --jvm-age {YOUNG_JVM_S.value:.0f}s tells what becomes of the "
-                "promise until then"
+                f"{YOUNG_JVM_S.value:.0f} s after a start, batches take {slower_ratio:.0%} longer "
+                f"than at the JVM age of {format_duration(profile.drift.reference_age_s)} that "
+                "this plan assumes (extrapolated from later batches), and the first ones even "
+                f"longer; headway predict --jvm-age {YOUNG_JVM_S.value:.0f}s shows the latency "
+                "until then"
             )
         )
 
 
 def _spill_and_collections(profile: JobProfile) -> Iterator[Advice]:
     if profile.memory is not None and profile.memory.spilled_bytes > 0:
-        yield Advice(text="tasks spilled to disk: more memory per task would spare that")
+        yield Advice(text="tasks spilled to disk: more memory per task would avoid that")
     for stage in profile.stages:
         if stage.observed is not None and stage.observed.gc_ratio > MUCH_RATIO.value:
             yield Advice(
                 text=(
-                    f"{stage.name} spends {stage.observed.gc_ratio:.0%} of its time collecting "
-                    "garbage: a larger heap, or state outside of it (RocksDB), would spare that"
+                    f"{stage.name} spends {stage.observed.gc_ratio:.0%} of its time in garbage "
+                    "collection: a larger heap, or state outside the heap (RocksDB), would lower it"
                 )
             )

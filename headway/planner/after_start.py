@@ -103,7 +103,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     holds_from = missed[-1] + 2 if missed else 1
     return AfterStart(
         evidence=Evidence.MEASURED,
-        reason="by the first batches on record in a fresh JVM",
+        reason="from the first batches of a fresh JVM in the profile",
         holds_from_minute=holds_from if holds_from <= len(by_minute_s) else None,
         by_minute_s=tuple(_told(by_minute_s, planned_s, holds_from)),
         expected_first_minute_s=expected_by_minute_s[0],
@@ -154,9 +154,9 @@ def _slower_ratio(profile: JobProfile, jvm_age_s: float) -> float:
 
 def _why_unavailable(profile: JobProfile) -> str:
     if profile.declared is not None:
-        return "declared figures do not tell what a fresh JVM takes"
+        return "declared costs do not describe a fresh JVM"
     return (
-        "the profile holds no batch of a fresh JVM; profile a log that begins with the application"
+        "the profile has no batches of a fresh JVM; profile a log that begins with the application"
     )
 
 

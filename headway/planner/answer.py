@@ -167,39 +167,39 @@ def _notes(
     found = []
     node_type, profile = offer.node_type, offer.question.profile
     if node_type is not None and node_type.reserve_text is not None:
-        found.append(
-            f"{node_type.reserve_text}; the driver needs a place of its own beside the executors"
-        )
+        found.append(f"{node_type.reserve_text}; the driver needs additional room")
     if node_type is not None and node_type.relative_core_speed != 1.0:
         found.append(
-            f"cores of {node_type.name} are taken as {node_type.relative_core_speed:g} times as "
-            f"fast as those {'profiled' if profile.declared is None else 'of the declared figures'}"
-            "; profile a run on them to be sure"
+            f"the core speed of {node_type.name} is assumed to be "
+            f"{node_type.relative_core_speed:g} times that of the "
+            f"{'profiled cores' if profile.declared is None else 'declared costs'}; profile a run "
+            "on this node type to confirm it"
         )
     per_task, cores = configuration.task_cpus, configuration.cores_per_executor
     if cores % per_task:
         found.append(
-            f"{counted(cores % per_task, 'core')} of the {cores} of an executor always idle: tasks "
-            f"take {per_task} (spark.task.cpus)"
+            f"{counted(cores % per_task, 'core')} of the {cores} cores of an executor stay idle, "
+            f"because each task takes {per_task} (spark.task.cpus)"
         )
     if memory is not None and profile.memory is None:
-        found.append("no memory peaks on record: the heap is what the node has, not what is needed")
+        found.append(
+            "no memory peaks were recorded: the heap is what fits on the node, not what is needed"
+        )
     if memory is not None and memory.is_measured_locally:
         found.append(
-            "peaks of memory were seen in one JVM with the driver (local[n]), which proves nothing "
-            "of an executor alone: its heap is not lowered by them; profile a run on a cluster"
+            "memory peaks were measured in one JVM together with the driver (local[n]), which says "
+            "little about an executor: they do not lower its heap; profile a run on a cluster"
         )
     if memory is not None and memory.heap_bytes < memory.needed_heap_bytes and profile.memory:
         found.append(
             f"a heap of {spark_memory_text(memory.heap_bytes)}, {memory.reason}, is less than the "
-            f"{spark_memory_text(memory.needed_heap_bytes)} that were measured with headroom"
+            f"{spark_memory_text(memory.needed_heap_bytes)} of measured peak plus headroom"
         )
     if memory is not None and profile.shape.python_operators and not memory.python_bytes:
         found.append(
-            "what Python workers need beside the heap is on no record: "
-            f"{spark_memory_text(memory.overhead_bytes)} of overhead is Spark's own rule for "
-            f"Python on Kubernetes; {PYTHON_MEMORY_KEY} in the profiled run would say what they "
-            "may take"
+            "the memory of Python workers was not recorded: the overhead of "
+            f"{spark_memory_text(memory.overhead_bytes)} is Spark's default for Python on "
+            f"Kubernetes; set {PYTHON_MEMORY_KEY} in the profiled run to plan it"
         )
     return tuple(found)
 

@@ -85,8 +85,8 @@ def expected_run_time_s(
 def seen_slots_of(profile: ApplicationProfile) -> int:
     if profile.cluster.num_slots is None:
         raise InputError(
-            "the cores of the executors are not on record; "
-            "profile a log that holds its SparkListenerExecutorAdded events"
+            "the number of cores per executor is unknown; "
+            "profile a log that contains SparkListenerExecutorAdded events"
         )
     return profile.cluster.num_slots
 

@@ -124,7 +124,7 @@ def as_fast_as_possible(
         _busy_ratio(question, chosen, trigger_s) for trigger_s in (chosen.trigger_s, 0.0)
     )
     text = (
-        f"as fast as possible would give {question.target.statistic} up to "
+        f"running as fast as possible would give {question.target.statistic} up to "
         f"{format_duration(there_s)} instead of {format_duration(latency_s)}, at {busy_there:.0%} "
         f"busy cores instead of {busy:.0%}, with a checkpoint every "
         f"{format_duration(interval_there_s)} instead of {format_duration(interval_s)}"

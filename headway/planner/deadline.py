@@ -100,7 +100,7 @@ def plan_for_deadline(
     """
     if profile.kind is not ApplicationKind.BATCH:
         raise InputError(
-            f"target '{deadline}': a {profile.kind.value} application has no end to meet; "
+            f"target '{deadline}': a {profile.kind.value} application has no end; "
             "a deadline is for batch jobs"
         )
     job = BatchRunTime.of(profile, seen_slots_of(profile))
@@ -227,7 +227,7 @@ def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterat
 def _reserve_note(space: DeadlineSpace) -> Iterator[str]:
     text = None if space.node_type is None else space.node_type.reserve_text
     if text is not None:
-        yield f"{text}; the driver needs a place of its own beside the executors"
+        yield f"{text}; the driver needs additional room"
 
 
 def _task_cpus_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:
@@ -333,7 +333,7 @@ def _binding(
     if feasible:
         yield f"{deadline}: the run takes up to {format_duration(run.planned_s)}"
         if fewer is None:
-            yield "one node is the least there is"
+            yield "one node is the minimum"
         else:
             yield f"one node fewer: up to {format_duration(fewer.planned_s)}"
         return
@@ -341,7 +341,7 @@ def _binding(
     yield f"the shortest run takes up to {format_duration(run.planned_s)}, with {nodes}"
     if floor_s > deadline.limit_s:
         yield (
-            f"no number of nodes would do: the longest chain of stages and the driver alone take "
+            "no number of nodes suffices: driver plus the longest chain of stages already take "
             f"{format_duration(floor_s)}"
         )
 
@@ -354,21 +354,21 @@ def _warnings(job: BatchRunTime, slots_far_off: int | None) -> Iterator[str]:
     if slots_far_off is not None:
         yield (
             f"{counted(slots_far_off, 'slot')}, {far_off_text(job.seen_slots, job.seen_slots)}: "
-            "contention between tasks and the network of so many more executors were not seen"
+            "contention between tasks and the network load of so many executors were not profiled"
         )
     ratio = job.modelled_ratio
     if not 1.0 / FAR_OFF_RATIO.value <= ratio <= FAR_OFF_RATIO.value:
         yield (
-            f"the run on record took {ratio:.2g} times what the model of its stages says; "
-            "the plan is scaled by that, and is less sure for it"
+            f"the profiled run took {ratio:.2g} times as long as the model of its stages predicts; "
+            "the plan is scaled by this ratio and is more uncertain"
         )
     if job.profile.num_jobs_failed:
-        yield f"{counted(job.profile.num_jobs_failed, 'job')} failed in the run on record"
+        yield f"{counted(job.profile.num_jobs_failed, 'job')} failed in the profiled run"
     largest = max(job.profile.stages, key=lambda stage: stage.task_time_s)
     longest_s = largest.task_time.max_s
     if longest_s > 3.0 * largest.task_time.mean_s:
         yield (
             f"stage {largest.id}: its longest task takes {format_duration(longest_s)}, "
-            f"{longest_s / largest.task_time.mean_s:.1f} times the mean: skew that more nodes "
+            f"{longest_s / largest.task_time.mean_s:.1f} times the mean: skew, which more nodes "
             "do not help"
         )

@@ -79,11 +79,13 @@ def why_infeasible(
     physical_s = physical_floor_s(question)
     if math.isinf(floor_s):
         verb = "is" if nodes == 1 else "are"
-        found = [f"{counted(nodes, 'node')} {verb} over capacity at {rate}, or too close to it"]
+        found = [
+            f"{counted(nodes, 'node')} {verb} over capacity at {rate}, or too close to saturation"
+        ]
     elif floor_s <= target.limit_s:
         others = " and ".join(str(one) for one in question.also)
         found = [
-            f"no setting of up to {counted(nodes, 'node')} that keeps {target} also keeps {others}"
+            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and {others}"
         ]
         broken = broken_promise(nearest)
         if broken is not None:
@@ -91,21 +93,20 @@ def why_infeasible(
     else:
         floor = format_duration(floor_s)
         lowest = f"a {target.statistic} of {floor} at {rate}"
-        found = [f"no setting of {_looked_at(question)} comes below {lowest}"]
+        found = [f"no configuration of {_looked_at(question)} goes below {lowest}"]
     if physical_s > target.limit_s:
         fixed_s = question.space.trigger_s
-        parts = "the driver and one task of each stage" + (
-            f", behind the fixed trigger of {format_duration(fixed_s)}," if fixed_s else ""
-        )
+        wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
         found.append(
-            f"no number of nodes would do: {parts} alone make {format_duration(physical_s)}"
+            f"no number of nodes suffices: {wait}driver plus one task per stage already take "
+            f"{format_duration(physical_s)}"
         )
     found += _too_few_source_tasks(question)
     found.append(
-        f"{_joined(question)} holds up to {format_rate(best.sustainable_rate_per_s)} "
+        f"{_joined(question)} is met up to {format_rate(best.sustainable_rate_per_s)} "
         f"with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
-        else f"no rate keeps {_joined(question)} with up to {counted(nodes, 'node')}"
+        else f"no rate meets {_joined(question)} with up to {counted(nodes, 'node')}"
     )
     return tuple(found)
 
@@ -118,8 +119,8 @@ def _too_few_source_tasks(question: Question) -> list[str]:
         return []
     tasks, those = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
     text = (
-        f"the source is read by {tasks}, as many as it has partitions or splits: more than "
-        f"{max(short)} {those} do not read it any faster"
+        f"the source is read by {tasks}, one per partition or split: more than {max(short)} "
+        f"{those} do not read it faster"
     )
     return [text]
 
@@ -152,7 +153,7 @@ def _looked_at(question: Question) -> str:
     counts = counts_to_look_at(question)
     if len(counts) > question.space.max_nodes - question.space.min_nodes:
         return f"up to {most}"
-    return f"the {len(counts)} numbers of nodes looked at, of up to {most},"
+    return f"the {len(counts)} node counts tried, up to {most},"
 
 
 def _finite(latency_s: float) -> float:

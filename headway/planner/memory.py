@@ -140,7 +140,7 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
     # Execution memory lives in the unified part of the heap, and spills where that is too small.
     unspilled_bytes = round(tasks_bytes / UNIFIED_RATIO.value) + RESERVED_BYTES.value - base_bytes
     parts = {
-        "Spark and the program": base_bytes,
+        "Spark and the application": base_bytes,
         "tasks": max(tasks_bytes, unspilled_bytes),
         "state": -(-on_heap // executors),
     }
@@ -199,11 +199,11 @@ def memory_plan(
     least = least_heap_bytes(profile, need, rule)
     had = profiled_memory(profile.applications[-1])
     if rule.heap_bytes is not None:
-        heap, reason = rule.heap_bytes, "as asked for"
+        heap, reason = rule.heap_bytes, "as requested"
     elif node_type is not None and node_type.memory_bytes is not None:
         room = node_type.memory_bytes // executors_per_node
         useful = max(LARGEST_USEFUL_HEAP_BYTES.value, least)
-        heap, reason = min(beside.largest_heap_bytes(room), useful), "what the node has room for"
+        heap, reason = min(beside.largest_heap_bytes(room), useful), "what fits on the node"
     elif need is None:
         return None
     else:
@@ -228,10 +228,10 @@ def memory_plan(
 def _reason(need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
     """Why an executor gets the heap it gets."""
     if least < had.heap_bytes:
-        return "what was measured, lowered as allowed"
+        return "measured peak plus headroom, lowered as allowed"
     if least > had.heap_bytes or need.heap_bytes >= had.heap_bytes:
-        return "what was measured needs it"
-    return f"{had.heap_words}: more than is needed, and not lowered"
+        return "measured peak plus headroom"
+    return f"{had.heap_words}; more than needed, but not lowered"
 
 
 def fewest_nodes_by_memory(

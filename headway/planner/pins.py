@@ -66,16 +66,16 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     profile, asked = question.profile, question.space.shuffle_partitions
     if asked is None and profile.todays_partitions is None and profile.shape.stateful_operators:
         raise InputError(
-            "an existing checkpoint holds the shuffle partitions that the query began with, and "
-            "the declared figures do not state them; add shuffle_partitions"
+            "an existing checkpoint fixes the shuffle partitions of the query, and the declared "
+            "costs do not state them; add shuffle_partitions"
         )
     pinned = pinned_partitions(profile)
     if pinned is None:
         return question
     if asked is not None and asked != pinned:
         raise InputError(
-            f"--partitions {asked} contradicts --checkpoint existing: the checkpoint holds "
-            f"{counted(pinned, 'state partition')}; leave --partitions out, or plan for a new "
+            f"--partitions {asked} contradicts --checkpoint existing: the checkpoint fixes "
+            f"{counted(pinned, 'shuffle partition')}; leave --partitions out, or plan for a new "
             "checkpoint with --checkpoint new"
         )
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
@@ -100,15 +100,15 @@ def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> A
     place, best_s = lowest_latency(at_nodes, question.rate_per_s)
     partitions = counted(int(at_nodes.partitions[place]), "shuffle partition")
     if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
-        win = f"would do with {counted(fewest, 'node')}"
+        win = f"would need only {counted(fewest, 'node')}"
     elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * latency_s:
-        win = f"would take {question.target.statistic} down to {format_duration(best_s)}"
+        win = f"would lower {question.target.statistic} to {format_duration(best_s)}"
     else:
         return None
-    pinned = counted(question.space.shuffle_partitions or 0, "partition")
-    text = f"the checkpoint pins {pinned}; a new one with {partitions} {win}"
+    pinned = counted(question.space.shuffle_partitions or 0, "shuffle partition")
+    text = f"the checkpoint fixes {pinned}; a new one with {partitions} {win}"
     if _release(question.profile) >= _REPARTITION_SINCE:
-        text += "; Spark 4.2 and newer can also repartition the state offline, the query stopped"
+        text += "; Spark 4.2 and newer can also repartition the state of the stopped query"
     return Advice(text=text, latency_s=best_s)
 
 
@@ -209,5 +209,5 @@ def _release(profile: JobProfile) -> tuple[int, ...]:
 
 def _in_words(name: str, value: float | None, *, is_before: bool) -> str:
     if value is None:
-        return "not on record" if is_before else "none"
+        return "not recorded" if is_before else "none"
     return spark_trigger_text(value) if name == "trigger_s" else str(value)

@@ -127,7 +127,7 @@ def _require_playable(plan: Plan, trace: RateTrace, model: DurationModel, num_ru
     if num_batches > _MOST_BATCHES:
         raise InputError(
             f"the trace of {trace.length_s:g} s holds some {num_batches:.2g} batches in {num_runs} "
-            f"runs, more than the {_MOST_BATCHES:.0e} that are played; give a shorter trace or "
+            f"runs, more than the maximum of {_MOST_BATCHES:,.0f}; give a shorter trace or "
             "fewer --runs"
         )
 
@@ -140,7 +140,7 @@ def _playback(
     played: RateTracePlay,
 ) -> Playback:
     if not len(played.run):
-        raise InputError("no row of the trace is read before it ends; give a longer trace")
+        raise InputError("no row of the trace is processed before it ends; give a longer trace")
     low_s = played.commit_s - played.last_arrival_s
     high_s = played.commit_s - played.first_arrival_s
     limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s

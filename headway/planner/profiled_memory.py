@@ -56,7 +56,7 @@ class ProfiledMemory:
     def heap_words(self) -> str:
         """Where the heap is from, for people."""
         if self.is_local:
-            return "the heap of the one JVM of the profiled run"
+            return "heap of the local JVM in the profiled run"
         return "as in the profiled run" if self.is_heap_set else "Spark's default, as profiled"
 
 
@@ -143,4 +143,4 @@ def same_value(key: str, before: str | None, after: str) -> bool:
 
 def before_words(key: str, had: Mapping[str, str]) -> str:
     """What a key was in the profiled run, for people."""
-    return had.get(key) or ("not set" if key in _UNSET else "not on record")
+    return had.get(key) or ("not set" if key in _UNSET else "not recorded")

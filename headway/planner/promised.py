@@ -118,8 +118,8 @@ def require_promise_can_be_told(profile: JobProfile, promise: Promise) -> None:
     burst, rate_per_s = burst_of(promise), profile.arrivals.rate_per_s
     if burst is not None and burst.rate_per_s <= rate_per_s:
         raise InputError(
-            f"target '{promise}': the burst brings no more than the {format_rate(rate_per_s)} that "
-            "arrive at all times; give a higher rate, all that arrives while it lasts"
+            f"target '{promise}': the rate of the burst is not above the input rate of "
+            f"{format_rate(rate_per_s)}; give the total rate during the burst"
         )
     target = promise.target if isinstance(promise, DuringBurst) else promise
     if not isinstance(target, Target) or target.metric is not Metric.WINDOW:
@@ -129,9 +129,9 @@ def require_promise_can_be_told(profile: JobProfile, promise: Promise) -> None:
             f"target '{target}': the profiled query has no windows; "
             "use a target on tuple latency, e.g. 'p99 <= 3s'"
         )
-    untold = why_no_window_law(profile)
-    if untold is not None:
-        raise InputError(f"target '{target}': {untold}; use a target on tuple latency")
+    unavailable = why_no_window_law(profile)
+    if unavailable is not None:
+        raise InputError(f"target '{target}': {unavailable}; use a target on tuple latency")
 
 
 def log_excess(promised: PromisedLatency, law: SettingLaw, least_tail: float) -> Array:

@@ -90,7 +90,7 @@ def _offer(
     if not shapes:
         least = max(cores_per_executor or 1, task_cpus)
         kept = "" if node_type.reserve_text is None else f": {node_type.reserve_text}"
-        return f"{counted(node_type.cores, 'core')} have no room for an executor of {least}{kept}"
+        return f"{counted(node_type.cores, 'core')} are too few for an executor of {least}{kept}"
     for per_node, cores in shapes:
         fewest = fewest_nodes_by_memory(
             question.profile,
@@ -123,10 +123,10 @@ def _offer(
     assert node_type.memory_bytes is not None
     return (
         f"too little memory: an executor of {cores} cores needs {spark_memory_text(needed)} even "
-        f"on {max_nodes} nodes, a node of {spark_memory_text(node_type.memory_bytes)} has "
+        f"on {max_nodes} nodes, but a node of {spark_memory_text(node_type.memory_bytes)} has only "
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
         + (
-            "; the profiled run had as much, and less was measured: --lower-memory gives less"
+            "; the profiled run had as much, but needed less: --lower-memory allows less"
             if least < needed
             else ""
         )

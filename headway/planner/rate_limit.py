@@ -53,7 +53,7 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
     if rows is None:
         return RateLimit()
     if question.profile.declared is None:
-        (_, known), what = question.profile.rows_per_batch_range, "the largest profiled"
+        (_, known), what = question.profile.rows_per_batch_range, "the largest profiled one"
     else:
         known, what = _settled_rows(question, setting), "those at this rate"
     farthest = FARTHEST_LIMIT_RATIO.value * known
@@ -61,22 +61,22 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
         return RateLimit(
             note=(
                 f"no rate limit: even batches of {counted(math.floor(farthest), 'row')}, "
-                f"{FARTHEST_LIMIT_RATIO.value:g} times {what}, keep the promise, and what larger "
-                "ones cost is on no record"
+                f"{FARTHEST_LIMIT_RATIO.value:g} times {what}, meet the target, and the cost of "
+                "larger ones is unknown"
             )
         )
-    return _told_to_source(question, setting, rows)
+    return _option_of_source(question, setting, rows)
 
 
-def _told_to_source(question: Question, setting: Candidates, rows: int) -> RateLimit:
+def _option_of_source(question: Question, setting: Candidates, rows: int) -> RateLimit:
     profile = question.profile
     sources = profile.shape.sources
-    would = f"no rate limit, though batches of up to {counted(rows, 'row')} keep the promise"
+    would = f"no rate limit, though batches of up to {counted(rows, 'row')} meet the target"
     if len(sources) != 1:
         return RateLimit(
             note=(
-                f"{would}: each of the {len(sources)} sources has a limit of its own; share the "
-                "rows out among them by what each brings"
+                f"{would}: each of the {len(sources)} sources has its own rate limit; divide the "
+                "rows among them by their input rates"
             )
         )
     limit = reader_limit(sources[0])
@@ -92,7 +92,7 @@ def _told_to_source(question: Question, setting: Candidates, rows: int) -> RateL
         return RateLimit(
             note=(
                 f"{would}: {limit.source} limits each of its {counted(partitions, 'partition')} "
-                "alone, and the busiest would fall behind"
+                "separately, and the busiest one would fall behind"
             )
         )
     return RateLimit(rows=each * partitions, option={limit.key: str(each)})

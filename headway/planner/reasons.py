@@ -1,4 +1,4 @@
-"""Why a plan is as it is: the neighbours it beats, and what binds it."""
+"""Why a plan is as it is: the neighbours it beats, and its binding constraints."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def binding_constraints(
         least = counted(question.space.min_nodes, "node")
         found.append(f"{least}: fewer have too little memory for the executors")
     else:
-        found.append("one node is the least there is")
+        found.append("one node is the minimum")
     return tuple(found)
 
 
@@ -117,10 +117,10 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
     >>> latency_text(Target.parse("p99 <= 3s"), 4.1, 5000.0)
     'p99 up to 4.10 s'
     >>> latency_text(Target.parse("p99 <= 3s"), float("inf"), 5000.0)
-    'over capacity at 5k/s, or too close to it'
+    'over capacity at 5k/s, or too close to saturation'
     """
     if math.isinf(latency_s):
-        return f"over capacity at {format_rate(rate_per_s)}, or too close to it"
+        return f"over capacity at {format_rate(rate_per_s)}, or too close to saturation"
     return f"{target.statistic} up to {format_duration(latency_s)}"
 
 
@@ -142,7 +142,7 @@ def _told_text(promise: Promise, setting: Candidates, told_s: float) -> str:
         return text if math.isinf(told_s) else f"{text} during {promise.burst}"
     after = promise.after if isinstance(promise.after, Burst) else "the outage"
     if math.isinf(told_s):
-        return f"never caught up after {after}"
+        return f"never catches up after {after}"
     return f"caught up {format_duration(told_s)} after {after}"
 
 
@@ -173,7 +173,7 @@ def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str
     launches = float(setting.launch_ratio(*planned)[0])
     if launches > 1.0:
         most = most_launches_per_s(question.profile)
-        text = f"{launches * most:,.0f} task launches a second, drivers manage {most:,.0f}"
+        text = f"{launches * most:,.0f} task launches/s, above the driver's maximum of {most:,.0f}"
         return text, math.inf
     broken = broken_promise(setting) if latency_s <= question.target.limit_s else None
     return broken or (latency_text(question.target, latency_s, question.rate_per_s), latency_s)

@@ -68,7 +68,7 @@ def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str
             ("one task per core", (nodes, slots, trigger_s)),
             ("two tasks per core", (nodes, 2 * slots, trigger_s)),
             ("three tasks per core", (nodes, 3 * slots, trigger_s)),
-            ("200 partitions, Spark's default", (nodes, SPARK_PARTITIONS.value, trigger_s)),
+            ("200 shuffle partitions, Spark's default", (nodes, SPARK_PARTITIONS.value, trigger_s)),
         ]
     if space.trigger_s is None:
         ruled += [

@@ -339,8 +339,8 @@ def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str,
     """Stages that cannot use the slots: their tasks are fixed by the source."""
     slots = configuration.num_slots
     return tuple(
-        f"{stage.name} has {stage.num_source_tasks} tasks, as many as the source has partitions: "
-        f"{slots - (stage.num_source_tasks or 0)} of {slots} slots are idle in it; "
+        f"{stage.name} has {stage.num_source_tasks} tasks, one per source partition, so "
+        f"{slots - (stage.num_source_tasks or 0)} of {slots} slots are idle in this stage; "
         "more source partitions would use them"
         for stage in short_of_tasks(profile, slots)
     )

@@ -30,11 +30,11 @@ def sensitivities(
 
 def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator[Sensitivity]:
     setting = (nodes, chosen.shuffle_partitions, chosen.trigger_s)
-    asked = [("rate +10 %", question.at_rate(SENSITIVITY_RATIO.value * question.rate_per_s))]
+    asked = [("rate +10%", question.at_rate(SENSITIVITY_RATIO.value * question.rate_per_s))]
     asked += [
-        (name, replace(question, profile=profile)) for name, profile in _dearer(question.profile)
+        (name, replace(question, profile=profile)) for name, profile in _costlier(question.profile)
     ]
-    asked.append(("no margin (50 % confidence)", question.at_confidence(0.5)))
+    asked.append(("no safety margin (50% confidence)", question.at_confidence(0.5)))
     for name, changed in asked:
         alone = candidates_at(changed, [setting])
         latency_s = alone.latency_s(changed.rate_per_s)
@@ -46,10 +46,10 @@ def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator
         )
 
 
-def _dearer(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
+def _costlier(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
     """The job with one of its measured costs a tenth higher."""
     yield (
-        "time on the driver +10 %",
+        "driver time +10%",
         replace(
             profile,
             driver_phases=tuple(
@@ -59,17 +59,17 @@ def _dearer(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
         ),
     )
     for name, cost in (
-        ("fixed time of a task", "task_fixed_s"),
+        ("fixed time per task", "task_fixed_s"),
         ("time per row", "task_per_row_s"),
     ):
-        dearer = tuple(
+        costlier = tuple(
             replace(stage, **{cost: SENSITIVITY_RATIO.value * getattr(stage, cost)})
             for stage in profile.stages
         )
-        yield f"{name} +10 %", replace(profile, stages=dearer)
+        yield f"{name} +10%", replace(profile, stages=costlier)
     noise = profile.noise
     yield (
-        "noise of batches +10 %",
+        "batch noise +10%",
         replace(
             profile, noise=replace(noise, batch_ratio=SENSITIVITY_RATIO.value * noise.batch_ratio)
         ),

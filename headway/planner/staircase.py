@@ -1,4 +1,4 @@
-"""The fewest nodes at every rate that is asked: what one rate teaches serves the others."""
+"""The fewest nodes at every rate that is asked: what is found at one rate serves the others."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def counts_rows(
     """Whether the offsets of a query's sources, start and end by batch, count the rows read.
 
     True only if at least three batches tell, and in nearly all of them, and over all, the offsets
-    advance by as much as was read or at most 2 % more. A transactional topic has such gaps: every
+    advance by as much as was read or at most 2% more. A transactional topic has such gaps: every
     commit takes an offset that is no row. A batch tells nothing if it is idle, or lacks the start
     of a partition, or one of them went backwards.
 

@@ -73,7 +73,7 @@ def _beside(
 ) -> tuple[str, str, str]:
     if predicted_s is None or error_ratio is None:
         return "none", format_duration(observed_s), ""
-    error = f"{100 * error_ratio:+.0f} %"
+    error = f"{error_ratio:+.0%}"
     return (
         format_duration(predicted_s),
         format_duration(observed_s),
@@ -86,18 +86,20 @@ def _together(backtest: Backtest) -> Iterator[str]:
     if mean is not None and p99 is not None:
         held, num_intervals = backtest.intervals_held
         yield (
-            f"{counted(len(backtest.runs), 'run')} left out; median error of the mean "
-            f"{100 * mean:.1f} %, of the p99 {100 * p99:.1f} %; {held} of {num_intervals} 90 % "
-            f"intervals held ({_OUTSIDE}: outside)."
+            f"{counted(len(backtest.runs), 'run')} predicted from the others; median error of the "
+            "mean "
+            f"{mean:.1%}, of the p99 {p99:.1%}; {held} of {num_intervals} 90% intervals contain "
+            "the "
+            f"measured value ({_OUTSIDE}: outside)."
         )
     if backtest.num_called_unstable:
         yield (
-            f"{counted(backtest.num_called_unstable, 'run')} called unstable (none), whose "
-            "batches are on record all the same."
+            f"{counted(backtest.num_called_unstable, 'run')} predicted to be unstable "
+            "(none), although it was recorded."
         )
     if backtest.num_too_close:
         yield (
-            f"{counted(backtest.num_too_close, 'run')} too close to saturation to tell a latency "
-            "(none)."
+            f"{counted(backtest.num_too_close, 'run')} too close to saturation to predict a "
+            "latency (none)."
         )
     yield from (f"note: {note}" for note in backtest.notes)

@@ -117,7 +117,7 @@ def frontier_chart(plan: Plan) -> FrontierChart | None:
         setting = "" if point.configuration is None else brief_setting_text(point.configuration)
         parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
         if rate_per_s > 0 and not point.calibrated:
-            parts.append("not calibrated")
+            parts.append("extrapolated")
         marks.append(
             FrontierMark(
                 place_percent=100 * (place + 0.5) / len(plan.frontier),
@@ -205,7 +205,7 @@ def _dot_row(figure: ComparedFigure, top: float) -> DotRow:
         f"measured {format_duration(figure.measured_s)} ({figure.error_text})"
     )
     if interval is not None:
-        tooltip += f"\n90 % interval {interval_text(interval)}"
+        tooltip += f"\n90% interval {interval_text(interval)}"
     return DotRow(
         figure=figure,
         predicted_percent=place_percent(figure.predicted_s, top),

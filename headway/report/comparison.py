@@ -21,7 +21,7 @@ class ComparisonRow:
     >>> truth = LatencyDistribution(mean_s=1.0, p50_s=1.0, p95_s=2.0, p99_s=2.0)
     >>> row = ComparisonRow(label="tuple latency", predicted=guess, measured=truth)
     >>> [figure.error_text for figure in row.figures]
-    ['+10 %', '+0.0 %', '-10 %', '+10 %']
+    ['+10%', '+0.0%', '-10%', '+10%']
     """
 
     label: str
@@ -73,7 +73,7 @@ class ComparedFigure:
         if self.error_ratio is None:
             return "-"
         decimals = 1 if abs(self.error_ratio) < 0.0995 else 0
-        return f"{self.error_ratio:+.{decimals}%}".replace("%", " %")
+        return f"{self.error_ratio:+.{decimals}%}"
 
     @property
     def interval_text(self) -> str:
@@ -94,7 +94,7 @@ def comparison_text(rows: Sequence[ComparisonRow]) -> str:
     """
     blocks = []
     for row in rows:
-        table = [("", "predicted", "measured", "error", "90 % interval")]
+        table = [("", "predicted", "measured", "error", "90% interval")]
         table += [
             (
                 figure.statistic,
@@ -107,5 +107,8 @@ def comparison_text(rows: Sequence[ComparisonRow]) -> str:
         ]
         blocks.append("\n".join([*paragraph(row.label), *aligned(table, right=(1, 2, 3))]))
     if blocks:
-        blocks.append("error: predicted against measured; inside: measured lies in the interval.")
+        blocks.append(
+            "error: predicted over measured, minus one; inside: the interval contains "
+            "the measured value."
+        )
     return "\n\n".join(blocks)

@@ -20,24 +20,27 @@ def deadline_text(plan: DeadlinePlan) -> str:
     head = (
         f"{counted(plan.nodes, 'node')} {verb} {plan.deadline}"
         if plan.feasible
-        else f"not feasible: nothing in the searched space keeps {plan.deadline}"
+        else f"infeasible: no configuration meets {plan.deadline}"
     )
     executors = counted(plan.executors, "executor")
     per_task = per_task_text(plan.task_cpus)
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
-        ("setting", f"{executors} x {counted(plan.cores_per_executor, 'core')}{per_task}"),
+        ("configuration", f"{executors} x {counted(plan.cores_per_executor, 'core')}{per_task}"),
         ("run time", f"{expected} expected, up to {planned} {sure}"),
-        ("no number of nodes below", format_duration(plan.floor_s)),
+        ("physical floor", format_duration(plan.floor_s)),
     ]
     if plan.node_type is not None:
         facts.append(("node type", plan.node_type.name))
     if plan.run.cost_per_run is not None:
-        facts.append(("cost of a run", f"{plan.run.cost_per_run:.4g}"))
+        facts.append(("cost per run", f"{plan.run.cost_per_run:.4g}"))
     blocks = [
         [*paragraph(head), *aligned(facts)],
-        ["what binds", *(line for text in plan.binding for line in paragraph(text, lead="  "))],
+        [
+            "binding constraints",
+            *(line for text in plan.binding for line in paragraph(text, lead="  ")),
+        ],
         [
             line
             for text in (*plan.warnings, *all_words(plan.findings))
@@ -68,7 +71,11 @@ def _worse_than_fewer(plan: DeadlinePlan) -> set[int]:
 
 
 def _legend(plan: DeadlinePlan) -> list[str]:
-    return ["* promises less than fewer nodes do: see the notes"] if _worse_than_fewer(plan) else []
+    return (
+        ["* a longer planned run time than with fewer nodes: see the notes"]
+        if _worse_than_fewer(plan)
+        else []
+    )
 
 
 def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:

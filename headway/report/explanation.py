@@ -35,18 +35,18 @@ _WHEN = {
 }
 _FORMULAS = {
     Metric.TUPLE: (
-        "a row waits for the trigger and then for the batch that takes it: its latency is the rest "
-        "of the interval T it arrives in plus the batch D that T collects, so E[L] = "
-        "(1/2 + r) E[T^2]/E[T] + a + b phi less what follows the commit; theory.md (B5), (B6)"
+        "a row waits for the next trigger and then for its batch: the latency is the rest of the "
+        "interval T in which it arrives plus the duration D of the batch of T, so E[L] = "
+        "(1/2 + r) E[T^2]/E[T] + a + b phi, minus the time after the commit; theory.md (B5), (B6)"
     ),
     Metric.BATCH: (
-        "a batch takes its driver phases and, level after level, the makespan of its tasks on the "
+        "a batch takes its driver phases plus, level by level, the makespan of its tasks on the "
         "slots; theory.md (T1), (T2), (B3)"
     ),
     Metric.WINDOW: (
-        "a window is final when the watermark has passed its end and the batch after has emitted "
-        "it: delay + lag + wait for the trigger + max(B, D) + D, in update mode without the first "
-        "and the last but one; theory.md (W1)-(W3), (T5)"
+        "a window is final once the watermark has passed its end and the next batch has emitted "
+        "it: delay + lag + wait for the trigger + max(B, D) + D, in update mode without the delay "
+        "and max(B, D); theory.md (W1)-(W3), (T5)"
     ),
 }
 
@@ -54,23 +54,23 @@ _FORMULAS = {
 def explanation_text(plan: Plan) -> str:
     """The plan explained, as lines of at most 100 columns."""
     sections = (
-        ("The answer", _answer(plan)),
-        ("What was declared", _declared(plan)),
-        ("What binds", [line for text in plan.binding for line in _item(text)]),
-        ("What each promise takes", aligned(needs_rows(plan))),
-        ("How far from the best this can be", _optimality(plan)),
-        ("The nearest promises that can be kept", _nearest(plan)),
+        ("Answer", _answer(plan)),
+        ("Declared costs", _declared(plan)),
+        ("Binding constraints", [line for text in plan.binding for line in _item(text)]),
+        ("Nodes for each target", aligned(needs_rows(plan))),
+        ("Distance from the optimum", _optimality(plan)),
+        ("Nearest feasible targets", _nearest(plan)),
         ("Where the latency comes from", _latency(plan)),
-        ("How sure it is", _confidence(plan)),
-        ("What it assumes", assumption_lines(plan)),
+        ("Uncertainty", _confidence(plan)),
+        ("Assumptions", assumption_lines(plan)),
         ("After a restart", after_start_lines(plan)),
         ("Why not less", _rejected(plan)),
-        (f"What {plan.target.statistic} would be with one thing changed", _sensitivities(plan)),
-        ("Every setting, and when it applies", _settings(plan)),
-        ("Memory of an executor", _memory(plan)),
-        ("Rules of thumb beside the plan", _rules(plan)),
-        ("What would help outside the knobs", _advice(plan)),
-        ("Node types that cannot do it", [x for t in plan.refused_node_types for x in _item(t)]),
+        (f"{plan.target.statistic} with one change", _sensitivities(plan)),
+        ("Settings, and when they apply", _settings(plan)),
+        ("Executor memory", _memory(plan)),
+        ("Comparison with rules of thumb", _rules(plan)),
+        ("Other improvements", _advice(plan)),
+        ("Rejected node types", [x for t in plan.refused_node_types for x in _item(t)]),
     )
     return "\n\n".join("\n".join([title, *lines]) for title, lines in sections if lines)
 
@@ -84,16 +84,16 @@ def _answer(plan: Plan) -> list[str]:
     for text in cautions(plan):
         lines += _item(f"{text[:1].upper()}{text[1:]}.")
     if plan.also:
-        lines += _item("Beside that it keeps " + " and ".join(map(str, plan.also)) + ".")
+        lines += _item("It also meets " + " and ".join(map(str, plan.also)) + ".")
     if plan.feasible:
         lines += _item(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
-    lines += _item(f"Setting: {setting_text(plan.configuration)}.")
+    lines += _item(f"Configuration: {setting_text(plan.configuration)}.")
     lines += _item(f"Max rate within target: {max_rate_text(plan)}.")
     if plan.node_type is not None:
         price = ""
         if plan.cost_per_hour is not None:
             price = f", {cost_text(plan.cost_per_hour)} per hour"
-        lines += _item(f"Bought as {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
+        lines += _item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
     return lines + _item(stability_text(plan.prediction))
 
 
@@ -102,9 +102,7 @@ def _declared(plan: Plan) -> list[str]:
     if costs is None:
         return []
     levels = [level.name for level in plan.durations.levels] if plan.durations else []
-    per_row = {
-        f"a row in {name}": one for name, one in zip(levels, costs.task_per_row, strict=False)
-    }
+    per_row = {f"row in {name}": one for name, one in zip(levels, costs.task_per_row, strict=False)}
     ranges = {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
     rows = [("", "low", "middle", "high")] + [
         (name, *(_brief_duration(end_s) for end_s in (one.low_s, one.mid_s, one.high_s)))
@@ -113,8 +111,8 @@ def _declared(plan: Plan) -> list[str]:
     return [
         *aligned(rows, right=(1, 2, 3)),
         *_item(
-            "Nine times in ten a figure lies in its range. One that was declared without a range "
-            "counts as right within half as much again."
+            "Each range contains the true value with a probability of 90%. A figure declared "
+            "without a range is taken to be right within a factor of 1.5."
         ),
     ]
 
@@ -130,39 +128,40 @@ def _optimality(plan: Plan) -> list[str]:
     if not plan.feasible:
         if found.proved:
             lines += _item(
-                "Nothing was overlooked: every number of nodes was tried with every setting of "
-                "the space, or ruled out by a bound; theory.md (P5), (P9)."
+                "Proven: every configuration of every number of nodes was tried, or ruled out by "
+                "a bound; theory.md (P5), (P9)."
             )
         return lines
     if plan.objective is Objective.LATENCY:
-        lines += _item("The nodes are those of the lowest latency the space allows; (P6).")
+        lines += _item("The plan has the lowest latency in the search space; (P6).")
     elif plan.nodes == 1:
-        lines += _item("One node is the least there is.")
+        lines += _item("One node is the minimum.")
     elif found.proved:
         lines += _item(
-            f"Proved: fewer than {counted(plan.nodes, 'node')} were tried with every setting of "
-            "the space, or ruled out by a bound that noise can only worsen; theory.md (P5), (P9)."
+            f"Proven: every configuration with fewer than {counted(plan.nodes, 'node')} was tried, "
+            "or ruled out by a bound that noise can only worsen; theory.md (P5), (P9)."
         )
     else:
         lines += _item(
-            f"No plan needs fewer than {counted(found.least_nodes, 'node')}, by the bound of "
+            f"No plan has fewer than {counted(found.least_nodes, 'node')}, by the bound of "
             f"theory.md (P9): this one is at most {found.gap_ratio(plan.nodes):.0%} above the "
-            "fewest. The numbers just below it were tried."
+            "minimum. The numbers just below it were tried."
         )
     if found.relaxed_nodes is not None:
         lines += _item(
-            f"The convex relaxation, theory.md (P15), needs {found.relaxed_nodes:.3g} nodes: "
-            "fractions of nodes and tasks, no noise."
+            f"The convex relaxation, theory.md (P15), needs {found.relaxed_nodes:.3g} nodes; it "
+            "allows fractions of nodes and tasks, and has no noise."
         )
     return lines
 
 
 def _nearest(plan: Plan) -> list[str]:
-    lines = aligned([(f"if the {one.gives_way} gives way", one.text) for one in plan.nearest])
+    lines = aligned([(f"with another {one.gives_way}", one.text) for one in plan.nearest])
     if plan.physical_floor_s is not None:
         lines += _item(
-            f"Physical floor: {format_duration(plan.physical_floor_s)}, the driver and one task of "
-            "each stage without rows; theory.md (P13)."
+            f"Physical floor: {format_duration(plan.physical_floor_s)}, for the driver and one "
+            "task "
+            "per stage without rows; theory.md (P13)."
         )
     return lines
 
@@ -176,7 +175,7 @@ def _latency(plan: Plan) -> list[str]:
 
     def source(name: str) -> str:
         if name == "wait":
-            return "half of the interval a row meets; (P1)"
+            return "half of the mean interval seen by a row; (P1)"
         if name in levels:
             return "makespan of its tasks; (T2)"
         return "measured on the driver" if plan.declared is None else "declared"
@@ -188,13 +187,13 @@ def _latency(plan: Plan) -> list[str]:
     ]
     if not rows:
         return lines
-    return [*lines, "  Mean tuple latency, split:", *aligned(rows, right=(1, 2), indent=4)]
+    return [*lines, "  Mean tuple latency by phase:", *aligned(rows, right=(1, 2), indent=4)]
 
 
 def _confidence(plan: Plan) -> list[str]:
     durations = plan.durations
     lines = _item(
-        f"Planned with {plan.confidence:.0%} confidence: durations are taken "
+        f"Planned at a confidence level of {plan.confidence:.0%}: durations are taken "
         + (
             f"{durations.planned_ratio:.3g} times as long as expected, "
             if durations
@@ -237,7 +236,7 @@ def _sensitivities(plan: Plan) -> list[str]:
         (
             one.change,
             "saturated" if math.isinf(one.latency_s) else format_duration(one.latency_s),
-            "keeps it" if one.keeps_target else "misses it",
+            "met" if one.keeps_target else "missed",
             _difference(one.latency_s, plan.planned_latency_s),
         )
         for one in plan.sensitivities
@@ -245,7 +244,7 @@ def _sensitivities(plan: Plan) -> list[str]:
     lines = aligned(rows, right=(1,))
     limit_s = plan.target.limit_s
     if any(one.latency_s <= limit_s and not one.keeps_target for one in plan.sensitivities):
-        lines += _item("What misses it below the limit does not keep what else is promised.")
+        lines += _item("A latency below the limit that is marked as missed misses another target.")
     return lines
 
 
@@ -266,7 +265,7 @@ def _settings(plan: Plan) -> list[str]:
                 filter(
                     None,
                     (
-                        f"pinned by {one.pinned_by}" if one.pinned_by else "",
+                        f"fixed by {one.pinned_by}" if one.pinned_by else "",
                         f"was {was[one.setting]}" if one.setting in was else "",
                     ),
                 )
@@ -280,14 +279,14 @@ def _settings(plan: Plan) -> list[str]:
 def _memory(plan: Plan) -> list[str]:
     if plan.memory is None:
         known = "profiled" if plan.declared is None else "declared"
-        return _item(f"As {known}: no peak of memory is on record and no node type was named.")
+        return _item(f"As {known}: no memory peak was recorded and no node type was given.")
     return [*aligned(memory_rows(plan.memory), right=(1,)), *_item("theory.md (P10).")]
 
 
 def _rules(plan: Plan) -> list[str]:
     if not plan.rules:
         return []
-    head = ("rule", "nodes", f"{plan.target.statistic} up to", "keeps it", "max rate", "cost/h")
+    head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
     return aligned([head, *(_rule_row(one) for one in plan.rules)], right=(1, 2))
 
 
@@ -296,7 +295,7 @@ def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
         printable(rule.rule),
         f"{rule.nodes:,}",
         "saturated" if math.isinf(rule.latency_s) else format_duration(rule.latency_s),
-        "yes" if rule.keeps_target else "no",
+        "met" if rule.keeps_target else "missed",
         format_rate(rule.sustainable_rate_per_s) if rule.sustainable_rate_per_s > 0 else "no rate",
         cost_text(rule.cost_per_hour),
     )

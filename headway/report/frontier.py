@@ -60,13 +60,13 @@ def max_rate_text(plan: Plan) -> str:
             return "no rate"
         return f"{rate_text(best)} with {counted(best.nodes, 'node')}"
     if plan.chosen is None:
-        return "not known"
-    text = f"{rate_text(plan.chosen)} with this setting"
+        return "unknown"
+    text = f"{rate_text(plan.chosen)} in this configuration"
     more = another_carries_more(plan)
     if more is None:
         return text
     nodes = counted(more.nodes, "node")
-    return f"{text}; {rate_text(more)} with another of {nodes}, see the frontier"
+    return f"{text}; {rate_text(more)} in another with {nodes}, see the frontier"
 
 
 def another_carries_more(plan: Plan) -> FrontierPoint | None:

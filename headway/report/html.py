@@ -89,7 +89,7 @@ def _key_figures(plan: Plan) -> list[tuple[str, str, str]]:
     cores = counted(configuration.cores_per_executor, "core")
     figures = [
         (
-            "nodes" if plan.feasible else "nodes, nearest plan",
+            "nodes" if plan.feasible else "nodes of the nearest plan",
             f"{plan.nodes:,}",
             f"{executors} x {cores}",
         )
@@ -99,7 +99,7 @@ def _key_figures(plan: Plan) -> list[tuple[str, str, str]]:
             (
                 f"planned {plan.target.statistic}",
                 format_duration(plan.planned_latency_s),
-                f"limit {format_duration(plan.target.limit_s)}, safety margin included",
+                f"limit {format_duration(plan.target.limit_s)}, including the safety margin",
             )
         )
     distribution = latencies(prediction).get(METRIC_NAMES[plan.target.metric])
@@ -131,7 +131,7 @@ def _predicted_figures(
         (
             f"expected {name}",
             format_duration(values_s[name]),
-            f"90 % interval {interval_text(intervals[name])}" if name in intervals else "",
+            f"90% interval {interval_text(intervals[name])}" if name in intervals else "",
         )
         for name in asked
     ]

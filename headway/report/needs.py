@@ -18,13 +18,13 @@ def failing_promises(plan: Plan) -> str:
 def needs_rows(plan: Plan) -> list[tuple[str, ...]]:
     """Each promise, what it takes alone and what it gets there; then all together.
 
-    Nothing where there is only one promise, which the headline and the nearest promises tell of.
+    Nothing where there is only one promise, which the headline and the nearest targets cover.
     """
     if len(plan.needs) < 2 and plan.budget_per_hour is None:
         return []
     rows: list[tuple[str, ...]] = [(need.promise, "alone", _need_text(need)) for need in plan.needs]
     if len(rows) > 1:
-        rows.append(("all of them", "together", f"not with {_most_text(plan)}"))
+        rows.append(("all targets", "together", f"not with {_most_text(plan)}"))
     if plan.budget_per_hour is not None:
         most = plan.frontier[-1].nodes if plan.frontier else plan.nodes
         budget = f"budget of {plan.budget_per_hour:.4g} per hour"
@@ -35,13 +35,14 @@ def needs_rows(plan: Plan) -> list[tuple[str, ...]]:
 def _need_text(need: PromiseNeed) -> str:
     if need.nodes is None:
         most = counted(need.most_nodes, "node")
-        return f"not with up to {most}" if need.proved else f"not with those tried of up to {most}"
+        tried = "" if need.proved else "the numbers tried, "
+        return f"not with {tried}up to {most}"
     text = _of_type(need.nodes, need.node_type)
     if need.cost_per_hour is not None:
         text += f", {need.cost_per_hour:.4g} per hour"
     if need.reached_s is not None:
         text += f", up to {format_duration(need.reached_s)}"
-    return text if need.within else f"{text}, more than may be bought"
+    return text if need.within else f"{text}, more than allowed"
 
 
 def _most_text(plan: Plan) -> str:

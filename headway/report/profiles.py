@@ -134,7 +134,7 @@ def advice_as_json(runs: Sequence[AdvisedRun]) -> str:
 def advice_as_text(runs: Sequence[AdvisedRun]) -> str:
     """The runs for people, a paragraph each."""
     if not runs:
-        return "nothing to run: rows, partitions, slots and repeats were all seen"
+        return "no run to recommend: batch sizes, partitions, slots and repeats are all covered"
     lines = []
     for number, run in enumerate(runs, 1):
         setting = run.configuration
@@ -148,6 +148,6 @@ def advice_as_text(runs: Sequence[AdvisedRun]) -> str:
             f"{number}. {trigger}, {counted(setting.shuffle_partitions, 'shuffle partition')}, "
             f"{counted(setting.num_slots, 'slot')}, about {run.rate_per_s:,.0f} rows/s, "
             f"{run.num_batches} batches after the warm-up{checkpoint}\n"
-            f"   teaches {run.learns} ({run.why})"
+            f"   shows {run.learns} ({run.why})"
         )
     return "\n".join(lines)

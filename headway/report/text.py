@@ -36,7 +36,7 @@ def prediction_text(prediction: Prediction) -> str:
     """A prediction as lines of at most 100 columns: stability, latencies, phases, warnings."""
     return _joined(
         _stability_lines(prediction),
-        paragraph(setting_text(prediction.configuration), lead="setting: "),
+        paragraph(setting_text(prediction.configuration), lead="configuration: "),
         _latency_lines(prediction),
         _phase_lines(prediction.phases_s) if prediction.is_quotable else [],
         _note_lines(prediction_notes(prediction)),
@@ -59,11 +59,12 @@ def plan_text(plan: Plan) -> str:
         if plan.prediction.is_quotable
         else _stability_lines(plan.prediction),
         _titled(
-            "what binds", [line for text in plan.binding for line in paragraph(text, lead="  ")]
+            "binding constraints",
+            [line for text in plan.binding for line in paragraph(text, lead="  ")],
         ),
-        _titled("what each promise takes", aligned(needs_rows(plan))),
+        _titled("nodes for each target", aligned(needs_rows(plan))),
         _titled(
-            "nearest promises that can be kept",
+            "nearest feasible targets",
             aligned([(f"other {one.gives_way}", one.text) for one in plan.nearest]),
         ),
         _titled(
@@ -71,17 +72,18 @@ def plan_text(plan: Plan) -> str:
             [line for one in plan.advice for line in paragraph(one.text, lead="  ")],
         ),
         _titled(
-            "node types that cannot do it",
+            "rejected node types",
             [line for text in plan.refused_node_types for line in paragraph(text, lead="  ")],
         ),
         _note_lines(notes(plan)),
         _titled(
-            f"frontier: max rate within {_promised(plan)} by number of nodes", _frontier_lines(plan)
+            f"frontier: max rate within {_promised(plan)}, by number of nodes",
+            _frontier_lines(plan),
         ),
         _titled("rejected neighbours", _rejected_lines(plan)),
         _titled("changes against the profiled run", _change_lines(plan)),
         _titled(
-            "memory of an executor",
+            "executor memory",
             [] if plan.memory is None else aligned(memory_rows(plan.memory), right=(1,)),
         ),
         _titled("Spark configuration", _pairs(plan.spark_conf)),
@@ -141,7 +143,7 @@ def _frontier_lines(plan: Plan) -> list[str]:
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
     cost: tuple[str, ...] = ("cost/h",) if has_cost else ()
     rows: list[tuple[str, ...]] = [
-        ("", "nodes", "max rate ", f"keeps {format_rate(asked_per_s)}", *cost, "setting")
+        ("", "nodes", "max rate ", f"sustains {format_rate(asked_per_s)}", *cost, "configuration")
     ]
     for row in frontier_rows(plan):
         point = row.point
@@ -159,13 +161,13 @@ def _frontier_lines(plan: Plan) -> list[str]:
     lines = aligned(rows, right=(1, 2), indent=0)
     if any(row[0] == ">" for row in rows):
         more = another_carries_more(plan)
-        other = "" if more is None else f"; another of as many nodes carries {rate_text(more)}"
-        lines.append(f"> the plan's own setting{other}")
+        other = "" if more is None else f"; another with as many nodes sustains {rate_text(more)}"
+        lines.append(f"> the planned configuration{other}")
     if any(row[2].endswith("*") for row in rows):
         lines.append(
             "* extrapolated: more than four times outside the profiled range"
             if plan.declared is None
-            else "* from declared figures: nothing was measured"
+            else "* from declared costs: nothing was measured"
         )
     return lines
 

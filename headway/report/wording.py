@@ -35,7 +35,7 @@ from headway.words import all_words, words_of
 APPLIES = {
     Applies.RESTART: "when the query restarts",
     Applies.NEW_APPLICATION: "when the application is submitted again",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint: the old one keeps its value",
+    Applies.NEW_CHECKPOINT: "only with a new checkpoint; an existing one keeps its value",
 }
 METRIC_NAMES = {
     Metric.TUPLE: "tuple latency",
@@ -50,11 +50,11 @@ def percent(ratio: float) -> str:
     Examples
     --------
     >>> percent(0.614), percent(0.003), percent(0.0)
-    ('61 %', '<1 %', '0 %')
+    ('61%', '<1%', '0%')
     """
     if 0 < ratio < 0.005:
-        return "<1 %"
-    return f"{ratio:.0%}".replace("%", " %")
+        return "<1%"
+    return f"{ratio:.0%}"
 
 
 def interval_text(interval: Interval) -> str:
@@ -81,7 +81,7 @@ def statistics_s(distribution: LatencyDistribution) -> dict[str, float]:
 
 
 def intervals90(distribution: LatencyDistribution) -> dict[str, Interval]:
-    """The 90 % intervals that are known, by statistic [s]."""
+    """The 90% intervals that are known, by statistic [s]."""
     known = {"mean": distribution.interval90_mean_s, "p99": distribution.interval90_p99_s}
     return {name: interval for name, interval in known.items() if interval is not None}
 
@@ -95,8 +95,8 @@ def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
         if known:
             lows = {statistic: format_duration(known[statistic].low) for statistic in known}
             highs = {statistic: format_duration(known[statistic].high) for statistic in known}
-            rows.append(("90 % low", *(lows.get(statistic, "") for statistic in figures_s)))
-            rows.append(("90 % high", *(highs.get(statistic, "") for statistic in figures_s)))
+            rows.append(("90% low", *(lows.get(statistic, "") for statistic in figures_s)))
+            rows.append(("90% high", *(highs.get(statistic, "") for statistic in figures_s)))
     return (("", "mean", "p50", "p95", "p99"), *rows) if rows else ()
 
 
@@ -132,9 +132,9 @@ def per_task_text(task_cpus: int) -> str:
     Examples
     --------
     >>> per_task_text(2), per_task_text(1)
-    (' (2 a task)', '')
+    (' (2 per task)', '')
     """
-    return "" if task_cpus == 1 else f" ({task_cpus} a task)"
+    return "" if task_cpus == 1 else f" ({task_cpus} per task)"
 
 
 def setting_text(configuration: Configuration) -> str:
@@ -167,15 +167,15 @@ def brief_setting_text(configuration: Configuration) -> str:
     >>> brief_setting_text(
     ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=0)
     ... )
-    '2 x 4 cores, 8 partitions, as fast as possible'
+    '2 x 4 cores, 8 shuffle partitions, as fast as possible'
     """
     text = (
         f"{configuration.executors:,} x {counted(configuration.cores_per_executor, 'core')}, "
-        f"{counted(configuration.shuffle_partitions, 'partition')}, "
+        f"{counted(configuration.shuffle_partitions, 'shuffle partition')}, "
         f"{trigger_words(configuration.trigger_s)}"
     )
     limit = configuration.max_offsets_per_trigger
-    return text if limit is None else f"{text}, {counted(limit, 'row')} at most"
+    return text if limit is None else f"{text}, at most {counted(limit, 'row')}"
 
 
 def stability_text(prediction: Prediction) -> str:
@@ -183,10 +183,12 @@ def stability_text(prediction: Prediction) -> str:
     rate = format_rate(prediction.arrivals.rate_per_s)
     most_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable:
-        bound = f"stable up to {format_rate(most_per_s)}" if most_per_s > 0 else "stable at no rate"
+        bound = "not stable at any rate"
+        if most_per_s > 0:
+            bound = f"stable up to {format_rate(most_per_s)}"
         return (
-            f"Not stable at {rate}: the backlog grows, there is no latency to quote. "
-            f"This setting is {bound}."
+            f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "
+            f"This configuration is {bound}."
         )
     too_close = _found(prediction, FindingCode.TOO_CLOSE_TO_SATURATION)
     if too_close is not None:
@@ -198,11 +200,11 @@ def stability_text(prediction: Prediction) -> str:
     overrun = prediction.overrun_probability
     if _found(prediction, FindingCode.MOSTLY_OVERRUNS) is not None:
         return (
-            f"Keeps up with {rate}, but not at its trigger: {percent(overrun)} of the batches "
-            f"overrun it, {load}{bound}."
+            f"Keeps up with {rate}, but {percent(overrun)} of the batches overrun the trigger "
+            f"interval; {load}{bound}."
         )
     if overrun >= OVERRUNS_TOLD_RATIO.value:
-        load += f", {percent(overrun)} of the batches overrun the trigger"
+        load += f", {percent(overrun)} of the batches overrun the trigger interval"
     return f"Stable at {rate}: {load}{bound}."
 
 
@@ -218,12 +220,12 @@ def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
 
 
 def caution_text(prediction: Prediction) -> str | None:
-    """What to say of numbers that the profile cannot vouch for; None where it can."""
+    """What to say of extrapolated numbers; None within the profiled range."""
     if prediction.calibrated or not prediction.is_quotable:
         return None
     if prediction.provenance is Provenance.DECLARED:
-        return "From declared figures: nothing was measured that could vouch for these numbers."
-    return "Not calibrated: the profile does not vouch for these numbers, see the notes."
+        return "Based on declared costs: nothing was measured."
+    return "Extrapolated: outside the profiled range, see the notes."
 
 
 def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
@@ -239,29 +241,29 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     if memory.profiled_heap_bytes is not None:
         text = spark_memory_text(memory.profiled_heap_bytes)
         rows.append(("heap profiled", text, memory.profiled_heap))
-    rows.append(("heap given", spark_memory_text(memory.heap_bytes), memory.reason))
+    rows.append(("heap planned", spark_memory_text(memory.heap_bytes), memory.reason))
     beside = (
-        ("overhead of the container", memory.overhead_bytes, ""),
-        ("of it state outside the heap", memory.native_bytes, "RocksDB"),
-        ("memory off the heap", memory.off_heap_bytes, "as profiled"),
-        ("Python workers", memory.python_bytes, "as profiled, by cores"),
+        ("memory overhead", memory.overhead_bytes, ""),
+        ("of which state", memory.native_bytes, "RocksDB"),
+        ("off-heap memory", memory.off_heap_bytes, "as profiled"),
+        ("Python workers", memory.python_bytes, "as profiled, per core"),
     )
     rows += [(name, spark_memory_text(size), why) for name, size, why in beside if size]
-    return [*rows, ("container", spark_memory_text(memory.container_bytes), "all of it")]
+    return [*rows, ("container", spark_memory_text(memory.container_bytes), "total")]
 
 
 def headline(plan: Plan) -> str:
     """The answer in one sentence."""
     rate = format_rate(plan.arrivals.rate_per_s)
     if not plan.feasible:
-        return f"not feasible: no searched setting keeps {failing_promises(plan)} at {rate}"
-    verb = "keeps" if plan.nodes == 1 else "keep"
+        return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}"
+    verb = "meets" if plan.nodes == 1 else "meet"
     answer = f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
     broken = _plan_finding(plan, FindingCode.STATE_BREAKS_PROMISE)
     if broken is None:
         return answer
     left = format_duration(broken.numbers["missed_after_s"])
-    return f"{answer} for {left}, until the growing state breaks it"
+    return f"{answer} for {left}, until the growing state makes it miss the target"
 
 
 def cautions(plan: Plan) -> tuple[str, ...]:
@@ -276,29 +278,29 @@ def _plan_finding(plan: Plan, code: FindingCode) -> Finding | None:
 def promise_text(plan: Plan) -> str:
     """The latency that a feasible plan was made with, beside the limit."""
     planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
-    return f"up to {planned} of {limit}, {_margin_text(plan)} included"
+    return f"up to {planned} of {limit}, {_margin_text(plan)}"
 
 
 def _margin_text(plan: Plan) -> str:
     if plan.declared is None:
-        return "safety margin"
-    return f"the {plan.confidence:.0%} end of each declared range"
+        return "including the safety margin"
+    return f"at the {plan.confidence:.0%} end of each declared range"
 
 
 def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
     """What belongs right under the headline, as label and text."""
     found = [
-        ("setting", setting_text(plan.configuration)),
+        ("configuration", setting_text(plan.configuration)),
         ("max rate within target", max_rate_text(plan)),
     ]
     if plan.node_type is not None:
-        found.append(("bought as", _bought_text(plan)))
+        found.append(("nodes", _bought_text(plan)))
     if plan.also:
-        found.append(("also kept" if plan.feasible else "also asked", _also_text(plan)))
+        found.append(("also met" if plan.feasible else "other targets", _also_text(plan)))
     if plan.feasible:
         return (*found, *after_start_fact(plan))
     return (
-        (f"lowest {plan.target.statistic} in reach", _floor_text(plan)),
+        (f"lowest possible {plan.target.statistic}", _floor_text(plan)),
         ("nearest plan", _nearest_text(plan)),
         *found,
     )
@@ -347,9 +349,9 @@ def _also_text(plan: Plan) -> str:
 def _floor_text(plan: Plan) -> str:
     rate = format_rate(plan.arrivals.rate_per_s)
     if plan.floor_s is None:
-        return "not known"
+        return "unknown"
     if math.isinf(plan.floor_s):
-        return f"none: every searched setting is over capacity at {rate}, or too close to it"
+        return f"none: every configuration is over capacity at {rate}, or too close to saturation"
     return f"{format_duration(plan.floor_s)} at {rate}"
 
 
@@ -358,5 +360,5 @@ def _nearest_text(plan: Plan) -> str:
     if not plan.prediction.stable:
         return f"{nodes}, over capacity"
     if math.isinf(plan.planned_latency_s):
-        return f"{nodes}, too close to saturation to tell"
+        return f"{nodes}, too close to saturation"
     return f"{nodes}, {plan.target.statistic} up to {format_duration(plan.planned_latency_s)}"

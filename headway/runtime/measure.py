@@ -37,7 +37,7 @@ _LOOK_EVERY_S = 0.2
 _LOOK_AGAIN_S = 1.0
 _PATIENCE_FACTOR = 8.0  # a machine with so many others at work is too busy to measure anything on
 # Above this the query falls behind: a twentieth of the time that passes is added to the age of
-# the oldest row. Noise of 10 % in the duration of ten batches stays well below.
+# the oldest row. Noise of 10% in the duration of ten batches stays well below.
 MOST_AGE_GROWTH_RATIO = 0.05
 
 
@@ -47,7 +47,7 @@ class MeasuredRun:
 
     ``rate_per_s`` is the rate of arrivals, whether or not the query coped with it.
     ``kept_up`` is False when the rows became ever older: the age of the oldest row of a batch at
-    its commit grew by more than 5 % of the time that passed. The latencies then depend on how
+    its commit grew by more than 5% of the time that passed. The latencies then depend on how
     long was measured.
     """
 

@@ -20,8 +20,8 @@ def test_a_log_of_one_setting_asks_for_others(
     assert run(["profile", str(log), "--advise"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("1. as fast as possible, ")
-    assert "teaches what small batches cost" in text
-    assert "teaches what a shuffle partition costs" in text
+    assert "shows the cost of small batches" in text
+    assert "shows the cost of a shuffle partition" in text
 
 
 def test_the_text_says_what_the_json_says(

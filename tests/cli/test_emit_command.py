@@ -130,7 +130,7 @@ def test_a_plan_that_misses_its_target_is_written_and_called_so(
     path = tmp_path / "plan.json"
     path.write_text(json_text(plan_json(a_plan(feasible=False))))
     assert run(["emit", str(path), "--format", "tfvars"]) == 3
-    assert "NOT FEASIBLE" in capsys.readouterr().err
+    assert "INFEASIBLE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str], plan_file: str) -> None:
     text = printed(capsys, "explain", plan_file)
-    assert text.startswith("The answer\n")
+    assert text.startswith("Answer\n")
     assert "theory.md" in text
 
 

@@ -67,8 +67,8 @@ def test_below_the_floor_the_nearest_plan_is_named(
     assert run(["plan", profile_file, "--rate", "5k/s", "--target", "p99 <= 1ms"]) == 3
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("not feasible: no searched setting keeps p99 <= 1 ms at 5k/s")
-    assert "lowest p99 in reach" in out
+    assert out.startswith("infeasible: no configuration meets p99 <= 1 ms at 5k/s")
+    assert "lowest possible p99" in out
     assert "nearest plan" in out
 
 

@@ -121,7 +121,7 @@ def test_strict_refuses_what_the_profile_cannot_vouch_for(
     assert found["calibrated"] is False
     assert found["warnings"]
     assert run([*far, "--strict"]) == 5
-    assert "Not calibrated" in capsys.readouterr().out
+    assert "Extrapolated" in capsys.readouterr().out
     assert run(["predict", profile_file, "--strict"]) == 0
 
 

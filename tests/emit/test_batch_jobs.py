@@ -50,7 +50,7 @@ def test_run_time_and_deadline_stand_on_top(name: str, plan: DeadlinePlan) -> No
     assert "# target: deadline <= 90.0 s\n" in text
     assert "# predicted: run time " in text
     missed = replace(plan, feasible=False)
-    assert text_of(name, missed).startswith("# !!! NOT FEASIBLE: nothing in the searched space")
+    assert text_of(name, missed).startswith("# !!! INFEASIBLE: no configuration meets")
 
 
 def test_each_platform_ends_the_job(plan: DeadlinePlan) -> None:

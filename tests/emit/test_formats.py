@@ -56,7 +56,7 @@ def test_settings_stand_with_their_reasons(name: str) -> None:
     assert "headway 9.8.7" in text
     assert 'processingTime="2 seconds"' in text or "TRIGGER" in text
     assert "as profiled" in text
-    assert text_of(name, a_plan(feasible=False)).startswith("# !!! NOT FEASIBLE")
+    assert text_of(name, a_plan(feasible=False)).startswith("# !!! INFEASIBLE")
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_cores_of_a_task_are_planned_with_emitted_and_told() -> None:
     assert found.task_cpus == 2
     assert found.spark_conf["spark.task.cpus"] == "2"
     assert "cores per task" not in {change.setting for change in found.changes}
-    assert "x 4 cores (2 a task)" in deadline_text(found)
+    assert "x 4 cores (2 per task)" in deadline_text(found)
     asked = Submission(node_type="m6i.xlarge", image="i", main="s3://b/a.py")
     for name, chosen in ALL_FORMATS.items():
         if name != "declarative-pipelines":  # for streams alone
@@ -234,7 +234,7 @@ def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
 def test_what_has_no_deadline_is_one_line() -> None:
     streams = replace(a_long_job(), kind=ApplicationKind.BATCH)
     unknown = replace(streams, cluster=Cluster(executors=2, executors_mean=2.0))
-    with pytest.raises(InputError, match="cores of the executors are not on record"):
+    with pytest.raises(InputError, match="number of cores per executor is unknown"):
         plan_for_deadline(unknown, Deadline(limit_s=10.0), [NODE])
 
 
@@ -368,7 +368,7 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
     )
     assert rising == (FindingCode.MODEL_RISES in codes)
     text = deadline_text(found)
-    assert ("* promises less than fewer nodes do" in text) == any(
+    assert ("* a longer planned run time than with fewer nodes" in text) == any(
         later > 1.001 * min(planned_s[:place]) for place, later in enumerate(planned_s) if place
     )
     read = parse_any_plan(json_text(deadline_json(found)), name="plan")

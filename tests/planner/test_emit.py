@@ -41,13 +41,13 @@ def test_every_format_says_where_it_comes_from(name: str) -> None:
         assert part in text
     assert "was 1; applies when the application is submitted again" in text
     assert "bound by: stage aggregate" in text
-    assert "NOT FEASIBLE" not in text
+    assert "INFEASIBLE" not in text
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_plan_that_misses_its_target_says_so_first(name: str) -> None:
     text = outputs(a_plan(feasible=False))[name]
-    assert text.startswith("# !!! NOT FEASIBLE")
+    assert text.startswith("# !!! INFEASIBLE")
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -80,7 +80,10 @@ def test_a_peak_of_a_local_run_lowers_nothing_and_the_plan_says_so() -> None:
     local = small_job("4g", app_id="local-1700000000000")
     for answer in (plan_of(local), plan_of(local, lower_memory=True)):
         assert answer.spark_conf["spark.executor.memory"] == "4g"
-        assert sum("one JVM with the driver (local[n])" in one for one in answer.warnings) == 1
+        assert (
+            sum("one JVM together with the driver (local[n])" in one for one in answer.warnings)
+            == 1
+        )
     driver = small_job(None, app_id="local-1", spark_driver_memory="6g")
     assert plan_of(driver).spark_conf["spark.executor.memory"] == "6g"
     assert not any("local[n]" in one for one in plan_of(small_job("4g")).warnings)
@@ -96,7 +99,7 @@ def test_without_peaks_the_heap_of_a_local_run_is_kept_too() -> None:
 def test_a_node_without_room_for_what_ran_is_refused_unless_less_is_allowed() -> None:
     kind = NodeType(name="small", cores=4, memory_bytes=3 * GIB)
     job = small_job("4g")
-    with pytest.raises(InputError, match="less was measured: --lower-memory gives less"):
+    with pytest.raises(InputError, match="needed less: --lower-memory allows less"):
         plan_of(job, node_types=[kind])
     answer = plan_of(job, node_types=[kind], lower_memory=True)
     assert answer.memory is not None
@@ -145,12 +148,12 @@ def test_the_derivation_is_shown_everywhere() -> None:
     assert parse_plan(json_text(plan_json(answer)), name="p").memory == answer.memory
     for text in (plan_text(answer), explanation_text(answer)):
         for part in (
-            "Spark and the program",
+            "Spark and the application",
             "headroom",
             "heap needed",
             "heap profiled",
-            "as in the profiled run: more than is needed, and not lowered",
-            "overhead of the container",
+            "as in the profiled run; more than needed, but not lowered",
+            "memory overhead",
             "container",
         ):
             assert part in text, part
@@ -162,7 +165,7 @@ def test_what_a_spec_gives_is_taken_and_too_little_is_said() -> None:
     assert answer.spark_conf["spark.executor.memory"] == "2g"
     assert answer.memory is not None
     assert answer.memory.heap_bytes == 2 * GIB
-    assert any("2g, as asked for, is less than the" in one for one in answer.warnings)
+    assert any("2g, as requested, is less than the" in one for one in answer.warnings)
     assert ("8g", "2g") in [(one.before, one.after) for one in answer.changes]
 
 

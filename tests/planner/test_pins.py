@@ -48,13 +48,15 @@ def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s
 def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) -> None:
     # 200 tasks of 60 ms on few slots: that many partitions are what makes the batch long.
     found = answer(pinned_at(200, version), Checkpoint.EXISTING)
-    (advice,) = [one for one in found.advice if "the checkpoint pins 200 partitions" in one.text]
-    assert ("offline" in advice.text) == offline
+    (advice,) = [
+        one for one in found.advice if "the checkpoint fixes 200 shuffle partitions" in one.text
+    ]
+    assert ("repartition the state" in advice.text) == offline
     free = answer(pinned_at(200, version), Checkpoint.NEW)
     assert advice.latency_s is not None
     assert free.nodes < found.nodes or advice.latency_s < found.planned_latency_s
     if free.nodes < found.nodes:
-        assert f"would do with {free.nodes} node" in advice.text
+        assert f"would need only {free.nodes} node" in advice.text
 
 
 def test_a_plan_that_is_free_pins_nothing() -> None:

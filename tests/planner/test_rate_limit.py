@@ -174,7 +174,7 @@ def test_a_source_that_does_not_count_rows_gets_none_and_a_sentence(source: str,
 def test_several_sources_have_a_limit_each() -> None:
     answer = plan_of(profile_of("KafkaV2[Subscribe[a]]", "KafkaV2[Subscribe[b]]"))
     assert set(answer.query_options) == {"trigger"}
-    assert any("each of the 2 sources has a limit of its own" in one for one in answer.warnings)
+    assert any("each of the 2 sources has its own rate limit" in one for one in answer.warnings)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,9 @@ def test_a_limit_far_beyond_every_profiled_batch_is_no_limit() -> None:
     assert answer.configuration.max_offsets_per_trigger is None
     assert set(answer.query_options) == {"trigger"}
     (told,) = (text for text in answer.warnings if text.startswith("no rate limit"))
-    assert "even batches of 500,000 rows, 10 times the largest profiled, keep the promise" in told
+    assert (
+        "even batches of 500,000 rows, 10 times the largest profiled one, meet the target" in told
+    )
 
 
 @pytest.mark.parametrize(

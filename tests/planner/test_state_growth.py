@@ -86,7 +86,9 @@ def test_the_headline_says_for_how_long() -> None:
     seconds = broken(answer).numbers["missed_after_s"]
     assert seconds < 600
     text = " ".join(plan_text(answer).split())
-    assert "until the growing state breaks it caution: the state grows by 40k/s" in text
+    assert (
+        "until the growing state makes it miss the target caution: the state grows by 40k/s" in text
+    )
     page = " ".join(plan_page(answer).split())
-    assert "until the growing state breaks it" in page
+    assert "until the growing state makes it miss the target" in page
     assert '<p class="bad">caution: the state grows by 40k/s at this rate' in page

@@ -98,7 +98,7 @@ def test_a_watermark_that_just_misses_a_trigger_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "said"),
-    [({"windows": ()}, "no windows"), ({"output_mode": None}, "does not say the output mode")],
+    [({"windows": ()}, "no windows"), ({"output_mode": None}, "has no output mode")],
 )
 def test_a_window_target_without_windows_is_one_line(shape: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -31,9 +31,9 @@ def test_each_statistic_has_its_error_and_its_verdict() -> None:
     assert mean[-1] == "900 ms to 1.20 s, inside"
     assert p99[-1] == "2.10 s to 2.60 s, outside"
     assert p50[-1] == p95[-1] == "-"
-    assert "+10 %" in lines[2]
-    assert "-10 %" in lines[4]
-    assert "-27 %" in lines[5]
+    assert "+10%" in lines[2]
+    assert "-10%" in lines[4]
+    assert "-27%" in lines[5]
 
 
 def test_each_row_has_a_table() -> None:

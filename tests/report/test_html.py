@@ -114,19 +114,19 @@ def test_the_page_follows_the_scheme_and_the_width() -> None:
 def test_a_feasible_plan() -> None:
     text = plan_page(a_plan(), comparisons())
     for part in (
-        "2 nodes keep",
-        "What binds",
+        "2 nodes meet",
+        "Binding constraints",
         "stage aggregate holds the slots",
-        "How far each number of nodes goes",
+        "Max rate by number of nodes",
         "[rows/s]",
         "Where the mean tuple latency goes",
         "add_batch",
-        "Predicted against measured",
-        "-16 %",
+        "Predicted and measured",
+        "-16%",
         "2.10 s to 2.60 s, outside",
         "Why not less",
         "1 node less",
-        "What changes",
+        "Changes against the profiled run",
         "when the query restarts",
         "spark.executor.instances 2",
         "maxOffsetsPerTrigger 100000",
@@ -138,14 +138,14 @@ def test_a_feasible_plan() -> None:
 
 def test_without_a_run_nothing_is_compared() -> None:
     assert '"measured":' not in Page(plan_page(a_plan())).json_text
-    assert "Predicted against measured" not in plan_page(a_plan())
+    assert "Predicted and measured" not in plan_page(a_plan())
 
 
 def test_an_infeasible_plan_quotes_no_latency() -> None:
     text = plan_page(over_capacity())
-    assert "Not feasible: no searched setting" in text
+    assert "Infeasible: no configuration" in text
     assert "over capacity" in text
-    assert "there is no latency to quote" in text
+    assert "so there is no latency" in text
     assert "Where the mean tuple latency goes" not in text
     assert "the plan</td>" not in text
 

@@ -82,11 +82,11 @@ def test_lines_fit_a_terminal_and_end_where_their_text_ends(name: str) -> None:
 
 def test_a_prediction_says_what_to_expect() -> None:
     lines = TEXTS["prediction"].split("\n")
-    assert lines[0].startswith("Stable at 50k/s: utilisation 61 %; stable up to 80k/s")
+    assert lines[0].startswith("Stable at 50k/s: utilisation 61%; stable up to 80k/s")
     assert [line.split() for line in lines if line.startswith("tuple latency")] == [
         ["tuple", "latency", "1.20", "s", "1.10", "s", "1.90", "s", "2.30", "s"]
     ]
-    assert [line.split()[-2:] for line in lines if line.startswith("90 %")] == [
+    assert [line.split()[-2:] for line in lines if line.startswith("90%")] == [
         ["2.10", "s"],
         ["2.60", "s"],
     ]
@@ -97,7 +97,7 @@ def test_phases_have_a_share_and_a_bar_in_proportion() -> None:
     lines = TEXTS["prediction"].split("\n")
     bars = {line.split()[0]: line.count("█") for line in lines if "█" in line}
     assert bars == {"wait": 12, "plan": 2, "add_batch": 15}
-    assert any("add_batch" in line and "50 %" in line for line in lines)
+    assert any("add_batch" in line and "50%" in line for line in lines)
 
 
 def test_each_warning_is_a_note_and_said_once() -> None:
@@ -106,7 +106,7 @@ def test_each_warning_is_a_note_and_said_once() -> None:
         "note: first",
         "note: second",
     ]
-    assert "Not calibrated" in text
+    assert "Extrapolated" in text
 
 
 def test_not_stable_the_rate_that_fits_is_named_and_no_latency() -> None:
@@ -116,22 +116,22 @@ def test_not_stable_the_rate_that_fits_is_named_and_no_latency() -> None:
     assert "p99" not in text
     assert "█" not in text
     text = prediction_text(unstable(sustainable_rate_per_s=0.0))
-    assert "stable at no rate" in " ".join(text.split())
+    assert "not stable at any rate" in " ".join(text.split())
 
 
 def test_a_stable_setting_beyond_its_margin_does_not_claim_room() -> None:
     text = prediction_text(a_prediction(sustainable_rate_per_s=45000.0))
-    assert text.startswith("Stable at 50k/s: utilisation 61 %.")
+    assert text.startswith("Stable at 50k/s: utilisation 61%.")
 
 
 def test_a_query_that_overruns_its_trigger_is_not_called_stable() -> None:
     overruns = Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers={"overrun_probability": 0.87})
     text = prediction_text(a_prediction(overrun_probability=0.87, findings=(overruns,)))
-    assert text.startswith("Keeps up with 50k/s, but not at its trigger: 87 % of the batches")
+    assert text.startswith("Keeps up with 50k/s, but 87% of the batches overrun")
     assert "note: 87% of the batches overrun the trigger interval" in text
     assert "Stable at" not in text
     some = prediction_text(a_prediction(overrun_probability=0.12))
-    assert "utilisation 61 %, 12 % of the batches overrun the trigger; stable" in some
+    assert "utilisation 61%, 12% of the batches overrun the trigger interval; stable" in some
 
 
 def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
@@ -148,15 +148,17 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
         a_prediction(tuple_latency=None, batch_duration=None, phases_s={}, findings=(close,))
     )
     said = " ".join(text.split())
-    assert said.startswith("Too close to saturation to tell a latency at 50k/s: utilisation 93%")
-    assert "it can be told up to 47k/s; stable up to 51k/s." in said
+    assert said.startswith(
+        "Too close to saturation to predict a latency at 50k/s: at a utilisation of 93%"
+    )
+    assert "predicted up to 47k/s; stable up to 51k/s." in said
     assert said.lower().count("too close") == 1
     assert "p99" not in text
 
 
 def test_free_running_queries_have_a_utilisation_too() -> None:
     text = prediction_text(a_prediction(configuration=a_configuration(trigger_s=0.0)))
-    assert "utilisation 61 %" in text
+    assert "utilisation 61%" in text
     assert "as fast as possible" in text
 
 
@@ -170,11 +172,11 @@ def test_an_interval_without_upper_end() -> None:
 def test_a_plan_starts_with_the_answer_and_ends_with_what_to_paste() -> None:
     text = TEXTS["plan"]
     lines = text.split("\n")
-    assert lines[0] == "2 nodes keep p99 <= 3.00 s at 50k/s"
+    assert lines[0] == "2 nodes meet p99 <= 3.00 s at 50k/s"
     assert "up to 2.60 s of 3.00 s" in lines[1]
     order = [
         "2 executors x 4 cores",
-        "what binds",
+        "binding constraints",
         "frontier",
         "rejected neighbours",
         "changes",
@@ -219,8 +221,10 @@ def test_the_marked_row_is_of_the_plan_itself_and_another_that_carries_more_is_t
     (other,) = [line for line in lines if "as fast as possible" in line]
     assert other.split()[:2] == ["2", "80k/s"]
     said = " ".join(" ".join(lines).split())
-    assert "> the plan's own setting; another of as many nodes carries 80k/s" in said
-    assert "max rate within target 60k/s with this setting; 80k/s with another of 2 nodes" in said
+    assert "> the planned configuration; another with as many nodes sustains 80k/s" in said
+    assert (
+        "max rate within target 60k/s in this configuration; 80k/s in another with 2 nodes" in said
+    )
 
 
 def test_a_number_that_the_reason_holds_is_not_repeated() -> None:
@@ -232,7 +236,7 @@ def test_a_number_that_the_reason_holds_is_not_repeated() -> None:
 
 def test_an_infeasible_plan_says_so_and_how_near_one_comes() -> None:
     text = TEXTS["infeasible"]
-    assert text.startswith("not feasible: no searched setting keeps p99 <= 3.00 s at 50k/s")
+    assert text.startswith("infeasible: no configuration meets p99 <= 3.00 s at 50k/s")
     assert "3.40 s at 50k/s" in text
     assert "2 nodes, p99 up to 3.40 s" in text
     assert "80k/s with 2 nodes" in text
@@ -254,26 +258,26 @@ def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
     also = (CatchUp(limit_s=60.0, after=1800.0),)
     text = plan_text(an_infeasible_plan(needs=needs, also=also, budget_per_hour=0.5))
     assert text.startswith(
-        "not feasible: no searched setting keeps catch_up <= 60.0 s after 30 min at 50k/s"
+        "infeasible: no configuration meets catch_up <= 60.0 s after 30 min at 50k/s"
     )
-    start = text.index("what each promise takes")
+    start = text.index("nodes for each target")
     said = " ".join(text[start:].split())
     assert said.startswith(
-        "what each promise takes p99 <= 3.00 s alone 1 node, up to 1.53 s catch_up <= 60.0 s after "
-        "30 min alone 4 nodes, 0.8 per hour, up to 55.0 s, more than may be bought all of them "
+        "nodes for each target p99 <= 3.00 s alone 1 node, up to 1.53 s catch_up <= 60.0 s after "
+        "30 min alone 4 nodes, 0.8 per hour, up to 55.0 s, more than allowed all targets "
         "together not with up to 2 nodes budget of 0.5 per hour buys 2 nodes"
     )
     each = tuple(replace(need, within=True) for need in needs)
     together = plan_text(an_infeasible_plan(needs=each, also=also))
     assert " ".join(together.split()).startswith(
-        "not feasible: no searched setting keeps p99 <= 3.00 s and catch_up <= 60.0 s after 30 min "
+        "infeasible: no configuration meets p99 <= 3.00 s and catch_up <= 60.0 s after 30 min "
         "together at 50k/s"
     )
 
 
 def test_over_capacity_there_is_no_floor() -> None:
     text = TEXTS["over capacity"]
-    assert "every searched setting is over capacity" in text
+    assert "every configuration is over capacity" in text
     assert "2 nodes, over capacity" in text
     assert "unbounded" not in text
 
@@ -287,7 +291,7 @@ def test_a_note_does_not_repeat_a_bound() -> None:
 
 def test_one_node_keeps_and_other_metrics_are_named() -> None:
     text = plan_text(a_plan(nodes=1, target=Target.parse("batch mean <= 2s")))
-    assert text.startswith("1 node keeps batch mean <= 2.00 s at 50k/s")
+    assert text.startswith("1 node meets batch mean <= 2.00 s at 50k/s")
 
 
 def test_names_from_logs_cannot_command_the_terminal() -> None:

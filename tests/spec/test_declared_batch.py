@@ -120,7 +120,7 @@ def test_certain_work_needs_no_margin_and_nothing_is_changed() -> None:
     assert plan.changes == ()
     assert not plan.calibrated
     assert plan.declared == profile.declared
-    assert plan.warnings[0] == "from declared figures: nothing of this job was measured"
+    assert plan.warnings[0] == "based on declared costs: nothing of this job was measured"
 
 
 def test_one_end_of_the_range_is_certain() -> None:

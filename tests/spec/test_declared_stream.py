@@ -188,10 +188,10 @@ def test_nothing_is_changed_against_a_run_that_never_was(answer: Plan) -> None:
     assert answer.prediction.provenance is Provenance.DECLARED
     text = plan_text(answer)
     assert "profiled" not in text
-    assert "from declared figures: nothing of this job was measured" in " ".join(text.split())
-    assert "the 95% end of each declared range included" in " ".join(text.split())
+    assert "based on declared costs: nothing of this job was measured" in " ".join(text.split())
+    assert "at the 95% end of each declared range" in " ".join(text.split())
     assert "profiled" not in explanation_text(answer)
-    assert "What was declared" in explanation_text(answer)
+    assert "Declared costs" in explanation_text(answer)
 
 
 def test_the_declared_figures_are_in_the_plan(answer: Plan) -> None:

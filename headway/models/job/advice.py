@@ -25,7 +25,7 @@ from headway.units import counted
 
 
 def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
-    """What to run next, the run that teaches most first; empty if all is told.
+    """What to run next, the most informative run first; empty if nothing is open.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
     theory.md (E15)-(E17). Fixed time and time per row are told apart by batches of different size,
     and the smallest are those of a query that runs as fast as possible; the cost of a partition
     by two numbers of them, of a slot likewise; how far runs of one setting lie apart by two such
-    runs. A planned batch of three times the largest is to be known within 5 %, which gives the
+    runs. A planned batch of three times the largest is to be known within 5%, which gives the
     number of batches.
     """
     return tuple(
@@ -59,8 +59,9 @@ def _fewer_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
         return
     yield _run(
         profile,
-        learns="what small batches cost, as they are wherever latency is to be low",
-        why=f"none had fewer than {low:,.0f} rows; without a trigger they hold some {fewest:,.0f}",
+        learns="the cost of small batches, which low latency needs",
+        why=f"no batch had fewer than {low:,.0f} rows; as fast as possible they have about "
+        f"{fewest:,.0f}",
         configuration=replace(profile.baseline, trigger_s=0.0, max_offsets_per_trigger=None),
         num_batches=_batches_needed(profile, fewest),
     )
@@ -79,7 +80,7 @@ def _more_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
     rows = profile.settings[-1].rate_per_s * trigger_s
     yield _run(
         profile,
-        learns="what a batch costs whatever it holds, and what a row costs",
+        learns="the fixed cost of a batch and the cost per row",
         why=f"all batches had {low:,.0f} to {high:,.0f} rows",
         configuration=replace(seen, trigger_s=trigger_s, max_offsets_per_trigger=None),
         num_batches=_batches_needed(profile, rows),
@@ -101,7 +102,7 @@ def _other_partitions(profile: JobProfile) -> Iterator[AdvisedRun]:
     trigger_s = _trigger_beyond(1.5 * _interval_s(profile))
     yield _run(
         profile,
-        learns="what a shuffle partition costs",
+        learns="the cost of a shuffle partition",
         why=f"all runs had {counted(count, 'shuffle partition')}",
         configuration=replace(
             profile.baseline,
@@ -120,7 +121,7 @@ def _other_slots(profile: JobProfile) -> Iterator[AdvisedRun]:
     (count,) = counts
     yield _run(
         profile,
-        learns="what more slots win, and what they cost each other",
+        learns="the gain from more slots, and their contention",
         why=f"all runs had {counted(count, 'slot')}",
         configuration=replace(profile.baseline, executors=2 * profile.baseline.executors),
         num_batches=FEWEST_ADVISED_BATCHES.value,
@@ -139,8 +140,8 @@ def _once_more(profile: JobProfile) -> Iterator[AdvisedRun]:
         seen.append((setting.configuration, setting.rate_per_s))
     yield _run(
         profile,
-        learns="how far runs of one setting lie apart, which widens every interval",
-        why="no setting was run twice",
+        learns="the spread between repeats, which widens every interval",
+        why="no configuration was run twice",
         configuration=profile.baseline,
         num_batches=FEWEST_ADVISED_BATCHES.value,
     )

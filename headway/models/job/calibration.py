@@ -19,7 +19,7 @@ from headway.models.arrays import Array, Numeric
 BoolArray = NDArray[np.bool_]
 
 #: Why no number from declared figures is calibrated.
-DECLARED = "from declared figures: nothing of this job was measured"
+DECLARED = "based on declared costs: nothing of this job was measured"
 
 _LEAST = 1e-9
 _NO_NUMBER = 1e15
@@ -164,9 +164,9 @@ def reasons_outside(
         ("slots", "shuffle partitions", "rows per batch"),
         ("slot", "shuffle partition", "row per batch"),
         (
-            "contention between tasks and the network of so many more executors were not seen",
-            "the cost per partition was not seen so far off",
-            "the cost per row was not seen so far off",
+            "contention between tasks and the network load of so many executors were not profiled",
+            "the cost per shuffle partition is extrapolated",
+            "the cost per row is extrapolated",
         ),
         strict=True,
     ):

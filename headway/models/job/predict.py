@@ -33,7 +33,7 @@ from headway.models.job.setting import (
 from headway.models.job.upper_end import UpperEnd
 from headway.models.job.window_law import why_no_window_law, window_law
 
-Z90 = 1.6449  # half of a 90 % interval in standard deviations
+Z90 = 1.6449  # half of a 90% interval in standard deviations
 
 
 def predict(
@@ -60,7 +60,7 @@ def predict(
     Returns
     -------
     Prediction
-        With 90 % intervals, wider outside of what was profiled; not calibrated far outside.
+        With 90% intervals, wider outside of what was profiled; not calibrated far outside.
 
     Notes
     -----
@@ -136,7 +136,7 @@ def _law_with_ends(
     rate_per_s: Array,
     factor: Array,
 ) -> SettingLaw:
-    """The law as expected, and at the low and the high end of 90 %, in that order.
+    """The law as expected, and at the low and the high end of 90%, in that order.
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
@@ -171,7 +171,7 @@ def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
 def _upper_end(
     profile: JobProfile, configuration: Configuration, model: DurationModel, age_factor: float
 ) -> tuple[float, float]:
-    """The rate and the factor of durations at the upper end of 90 % intervals: (P4)."""
+    """The rate and the factor of durations at the upper end of 90% intervals: (P4)."""
     end = UpperEnd(
         profile=profile,
         durations=stacked([model]),

@@ -51,11 +51,11 @@ def why_no_window_law(profile: JobProfile) -> str | None:
     if not shape.windows:
         return None
     if shape.output_mode is None:
-        return "window latency not told: the plan on record does not say the output mode"
+        return "window latency is unavailable: the recorded plan has no output mode"
     if shape.output_mode == "append" and shape.watermark_delay_s is None:
-        return "window latency not told: the plan on record does not say the watermark delay"
+        return "window latency is unavailable: the recorded plan has no watermark delay"
     if arrivals is None or arrivals.event_time_lag_s is None:
-        return "window latency not told: no event time on record, so how late rows come is unknown"
+        return "window latency is unavailable: no event times were recorded"
     return None
 
 

@@ -126,7 +126,7 @@ def lattice_law(
     Raises
     ------
     ValueError
-        If the range holds less than 99 % of the law; as `LatticeTooLongError`, if it needs more
+        If the range holds less than 99% of the law; as `LatticeTooLongError`, if it needs more
         than a million steps.
 
     Notes

@@ -301,7 +301,7 @@ def _lattice_wait(
         moments=wait.moments,
         method=WaitMethod.LATTICE,
         in_range=not rare,
-        remark="so rare a wait is known to 3 % only" if rare else "",
+        remark="so rare a wait is known to 3% only" if rare else "",
         law=wait.law,
     )
 

@@ -14,7 +14,7 @@ from headway.models.arrays import Array
 from headway.models.scheduling.order import grant_order, next_due_s
 
 _SCORE = 1.645
-"""Standard normal quantile at which durations enter a slack: 95 %."""
+"""Standard normal quantile at which durations enter a slack: 95%."""
 _TICK_S = 0.001
 
 

@@ -55,7 +55,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
     standard deviation is in proportion to `cv`.
 
     theory.md (M1)-(M5). Exact for ``num_tasks <= num_cores``, for one core and for ``cv = 0``;
-    otherwise a renewal approximation: mean within 2.5 %, standard deviation within 35 % of a
+    otherwise a renewal approximation: mean within 2.5%, standard deviation within 35% of a
     simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per core.
 
     Examples
@@ -254,7 +254,7 @@ class _Completions(NamedTuple):
         spread = max(min(cv, 1.0), cv / float(np.sqrt(num_cores))) * float(np.sqrt(waves))
         horizon = waves + 5.0 * spread + (0.5 if cv <= 0.5 else 2.5)
         step = min(cv / 8.0, 0.05)
-        # Rounding to the lattice adds step^2/12 to the variance of a task: 15 % at the limit.
+        # Rounding to the lattice adds step^2/12 to the variance of a task: 15% at the limit.
         step = min(max(step, horizon / _MOST_CELLS), cv / 0.75)
         num_cells = 1 << int(np.ceil(np.log2(horizon / step)))
 

@@ -134,8 +134,8 @@ def test_against_the_event_simulation() -> None:
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        ({"output_mode": None}, "does not say the output mode"),
-        ({"watermark_delay_s": None}, "does not say the watermark delay"),
+        ({"output_mode": None}, "has no output mode"),
+        ({"watermark_delay_s": None}, "has no watermark delay"),
     ],
 )
 def test_what_the_plan_does_not_say_is_said(shape: dict[str, Any], said: str) -> None:
@@ -148,7 +148,7 @@ def test_without_event_times_nothing_is_told() -> None:
     profile = replace(windowed(), observed_arrivals=replace(SEEN, event_time_lag_s=None))
     found = at(profile, 10.0)
     assert found.window_latency is None
-    assert any("no event time on record" in warning for warning in found.warnings)
+    assert any("no event times were recorded" in warning for warning in found.warnings)
 
 
 def test_a_query_without_windows_is_not_asked() -> None:

@@ -87,8 +87,8 @@ def test_too_little_to_leave_a_part_out_is_refused(spark: SparkSession, tmp_path
 def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
     text = backtest_text(by_setting)
     assert text.startswith(BY_SETTING)
-    assert "5 runs left out; median error of the mean" in text
-    assert "10 of 10 90 % intervals held" in " ".join(text.split())
+    assert "5 runs predicted from the others; median error of the mean" in text
+    assert "10 of 10 90% intervals contain the measured value" in " ".join(text.split())
     found = json.loads(json_text(backtest_json(by_setting)))
     assert found["schema"] == "headway.backtest/v1"
     assert found["intervals90_held"] == 10
