@@ -143,7 +143,7 @@ def _frontier_lines(plan: Plan) -> list[str]:
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
     cost: tuple[str, ...] = ("cost/h",) if has_cost else ()
     rows: list[tuple[str, ...]] = [
-        ("", "nodes", "max rate ", f"sustains {format_rate(asked_per_s)}", *cost, "configuration")
+        ("", "nodes", "max rate ", f"at {format_rate(asked_per_s)}", *cost, "configuration")
     ]
     for row in frontier_rows(plan):
         point = row.point
@@ -153,7 +153,7 @@ def _frontier_lines(plan: Plan) -> list[str]:
                 ">" if row.is_plan else "",
                 f"{point.nodes:,}",
                 row.rate + (" " if point.calibrated or rate_per_s <= 0 else "*"),
-                "yes" if rate_per_s >= asked_per_s else "no",
+                "met" if rate_per_s >= asked_per_s else "missed",
                 *((cost_text(point.cost_per_hour),) if has_cost else ()),
                 "-" if setting is None else brief_setting_text(setting),
             )

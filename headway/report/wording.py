@@ -175,7 +175,7 @@ def brief_setting_text(configuration: Configuration) -> str:
         f"{trigger_words(configuration.trigger_s)}"
     )
     limit = configuration.max_offsets_per_trigger
-    return text if limit is None else f"{text}, at most {counted(limit, 'row')}"
+    return text if limit is None else f"{text}, max {counted(limit, 'row')}"
 
 
 def stability_text(prediction: Prediction) -> str:

@@ -197,7 +197,7 @@ def test_the_frontier_marks_the_plan_and_what_lies_outside_the_profile() -> None
     nothing = replace(plan.frontier[0], sustainable_rate_per_s=0.0)
     text = plan_text(replace(plan, frontier=(nothing, outside), chosen=outside))
     (marked,) = [line for line in text.split("\n") if line.startswith("> ") and "k/s" in line]
-    assert marked.split()[1:4] == ["2", "80k/s*", "yes"]
+    assert marked.split()[1:4] == ["2", "80k/s*", "met"]
     assert "* extrapolated" in text
     assert "no rate" in text
 
