@@ -104,7 +104,7 @@ def a_plan(target: str = "p99 <= 3s", rate: float = 2000.0) -> Plan:
 def test_an_explanation_names_what_the_plan_rests_on_and_no_more() -> None:
     plan = a_plan()
     text = " ".join(explanation_text(plan).split())
-    assert "What it assumes" in text
+    assert "Assumptions" in text
     for one in assumptions_of(plan):
         assert f"{one.name}: {one.text} (" in text
     assert predictions.SPREAD_PER_DOUBLING_RATIO in assumptions_of(plan)

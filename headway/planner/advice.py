@@ -196,8 +196,8 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         yield Advice(
             text=(
-                f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler was measured "
-                f"at {MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up "
+                f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler reached "
+                f"{MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up "
                 f"to {most_launches_per_s(profile):,.0f}; fewer shuffle partitions or a longer "
                 "trigger interval would lower this"
             )

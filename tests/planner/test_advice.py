@@ -82,14 +82,14 @@ def test_a_slow_checkpoint_is_told_with_what_a_fast_one_would_win() -> None:
 def test_state_commits_are_told_where_they_cost() -> None:
     state = StateProfile(rows=1, memory_bytes=1, commit_per_partition_s=0.03, growth_per_s=0.0)
     (text,) = told(replace(a_profile(), state=state), "committing state")
-    assert "30 ms a partition" in text
+    assert "30 ms per partition" in text
     quick = replace(state, commit_per_partition_s=0.001)
     assert told(replace(a_profile(), state=quick), "committing state") == []
 
 
 @pytest.mark.parametrize(
     ("changes", "word"),
-    [({"largest_task_ratio": 2.4}, "2.4 times"), ({"gc_ratio": 0.3}, "collecting garbage")],
+    [({"largest_task_ratio": 2.4}, "2.4 times"), ({"gc_ratio": 0.3}, "garbage collection")],
 )
 def test_what_tasks_tell_is_told(changes: dict[str, float], word: str) -> None:
     assert len(told(observed(**changes), word)) == 1
@@ -100,7 +100,7 @@ def test_a_busy_source_partition_is_told() -> None:
     arrivals = windowed().observed_arrivals
     assert arrivals is not None
     skewed = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.6))
-    assert len(told(skewed, "holds 60% of the rows")) == 1
+    assert len(told(skewed, "has 60% of the rows")) == 1
     even = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.26))
     assert told(even, "of the rows") == []
 
@@ -108,7 +108,7 @@ def test_a_busy_source_partition_is_told() -> None:
 def test_a_young_jvm_is_told_where_the_logs_show_that_it_is_slower() -> None:
     slow_start = replace(a_profile(), drift=Drift(exponent=0.2, reference_age_s=300.0))
     (text,) = told(slow_start, "s after a start")
-    assert "30 s after a start batches take 58% longer" in text
+    assert "30 s after a start, batches take 58% longer" in text
     assert "--jvm-age 30s" in text
     steady = replace(a_profile(), drift=Drift(exponent=0.02, reference_age_s=300.0))
     assert told(steady, "after a start") == []
@@ -133,7 +133,7 @@ def test_what_sharing_windows_saves_is_what_the_command_predicts() -> None:
     cheap = replace(job.stages[0], task_per_row_s=1e-8)
     last = replace(job.stages[1], task_per_row_s=1e-9)
     (text,) = told(replace(job, stages=(cheap, last)), "copied into")
-    assert "would not pay here" in text
+    assert "would not pay off here" in text
 
 
 def test_a_stream_that_came_in_bursts_is_told_with_its_peak() -> None:

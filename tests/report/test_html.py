@@ -132,8 +132,8 @@ def test_a_feasible_plan() -> None:
         "maxOffsetsPerTrigger 100000",
     ):
         assert part in text, part
-    assert "✓ yes, the plan" in text
-    assert "✗ no" in text
+    assert "✓ met, the plan" in text
+    assert "✗ missed" in text
 
 
 def test_without_a_run_nothing_is_compared() -> None:
