@@ -31,7 +31,7 @@ class BatchRunTime:
 
     @classmethod
     def of(cls, profile: ApplicationProfile, seen_slots: int) -> BatchRunTime:
-        dag = StageDag(stages=tuple(_job_stages(profile.stages)))
+        dag = StageDag(stages=tuple(job_stages(profile.stages)))
         alone = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
         if profile.provenance is Provenance.DECLARED:
             return alone
@@ -91,7 +91,7 @@ def seen_slots_of(profile: ApplicationProfile) -> int:
     return profile.cluster.num_slots
 
 
-def _job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
+def job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
     """The stages with their parents; one that none is on record of waits for what ended last."""
     completed_s = [stage.wall_clock.completed_s for stage in stages]
     for place, stage in enumerate(stages):

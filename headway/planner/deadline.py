@@ -165,7 +165,7 @@ def _plan(
         **_memory_conf(job.profile, space),
         "spark.dynamicAllocation.enabled": "false",
     }
-    settings = tuple(_settings(job.profile, conf))
+    settings = tuple(planned_settings(job.profile, conf))
     slots = space.num_slots(run.nodes)
     in_range = bool(is_within_reach(job.doublings_beyond(slots)))
     measured = job.profile.provenance is Provenance.MEASURED
@@ -260,7 +260,9 @@ def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
     return known | profiled_sizes(profile.application)
 
 
-def _settings(profile: ApplicationProfile, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
+def planned_settings(
+    profile: ApplicationProfile, conf: Mapping[str, str]
+) -> Iterator[PlannedSetting]:
     """Every key of the plan beside what it was in the run on record."""
     had = _profiled_values(profile)
     for key, value in conf.items():

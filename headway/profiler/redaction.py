@@ -64,6 +64,11 @@ _QUANTITIES = (
         logStageExecutorMetrics buffer.kb includeTaskMetricsAccumulators""",
     )
     | _keys("spark.kryoserializer", "buffer buffer.max")
+    | _keys(
+        "spark.streaming",
+        """concurrentJobs blockInterval backpressure.enabled backpressure.initialRate
+        receiver.maxRate kafka.maxRatePerPartition""",
+    )
     | _keys("spark.kubernetes", "memoryOverheadFactor allocation.batch.size allocation.batch.delay")
     | _keys(
         "spark.kubernetes",

@@ -13,10 +13,12 @@ from headway.sparkconf.knobs import (
 )
 from headway.sparkconf.properties import parse_properties, render_properties
 from headway.sparkconf.reader_limits import Counts, ReaderLimit, reader_limit
+from headway.sparkconf.streaming import STREAMING, streaming_number
 
 __all__ = [
     "KNOBS",
     "KNOBS_BY_KEY",
+    "STREAMING",
     "Carrier",
     "Counts",
     "Knob",
@@ -28,5 +30,6 @@ __all__ = [
     "reader_limit",
     "render_properties",
     "spark_conf",
+    "streaming_number",
     "task_cpus_of",
 ]

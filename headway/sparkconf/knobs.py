@@ -14,6 +14,7 @@ from types import MappingProxyType
 from headway.domain import Applies, Configuration
 from headway.errors import InputError
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS
+from headway.sparkconf.streaming import STREAMING
 from headway.units import (
     parse_size_bytes,
     spark_memory_bytes,
@@ -186,6 +187,9 @@ _BESIDE = (
     ("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes", "2.4.0"),
     ("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag", "1.6.0"),
     ("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes", "1.6.0"),
+    ("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs", "0.9.0"),
+    ("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s", "1.0.2"),
+    ("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s", "1.3.0"),
 )
 
 #: Those and all knobs, by Spark's key: the one place that says when a setting of a plan applies.

@@ -1,0 +1,156 @@
+"""DStreams applications: what a user can set, what is expected of it, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from headway.domain.checks import require_count, require_seconds
+from headway.domain.configuration import task_slots
+from headway.domain.declared import Provenance
+from headway.domain.node_type import NodeType
+from headway.domain.plan import Change
+from headway.domain.plan_parts import PlannedSetting
+from headway.domain.prediction import LatencyDistribution
+from headway.domain.target import Target
+from headway.limits import MOST_INT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsSetting:
+    """The settings of a DStreams application that Headway predicts for and plans.
+
+    ``batch_interval_s`` is that of the ``StreamingContext``, ``concurrent_jobs`` is
+    ``spark.streaming.concurrentJobs``, ``num_receivers`` are tasks that hold a slot each for good.
+
+    Examples
+    --------
+    >>> DStreamsSetting(
+    ...     executors=2, cores_per_executor=4, batch_interval_s=1.0, num_receivers=1
+    ... ).num_slots
+    7
+    """
+
+    executors: int
+    cores_per_executor: int
+    batch_interval_s: float
+    concurrent_jobs: int = 1
+    task_cpus: int = 1
+    num_receivers: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("executors", "cores_per_executor", "task_cpus", "concurrent_jobs"):
+            require_count(MOST_INT, **{name: getattr(self, name)})
+        require_seconds(batch_interval_s=self.batch_interval_s)
+
+    @property
+    def num_slots(self) -> int:
+        """Tasks of batches that can run at the same time; none where receivers take them all."""
+        slots = task_slots(self.executors, self.cores_per_executor, self.task_cpus)
+        return max(slots - self.num_receivers, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsPrediction:
+    """What is expected of a setting of a DStreams application.
+
+    ``processing_time`` is that of a batch, ``scheduling_delay`` its wait for the batches before it,
+    ``tuple_latency`` from the arrival of a row to the end of its batch; ``phases_s`` splits its
+    mean. The three are None where batches pile up, or are so close to it that nothing can be told.
+    ``overrun_probability`` is the share of batches that take longer than the interval. The rates
+    are None where the log does not count rows.
+    """
+
+    setting: DStreamsSetting
+    rate_per_s: float | None
+    stable: bool
+    utilization_ratio: float
+    overrun_probability: float
+    calibrated: bool
+    warnings: tuple[str, ...]
+    processing_time: LatencyDistribution | None
+    scheduling_delay: LatencyDistribution | None
+    tuple_latency: LatencyDistribution | None
+    phases_s: Mapping[str, float]
+    sustainable_rate_per_s: float | None
+    provenance: Provenance = Provenance.MEASURED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsPoint:
+    """Latency on a number of nodes: expected, and at the planned confidence [s]."""
+
+    nodes: int
+    batch_interval_s: float
+    expected_s: float
+    planned_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DStreamsAnswer:
+    """What `DStreamsPlan` and `InfeasibleDStreamsPlan` have in common: a setting and its latency.
+
+    ``max_rate_per_s`` is the highest rate that the setting takes within the target.
+    """
+
+    target: Target
+    rate_per_s: float | None
+    point: DStreamsPoint
+    setting: DStreamsSetting
+    expected: DStreamsPrediction
+    max_rate_per_s: float | None
+    frontier: tuple[DStreamsPoint, ...]
+    confidence: float = field(metadata={"exact": True})
+    node_type: NodeType | None
+    binding: tuple[str, ...]
+    spark_conf: Mapping[str, str]
+    settings: tuple[PlannedSetting, ...]
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...]
+    spark_version: str | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Nodes to buy."""
+        return self.point.nodes
+
+    @property
+    def planned_s(self) -> float:
+        """The latency at the planned confidence [s]."""
+        return self.point.planned_s
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the profile speaks for it."""
+        return self.expected.calibrated
+
+    @property
+    def cost_per_hour(self) -> float | None:
+        """Of all nodes; None without a price."""
+        price = None if self.node_type is None else self.node_type.price_per_hour
+        return None if price is None else self.nodes * price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsPlan(_DStreamsAnswer):
+    """The fewest nodes with which a DStreams application keeps a latency."""
+
+    @property
+    def feasible(self) -> Literal[True]:
+        """The target is kept."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfeasibleDStreamsPlan(_DStreamsAnswer):
+    """Nothing keeps the target: the setting with the lowest planned latency."""
+
+    @property
+    def feasible(self) -> Literal[False]:
+        """The target is not kept."""
+        return False
+
+
+#: What comes of planning a DStreams application; ``feasible`` tells which it is.
+DStreamsAnswer: TypeAlias = DStreamsPlan | InfeasibleDStreamsPlan

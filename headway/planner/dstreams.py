@@ -1,0 +1,319 @@
+"""DStreams applications: the fewest nodes that keep a latency, and the configuration for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.domain import ApplicationProfile, Applies, Change, NodeType, PlannedSetting, Target
+from headway.domain.dstreams import (
+    DStreamsAnswer,
+    DStreamsPlan,
+    DStreamsPoint,
+    DStreamsSetting,
+    InfeasibleDStreamsPlan,
+)
+from headway.models.laws.normal import ndtri
+from headway.planner.deadline import planned_settings
+from headway.planner.dstreams_batches import DStreamsBatches, quantile_or_mean_s
+from headway.planner.profiled_memory import beside_heap_conf
+from headway.sparkconf import KNOBS, STREAMING
+from headway.units import counted, format_duration, spark_memory_text
+
+# A batch interval a person would choose; others than the profiled one are looked at up to so far.
+_INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_FARTHEST_RATIO = 4.0
+# A rate limit below would hold back what the plan is for: theory.md (P6).
+_LEAST_LIMIT_RATIO = 1.2
+_MOST_POINTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsSpace:
+    """What may be bought for a DStreams application, and what of its settings is fixed."""
+
+    max_nodes: int
+    executors_per_node: int
+    cores_per_executor: int
+    task_cpus: int
+    concurrent_jobs: int
+    batch_interval_s: float | None = None
+    node_type: NodeType | None = None
+    executor_memory_bytes: int | None = None
+
+    def setting(self, nodes: int, interval_s: float, num_receivers: int) -> DStreamsSetting:
+        """The setting of a number of nodes."""
+        return DStreamsSetting(
+            executors=nodes * self.executors_per_node,
+            cores_per_executor=self.cores_per_executor,
+            batch_interval_s=interval_s,
+            concurrent_jobs=self.concurrent_jobs,
+            task_cpus=self.task_cpus,
+            num_receivers=num_receivers,
+        )
+
+
+def plan_dstreams(
+    profile: ApplicationProfile,
+    rate_per_s: float | None,
+    target: Target,
+    space: DStreamsSpace,
+    *,
+    confidence: float = 0.95,
+) -> DStreamsAnswer:
+    """The fewest nodes with which a DStreams application keeps a latency of its rows.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile
+        The application.
+    rate_per_s : float or None
+        What arrives; None is as profiled. [records/s]
+    target : Target
+        The promise, about the latency of rows.
+    space : DStreamsSpace
+        What is on offer.
+    confidence : float
+        How sure the plan must be of its durations.
+
+    Raises
+    ------
+    InputError
+        If the profile does not hold what a plan needs.
+
+    Notes
+    -----
+    theory.md (V7). Numbers of nodes are tried from one upwards, at each the profiled batch
+    interval first: another one is a change of the application's own code.
+    """
+    search = _Search(
+        batches=DStreamsBatches.of(profile),
+        load=DStreamsBatches.of(profile).load_of(rate_per_s),
+        target=target,
+        space=space,
+        confidence=confidence,
+    )
+    found = search.fewest()
+    point = found or search.nearest()
+    setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
+    expected = search.batches.predicted(setting, search.load, search.speed)
+    most_load = search.highest_load(setting)
+    conf = {
+        **_size_conf(profile, setting, space),
+        **_limit_conf(search, setting),
+    }
+    settings = tuple(planned_settings(profile, conf))
+    kind = InfeasibleDStreamsPlan if found is None else DStreamsPlan
+    return kind(
+        target=target,
+        rate_per_s=search.batches.rate_at(search.load),
+        point=point,
+        setting=setting,
+        expected=expected,
+        max_rate_per_s=search.batches.rate_at(most_load),
+        frontier=tuple(search.around(point)),
+        confidence=confidence,
+        node_type=space.node_type,
+        binding=tuple(_binding(search, point, feasible=found is not None)),
+        spark_conf=conf,
+        settings=settings,
+        changes=tuple(_changes(search, setting, settings)),
+        warnings=(*expected.warnings, *_warnings(search, conf)),
+        spark_version=profile.application.spark_version,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """The question, and the latencies that answer it."""
+
+    batches: DStreamsBatches
+    load: float
+    target: Target
+    space: DStreamsSpace
+    confidence: float
+
+    @property
+    def num_receivers(self) -> int:
+        return self.batches.seen.num_receivers
+
+    @property
+    def speed(self) -> float:
+        node_type = self.space.node_type
+        return 1.0 if node_type is None else node_type.relative_core_speed
+
+    def intervals_s(self) -> list[float]:
+        """The profiled one first, then the others, longest first: they start the fewest jobs."""
+        if self.space.batch_interval_s is not None:
+            return [self.space.batch_interval_s]
+        seen_s = self.batches.seen.batch_interval_s
+        others = [
+            interval_s
+            for interval_s in reversed(_INTERVALS_S)
+            if 1.0 / _FARTHEST_RATIO <= interval_s / seen_s <= _FARTHEST_RATIO
+            and interval_s != seen_s
+        ]
+        return [seen_s, *others]
+
+    def point(self, nodes: int, interval_s: float) -> DStreamsPoint:
+        """Expected and planned latency; ``inf`` where batches pile up."""
+        setting = self.space.setting(nodes, interval_s, self.num_receivers)
+        if setting.num_slots == 0:
+            return _point(nodes, interval_s, math.inf, math.inf)
+        planned_s = self.latency_s(setting, self.load, self.factor(setting, self.load))
+        expected_s = self.latency_s(setting, self.load, 1.0)
+        return _point(nodes, interval_s, expected_s, planned_s)
+
+    def factor(self, setting: DStreamsSetting, load: float) -> float:
+        """How much longer than expected the plan takes durations to be."""
+        spread = self.batches.spread(setting, load, self.speed)
+        return math.exp(float(ndtri(self.confidence)) * spread)
+
+    def latency_s(self, setting: DStreamsSetting, load: float, factor: float) -> float:
+        jobs = self.batches.jobs(setting, load, self.speed, factor)
+        if jobs.work_s >= setting.concurrent_jobs * setting.batch_interval_s:
+            return math.inf
+        return quantile_or_mean_s(self.batches.latency(setting, jobs), self.target.quantile)
+
+    def keeps(self, setting: DStreamsSetting, load: float) -> bool:
+        planned_s = self.latency_s(setting, load, self.factor(setting, load))
+        return planned_s <= self.target.limit_s
+
+    def fewest(self) -> DStreamsPoint | None:
+        """The first number of nodes that keeps the target, at the first interval that does."""
+        share = 0.5 if self.target.quantile is None else self.target.quantile
+        intervals_s = [
+            # A row waits for its batch, whatever the batches take.
+            interval_s
+            for interval_s in self.intervals_s()
+            if share * interval_s < self.target.limit_s
+        ]
+        for nodes in range(1, self.space.max_nodes + 1):
+            for interval_s in intervals_s:
+                point = self.point(nodes, interval_s)
+                if point.planned_s <= self.target.limit_s:
+                    return point
+        return None
+
+    def nearest(self) -> DStreamsPoint:
+        """The lowest planned latency there is."""
+        counts = _spread_counts(self.space.max_nodes)
+        points = [self.point(nodes, one) for nodes in counts for one in self.intervals_s()]
+        return min(points, key=lambda point: (point.planned_s, point.nodes))
+
+    def around(self, chosen: DStreamsPoint) -> Iterator[DStreamsPoint]:
+        """Latencies by nodes, at the interval of the plan."""
+        counts = {chosen.nodes - 1, chosen.nodes, *_spread_counts(self.space.max_nodes)}
+        for nodes in sorted(count for count in counts if count >= 1):
+            yield chosen if nodes == chosen.nodes else self.point(nodes, chosen.batch_interval_s)
+
+    def highest_load(self, setting: DStreamsSetting) -> float:
+        """The largest load at which the setting keeps the target, by halving; 0 if none does."""
+        if setting.num_slots == 0:
+            return 0.0
+        high = self.batches.highest_load(setting, self.speed)
+        low = 0.0
+        while high - low > 1e-2 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.keeps(setting, middle) else (low, middle)
+        return low
+
+
+def _point(nodes: int, interval_s: float, expected_s: float, planned_s: float) -> DStreamsPoint:
+    return DStreamsPoint(
+        nodes=nodes, batch_interval_s=interval_s, expected_s=expected_s, planned_s=planned_s
+    )
+
+
+def _spread_counts(max_nodes: int) -> list[int]:
+    """All numbers of nodes, or so many that each is a little more than the one before."""
+    if max_nodes <= _MOST_POINTS:
+        return list(range(1, max_nodes + 1))
+    ratio = max_nodes ** (1.0 / (_MOST_POINTS - 1))
+    return sorted({min(round(ratio**place), max_nodes) for place in range(_MOST_POINTS)})
+
+
+def _size_conf(
+    profile: ApplicationProfile, setting: DStreamsSetting, space: DStreamsSpace
+) -> dict[str, str]:
+    conf = {
+        KNOBS["executors"].key: str(setting.executors),
+        KNOBS["cores_per_executor"].key: str(setting.cores_per_executor),
+    }
+    if not setting.task_cpus == profile.cluster.task_cpus == 1:
+        conf[KNOBS["task_cpus"].key] = str(setting.task_cpus)
+    if space.executor_memory_bytes is not None:
+        conf[KNOBS["executor_memory"].key] = spark_memory_text(space.executor_memory_bytes)
+    conf |= beside_heap_conf(profile.application)
+    conf["spark.dynamicAllocation.enabled"] = "false"
+    if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
+        conf[STREAMING.jobs] = str(setting.concurrent_jobs)
+    return conf
+
+
+def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
+    """The rate at which batches of the planned length still fit into their interval, in the
+    words of the source; none where rows are not counted or it would hold back the plan."""
+    planned = search.factor(setting, search.load)
+    most = search.batches.highest_load(setting, search.speed, planned) if setting.num_slots else 0
+    rate_per_s = search.batches.rate_at(most)
+    if rate_per_s is None or most < _LEAST_LIMIT_RATIO * search.load:
+        return {}
+    if search.num_receivers:
+        return {STREAMING.receiver_rate: _two_digits(rate_per_s / search.num_receivers)}
+    sources = [one.tasks.num_tasks for one in search.batches.profile.stages if not one.parents]
+    return {STREAMING.partition_rate: _two_digits(rate_per_s / max(sources))}
+
+
+def _two_digits(rate_per_s: float) -> str:
+    """Rounded down to two digits, at least 1."""
+    step = 10.0 ** max(math.floor(math.log10(max(rate_per_s, 1.0))) - 1, 0)
+    return str(max(int(rate_per_s / step) * int(step), 1))
+
+
+def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
+    if not feasible:
+        yield (
+            f"the lowest latency is {_time(point.planned_s)}, with {counted(point.nodes, 'node')} "
+            f"and a batch interval of {format_duration(point.batch_interval_s)}"
+        )
+        return
+    yield f"{search.target}: up to {_time(point.planned_s)}"
+    if point.nodes == 1:
+        yield "one node is the least there is"
+    else:
+        fewer = search.point(point.nodes - 1, point.batch_interval_s)
+        yield f"one node fewer: up to {_time(fewer.planned_s)}"
+
+
+def _time(seconds: float) -> str:
+    return format_duration(seconds) if math.isfinite(seconds) else "without bound"
+
+
+def _changes(
+    search: _Search, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
+) -> Iterator[Change]:
+    seen = search.batches.seen
+    if setting.batch_interval_s != seen.batch_interval_s:
+        yield Change(
+            setting="batch interval (of the StreamingContext, in the application's code)",
+            before=format_duration(seen.batch_interval_s),
+            after=format_duration(setting.batch_interval_s),
+            applies=Applies.NEW_CHECKPOINT,
+        )
+    for one in settings:
+        if one.profiled != one.value:
+            yield Change(
+                setting=one.setting,
+                before=one.profiled or "not set",
+                after=one.value,
+                applies=one.applies,
+            )
+
+
+def _warnings(search: _Search, conf: Mapping[str, str]) -> Iterator[str]:
+    if STREAMING.partition_rate in conf:
+        yield f"only direct Kafka streams heed {STREAMING.partition_rate}"
+    if search.batches.seen_rate_per_s is None:
+        yield "the log counts no rows: planned for the profiled rate, and without a rate limit"
