@@ -84,20 +84,20 @@ def plan_deadline(
     today = job.cluster.cores_per_executor or 1
     per_task = task_cpus or job.cluster.task_cpus
     asked: list[tuple[NodeType | None, int, int]] = [
-        (one, one.cores, cores or _executor_cores(one, today, per_task)) for one in types
+        (one, one.cores, cores or executor_cores_on(one, today, per_task)) for one in types
     ]
     if not types:
         asked = [(None, node_cores or cores or today, cores or today)]
     spaces = []
     for node_type, per_node, per_executor in asked:
         require_room_for_tasks(per_executor, per_task)
-        heap_bytes = executor_memory_bytes or _profiled_heap_bytes(
+        heap_bytes = executor_memory_bytes or profiled_heap_bytes(
             job, per_executor, lower_memory=lower_memory
         )
         spaces.append(
             DeadlineSpace(
                 max_nodes=max_nodes,
-                executors_per_node=_executors_per_node(
+                executors_per_node=executors_that_fit(
                     job, node_type, per_node, per_executor, heap_bytes
                 ),
                 cores_per_executor=per_executor,
@@ -109,7 +109,7 @@ def plan_deadline(
     return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
 
 
-def _profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: bool) -> int | None:
+def profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: bool) -> int | None:
     """The heap that an executor of so many cores gets, in whole MiB; None leaves it to Spark.
 
     By the core it grows with the cores, and falls below what ran only where that is allowed.
@@ -126,7 +126,7 @@ def _profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: b
     return math.ceil(wanted / mebibyte) * mebibyte
 
 
-def _executors_per_node(
+def executors_that_fit(
     job: ApplicationProfile,
     node_type: NodeType | None,
     node_cores: int,
@@ -152,7 +152,7 @@ def _executors_per_node(
     return min(room, node_type.memory_bytes // container_bytes)
 
 
-def _executor_cores(node_type: NodeType, today: int, task_cpus: int) -> int:
+def executor_cores_on(node_type: NodeType, today: int, task_cpus: int) -> int:
     """Cores of executors that fill a node, are like the profiled ones, and make whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node

@@ -115,6 +115,11 @@ PARTITIONS = click.IntRange(1, MOST_PARTITIONS)
 ROWS = click.IntRange(1, MOST_LONG)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+concurrent_jobs_option = click.option(
+    "--concurrent-jobs",
+    type=click.IntRange(1, 1000),
+    help="DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
+)
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )

@@ -16,6 +16,7 @@ from headway.cli.options import (
     RATE,
     TARGET,
     Command,
+    concurrent_jobs_option,
     given,
     json_option,
     one_format,
@@ -23,7 +24,7 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
-from headway.domain import Burst, Deadline, DeadlinePlan, Objective, Plan, Promise
+from headway.domain import Burst, Deadline, DeadlinePlan, JobProfile, Objective, Plan, Promise
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.report.text import plan_text
@@ -38,7 +39,7 @@ _TEXT, _JSON = "text", "json"
 # What only plans of streams answer to.
 _OF_STREAMS = (
     "rate", "partitions", "trigger", "budget", "checkpoint", "source_partitions", "bursts",
-    "relaxation", "from_start",
+    "relaxation", "from_start", "concurrent_jobs",
 )  # fmt: skip
 # What may be given beside a spec file: how the plan is shown, not what it is.
 _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
@@ -128,6 +129,7 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     is_flag=True,
     help="Plan for the batch durations of a freshly started JVM.",
 )
+@concurrent_jobs_option
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1.0, max_open=True),
@@ -166,6 +168,7 @@ def command(
     relaxation: bool,
     lower_memory: bool,
     from_start: bool,
+    concurrent_jobs: int | None,
     confidence: float,
     output_format: str,
     strict: bool,
@@ -227,10 +230,35 @@ def command(
             output_format,
             strict=strict,
         )
+    from headway.formats.profile_file import load_stream_profile
+
+    job = load_stream_profile(profile)
+    if not isinstance(job, JobProfile):
+        from headway.cli.dstreams import plan_dstreams
+
+        return plan_dstreams(
+            job,
+            rate=rate,
+            targets=targets,
+            max_nodes=max_nodes,
+            node_cores=node_cores,
+            cores=cores,
+            batch_interval=trigger,
+            concurrent_jobs=concurrent_jobs,
+            confidence=confidence,
+            node_types=node_types,
+            catalog=catalog,
+            task_cpus=task_cpus,
+            lower_memory=lower_memory,
+            platform=platform,
+            output_format=output_format,
+            strict=strict,
+        )
+    refuse(given("concurrent_jobs"), "only DStreams run several jobs at a time")
     if rate is None:
         raise click.UsageError("Missing option '--rate'.", click.get_current_context())
     found = plan(
-        profile,
+        job,
         rate=rate,
         target=[target for target in targets if not isinstance(target, Deadline)],
         max_nodes=max_nodes,

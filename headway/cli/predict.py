@@ -12,10 +12,14 @@ from headway.cli.options import (
     RATE,
     ROWS,
     Command,
+    concurrent_jobs_option,
+    given,
     json_option,
+    refuse,
     setting_options,
     strict_option,
 )
+from headway.domain import JobProfile
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, prediction_json
 from headway.report.text import prediction_text
@@ -33,6 +37,7 @@ from headway.report.text import prediction_text
     "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
 )
 @click.option("--jvm-age", type=DURATION, help="Age of the executor JVMs, e.g. 2min.")
+@concurrent_jobs_option
 @strict_option
 @json_option
 def command(
@@ -45,6 +50,7 @@ def command(
     max_offsets: int | None,
     task_cpus: int | None,
     jvm_age: float | None,
+    concurrent_jobs: int | None,
     strict: bool,
     as_json: bool,
 ) -> int:
@@ -56,8 +62,26 @@ def command(
 
     Every option that is left out is as profiled.
     """
+    from headway.formats.profile_file import load_stream_profile
+
+    job = load_stream_profile(profile)
+    if not isinstance(job, JobProfile):
+        from headway.cli.dstreams import predict_dstreams
+
+        return predict_dstreams(
+            job,
+            rate=rate,
+            batch_interval=trigger,
+            executors=executors,
+            cores=cores,
+            concurrent_jobs=concurrent_jobs,
+            task_cpus=task_cpus,
+            strict=strict,
+            as_json=as_json,
+        )
+    refuse(given("concurrent_jobs"), "only DStreams run several jobs at a time")
     prediction = predict(
-        profile,
+        job,
         rate=rate,
         trigger=trigger,
         executors=executors,

@@ -229,7 +229,7 @@ class OtherStages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Mean, spread and quantiles of some durations [s]."""
+    """Mean, spread and quantiles of some durations [s]; earlier profiles lack the shortest."""
 
     mean_s: float
     sd_s: float
@@ -237,6 +237,7 @@ class Spread:
     p95_s: float
     p99_s: float
     max_s: float
+    min_s: float | None = None
 
     def __post_init__(self) -> None:
         require_not_negative(

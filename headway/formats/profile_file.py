@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # An object on one line, with Spark's word for what it tells.
 _EVENT_LOG = re.compile(r'\s*\{[^\n]*"Event"\s*:\s*"')
 _JOB = "a job profile as 'headway profile' writes it"
+_OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'deadline <= 10m'"
 _APPLICATION = "the profile of a batch or DStreams application as 'headway profile' writes it"
 
 
@@ -45,6 +46,37 @@ def load_profile(path: str | Path) -> JobProfile:
         document = _read(Path(path), expected=_JOB)
         found = _schema_of(document, PROFILE_SCHEMA, _JOB)
         if found != PROFILE_SCHEMA:
+            _require_no_application(document, found)
+        _require_schema(document, found, PROFILE_SCHEMA)
+        return validate(document, JobProfile)
+    except InputError as error:
+        raise ProfileError(str(error)) from None
+
+
+def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
+    """Read the profile of a stream: of a streaming job, or of a DStreams application.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    ProfileError
+        As `load_profile` does, and if it is the profile of a batch job.
+    """
+    try:
+        document = _read(Path(path), expected=_JOB)
+        found = _schema_of(document, PROFILE_SCHEMA, _JOB)
+        if found != PROFILE_SCHEMA:
+            from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
+
+            if (
+                found == APPLICATION_PROFILE_SCHEMA
+                and _kind_of(document) == ApplicationKind.DSTREAMS
+            ):
+                return load_application_profile(path)
             _require_no_application(document, found)
         _require_schema(document, found, PROFILE_SCHEMA)
         return validate(document, JobProfile)
@@ -172,15 +204,18 @@ def _require_no_application(document: Document, found: Plain) -> None:
 
     if found != APPLICATION_PROFILE_SCHEMA:
         return
-    kind = document.root.get("kind") if isinstance(document.root, dict) else None
-    name = "DStreams" if kind == ApplicationKind.DSTREAMS else "batch"
+    name = "DStreams" if _kind_of(document) == ApplicationKind.DSTREAMS else "batch"
     raise InputError(
         _fault(
             document,
-            f"the profile of a {name} application; 'predict' and 'plan' need the profile "
-            f"of a streaming job, {PROFILE_SCHEMA}",
+            f"the profile of a {name} application; expected that of a streaming job, "
+            f"{PROFILE_SCHEMA}{'' if name == 'DStreams' else _OF_BATCH_JOBS}",
         )
     )
+
+
+def _kind_of(document: Document) -> Plain:
+    return document.root.get("kind") if isinstance(document.root, dict) else None
 
 
 def _require_schema(document: Document, found: Plain, wanted: str) -> None:

@@ -32,7 +32,7 @@ from headway.planner.profiled_memory import (
     profiled_sizes,
     same_value,
 )
-from headway.sparkconf import KNOBS, KNOBS_BY_KEY
+from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
 from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
 
 _RISE_RATIO = 1.001  # less is rounding
@@ -257,7 +257,9 @@ def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
         KNOBS["task_cpus"].key: cluster.task_cpus,
     }
     known = {key: str(count) for key, count in counts.items() if count is not None}
-    return known | profiled_sizes(profile.application)
+    properties = profile.application.properties
+    streaming = {key: properties[key] for key in STREAMING if key in properties}
+    return known | streaming | profiled_sizes(profile.application)
 
 
 def planned_settings(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import ApplicationProfile, Applies, Change, NodeType, PlannedSetting, Target
 from headway.domain.dstreams import (
     DStreamsAnswer,
@@ -14,18 +16,15 @@ from headway.domain.dstreams import (
     DStreamsSetting,
     InfeasibleDStreamsPlan,
 )
+from headway.models.batches.job_pool import DStreamJobs
 from headway.models.laws.normal import ndtri
 from headway.planner.deadline import planned_settings
 from headway.planner.dstreams_batches import DStreamsBatches, quantile_or_mean_s
+from headway.planner.dstreams_prediction import predicted
 from headway.planner.profiled_memory import beside_heap_conf
 from headway.sparkconf import KNOBS, STREAMING
 from headway.units import counted, format_duration, spark_memory_text
 
-# A batch interval a person would choose; others than the profiled one are looked at up to so far.
-_INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_FARTHEST_RATIO = 4.0
-# A rate limit below would hold back what the plan is for: theory.md (P6).
-_LEAST_LIMIT_RATIO = 1.2
 _MOST_POINTS = 12
 
 
@@ -97,7 +96,7 @@ def plan_dstreams(
     found = search.fewest()
     point = found or search.nearest()
     setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
-    expected = search.batches.predicted(setting, search.load, search.speed)
+    expected = predicted(search.batches, setting, search.load, search.speed)
     most_load = search.highest_load(setting)
     conf = {
         **_size_conf(profile, setting, space),
@@ -133,6 +132,7 @@ class _Search:
     target: Target
     space: DStreamsSpace
     confidence: float
+    told_s: dict[tuple[float, float], float] = field(default_factory=dict)
 
     @property
     def num_receivers(self) -> int:
@@ -148,11 +148,11 @@ class _Search:
         if self.space.batch_interval_s is not None:
             return [self.space.batch_interval_s]
         seen_s = self.batches.seen.batch_interval_s
+        farthest = 2.0**CALIBRATED_DOUBLINGS.value
         others = [
             interval_s
-            for interval_s in reversed(_INTERVALS_S)
-            if 1.0 / _FARTHEST_RATIO <= interval_s / seen_s <= _FARTHEST_RATIO
-            and interval_s != seen_s
+            for interval_s in reversed(TRIGGERS_S.value)
+            if 1.0 / farthest <= interval_s / seen_s <= farthest and interval_s != seen_s
         ]
         return [seen_s, *others]
 
@@ -161,8 +161,8 @@ class _Search:
         setting = self.space.setting(nodes, interval_s, self.num_receivers)
         if setting.num_slots == 0:
             return _point(nodes, interval_s, math.inf, math.inf)
-        planned_s = self.latency_s(setting, self.load, self.factor(setting, self.load))
-        expected_s = self.latency_s(setting, self.load, 1.0)
+        planned_s = self.planned_s(setting, self.load)
+        expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
         return _point(nodes, interval_s, expected_s, planned_s)
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:
@@ -170,15 +170,22 @@ class _Search:
         spread = self.batches.spread(setting, load, self.speed)
         return math.exp(float(ndtri(self.confidence)) * spread)
 
-    def latency_s(self, setting: DStreamsSetting, load: float, factor: float) -> float:
-        jobs = self.batches.jobs(setting, load, self.speed, factor)
+    def planned_s(self, setting: DStreamsSetting, load: float) -> float:
+        """At the planned confidence, and where fewer rows than profiled win nothing."""
+        factor = self.factor(setting, load)
+        return self.latency_s(
+            self.batches.cautious.jobs(setting, load, self.speed, factor), setting
+        )
+
+    def latency_s(self, jobs: DStreamJobs, setting: DStreamsSetting) -> float:
+        """The latency that the target is about; the same work is not looked at twice."""
         if jobs.work_s >= setting.concurrent_jobs * setting.batch_interval_s:
             return math.inf
-        return quantile_or_mean_s(self.batches.latency(setting, jobs), self.target.quantile)
-
-    def keeps(self, setting: DStreamsSetting, load: float) -> bool:
-        planned_s = self.latency_s(setting, load, self.factor(setting, load))
-        return planned_s <= self.target.limit_s
+        asked = (jobs.work_s, setting.batch_interval_s)
+        if asked not in self.told_s:
+            latency = self.batches.latency(setting, jobs)
+            self.told_s[asked] = quantile_or_mean_s(latency, self.target.quantile)
+        return self.told_s[asked]
 
     def fewest(self) -> DStreamsPoint | None:
         """The first number of nodes that keeps the target, at the first interval that does."""
@@ -200,7 +207,7 @@ class _Search:
         """The lowest planned latency there is."""
         counts = _spread_counts(self.space.max_nodes)
         points = [self.point(nodes, one) for nodes in counts for one in self.intervals_s()]
-        return min(points, key=lambda point: (point.planned_s, point.nodes))
+        return min(points, key=lambda point: (point.planned_s, point.expected_s, point.nodes))
 
     def around(self, chosen: DStreamsPoint) -> Iterator[DStreamsPoint]:
         """Latencies by nodes, at the interval of the plan."""
@@ -216,7 +223,8 @@ class _Search:
         low = 0.0
         while high - low > 1e-2 * high:
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.keeps(setting, middle) else (low, middle)
+            kept = self.planned_s(setting, middle) <= self.target.limit_s
+            low, high = (middle, high) if kept else (low, middle)
         return low
 
 
@@ -258,7 +266,7 @@ def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
     planned = search.factor(setting, search.load)
     most = search.batches.highest_load(setting, search.speed, planned) if setting.num_slots else 0
     rate_per_s = search.batches.rate_at(most)
-    if rate_per_s is None or most < _LEAST_LIMIT_RATIO * search.load:
+    if rate_per_s is None or most < LEAST_CATCH_UP_RATIO.value * search.load:
         return {}
     if search.num_receivers:
         return {STREAMING.receiver_rate: _two_digits(rate_per_s / search.num_receivers)}
@@ -275,20 +283,23 @@ def _two_digits(rate_per_s: float) -> str:
 def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
     if not feasible:
         yield (
-            f"the lowest latency is {_time(point.planned_s)}, with {counted(point.nodes, 'node')} "
-            f"and a batch interval of {format_duration(point.batch_interval_s)}"
+            f"the best is {counted(point.nodes, 'node')} with a batch interval of "
+            f"{format_duration(point.batch_interval_s)}: {_up_to(point.planned_s)}"
         )
+        tasks = search.batches.num_tasks
+        if search.space.setting(search.space.max_nodes, 1.0, 0).num_slots > tasks:
+            yield f"the stages of a batch have {counted(tasks, 'task')} in all: more slots idle"
         return
-    yield f"{search.target}: up to {_time(point.planned_s)}"
+    yield f"{search.target}: {_up_to(point.planned_s)}"
     if point.nodes == 1:
         yield "one node is the least there is"
     else:
         fewer = search.point(point.nodes - 1, point.batch_interval_s)
-        yield f"one node fewer: up to {_time(fewer.planned_s)}"
+        yield f"one node fewer: {_up_to(fewer.planned_s)}"
 
 
-def _time(seconds: float) -> str:
-    return format_duration(seconds) if math.isfinite(seconds) else "without bound"
+def _up_to(seconds: float) -> str:
+    return f"up to {format_duration(seconds)}" if math.isfinite(seconds) else "batches may pile up"
 
 
 def _changes(

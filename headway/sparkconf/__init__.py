@@ -12,8 +12,13 @@ from headway.sparkconf.knobs import (
     task_cpus_of,
 )
 from headway.sparkconf.properties import parse_properties, render_properties
-from headway.sparkconf.reader_limits import Counts, ReaderLimit, reader_limit
-from headway.sparkconf.streaming import STREAMING, streaming_number
+from headway.sparkconf.reader_limits import (
+    STREAMING,
+    Counts,
+    ReaderLimit,
+    reader_limit,
+    streaming_number,
+)
 
 __all__ = [
     "KNOBS",

@@ -13,8 +13,7 @@ from types import MappingProxyType
 
 from headway.domain import Applies, Configuration
 from headway.errors import InputError
-from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS
-from headway.sparkconf.streaming import STREAMING
+from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
 from headway.units import (
     parse_size_bytes,
     spark_memory_bytes,

@@ -251,6 +251,7 @@ VALUES: dict[str, Value] = {
     "--outage": "10s at 20s", "--output": "other.out", "--partitions": "16",
     "--patch": "manifest.yaml", "--platform": "yarn", "--query": "another", "--rate": "6k/s",
     "--rate-trace": "more.csv",
+    "--concurrent-jobs": "2",
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,

@@ -482,7 +482,8 @@ def test_an_application_is_no_job_to_plan(
     (said,) = faults(tmp_path, dump_profile(make()))
     assert said.startswith("job.yaml:3:9: schema: ")
     assert f"the profile of a {named} application" in said
-    assert "'predict' and 'plan' need the profile of a streaming job" in said
+    assert "expected that of a streaming job, headway.profile/v1" in said
+    assert ("headway plan PROFILE --target 'deadline <= 10m'" in said) is (named == "batch")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import dump_profile, load_application_profile
-from headway.planner.batch_run_time import BatchRunTime, _job_stages
+from headway.planner.batch_run_time import BatchRunTime, job_stages
 from headway.planner.deadline import (
     DeadlineSpace,
     _point,
@@ -85,7 +85,7 @@ def test_the_profiled_run_is_modelled_as_it_was() -> None:
 
 
 def test_stages_without_parents_follow_the_one_that_ended_before_them() -> None:
-    first, second = _job_stages(a_long_job().stages)
+    first, second = job_stages(a_long_job().stages)
     assert first.parents == ()
     assert second.parents == (0,)
 
@@ -104,7 +104,7 @@ def test_the_fewest_nodes_are_those_of_a_scan_and_hold_when_played(limit_s: floa
     assert found.feasible
     in_time = [point.nodes for point in found.frontier if point.planned_s <= limit_s]
     assert found.nodes == in_time[0]
-    stages = tuple(_job_stages(a_long_job().stages))
+    stages = tuple(job_stages(a_long_job().stages))
     played = simulated_lognormal_stage_dag(
         [(stage.num_tasks, stage.mean_s, stage.cv) for stage in stages],
         [stage.parents for stage in stages],
@@ -379,7 +379,7 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
 
 def test_a_run_takes_no_longer_with_more_slots_when_it_is_played() -> None:
     """Where the model rises it errs: the schedule itself does not."""
-    stages = tuple(_job_stages(competing_stages().stages))
+    stages = tuple(job_stages(competing_stages().stages))
     played_s = [
         simulated_lognormal_stage_dag(
             [(stage.num_tasks, stage.mean_s, stage.cv) for stage in stages],

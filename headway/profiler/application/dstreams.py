@@ -238,6 +238,7 @@ def _spread(times_s: Array) -> Spread:
         p95_s=float(p95_s),
         p99_s=float(p99_s),
         max_s=float(times_s.max()),
+        min_s=float(times_s.min()),
     )
 
 

@@ -1,0 +1,197 @@
+"""Calls about DStreams applications: predict a setting, plan for the fewest nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.api.arguments import (
+    DEFAULT_PLATFORM,
+    count,
+    node_types_from,
+    positive_seconds,
+    require_room_for_tasks,
+)
+from headway.api.deadlines import executor_cores_on, executors_that_fit, profiled_heap_bytes
+from headway.domain import Deadline, Metric, NodeType, Promise, Target, parse_promise
+from headway.errors import InputError
+from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS, MOST_NODES
+from headway.units import counted, parse_rate_per_s
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile
+    from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction
+
+_MOST_JOBS = 1000
+
+
+def predict_dstreams(
+    profile: ApplicationProfile | str | Path,
+    *,
+    rate: float | str | None = None,
+    batch_interval: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    concurrent_jobs: int | None = None,
+    task_cpus: int | None = None,
+) -> DStreamsPrediction:
+    """Latency of a DStreams application at a setting; what is not given is as profiled.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile or path
+        The application, as ``headway profile`` makes it of its log.
+    rate : float or str
+        Arrivals, records per second or e.g. ``"50k/s"``.
+    batch_interval : float or str
+        That of the ``StreamingContext``, seconds or e.g. ``"2s"``.
+    executors, cores, task_cpus : int
+        Executors, cores of each, cores that a task takes.
+    concurrent_jobs : int
+        Jobs that run at the same time, ``spark.streaming.concurrentJobs``.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be, or the profile does not hold what this needs.
+    """
+    from headway.planner.dstreams_batches import DStreamsBatches
+    from headway.planner.dstreams_prediction import predicted
+
+    batches = DStreamsBatches.of(_application(profile))
+    seen = batches.seen
+    setting = replace(
+        seen,
+        executors=_or(executors, seen.executors, "executors", MOST_EXECUTORS),
+        cores_per_executor=_or(cores, seen.cores_per_executor, "cores", MOST_CORES),
+        task_cpus=_or(task_cpus, seen.task_cpus, "task_cpus", MOST_CORES),
+        concurrent_jobs=_or(concurrent_jobs, seen.concurrent_jobs, "concurrent_jobs", _MOST_JOBS),
+        batch_interval_s=_interval_s(batch_interval) or seen.batch_interval_s,
+    )
+    require_room_for_tasks(setting.cores_per_executor, setting.task_cpus)
+    if not setting.num_slots:
+        raise InputError(
+            f"{counted(setting.num_receivers, 'receiver')} hold every slot of "
+            f"{counted(setting.executors, 'executor')}; give more --executors or --cores"
+        )
+    return predicted(batches, setting, batches.load_of(_rate_per_s(rate)))
+
+
+def plan_dstreams(
+    profile: ApplicationProfile | str | Path,
+    *,
+    rate: float | str | None,
+    target: Promise | Deadline | str,
+    max_nodes: int = 50,
+    node_cores: int | None = None,
+    cores: int | None = None,
+    batch_interval: float | str | None = None,
+    concurrent_jobs: int | None = None,
+    confidence: float = 0.95,
+    node_types: Sequence[NodeType | str] = (),
+    catalog: str | Path | None = None,
+    task_cpus: int | None = None,
+    lower_memory: bool = False,
+    platform: str = DEFAULT_PLATFORM,
+) -> DStreamsAnswer:
+    """The fewest nodes with which a DStreams application keeps a latency of its rows.
+
+    Parameters
+    ----------
+    profile, rate, batch_interval, concurrent_jobs
+        As of :func:`predict_dstreams`; without an interval others than the profiled one are
+        looked at, too.
+    target : promise or str
+        A `Target` about the latency of rows, e.g. ``"p99 <= 5s"``.
+    max_nodes, node_cores, cores, confidence, node_types, catalog, task_cpus, platform
+        As of :func:`headway.api.plan`; one node type at most.
+    lower_memory : bool
+        As of :func:`headway.api.plan_deadline`.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be, or cannot be promised of DStreams. A target that
+        cannot be met is no error: the answer then says ``feasible=False``, and what comes nearest.
+    """
+    from headway.planner.dstreams import DStreamsSpace
+    from headway.planner.dstreams import plan_dstreams as search
+    from headway.planner.dstreams_batches import DStreamsBatches
+
+    job = _application(profile)
+    seen = DStreamsBatches.of(job).seen
+    types = node_types_from(node_types, catalog, platform)
+    if len(types) > 1:
+        raise InputError("DStreams are planned for one node type at a time; name one")
+    if types and node_cores is not None:
+        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    node_type = types[0] if types else None
+    per_task = _or(task_cpus, seen.task_cpus, "task_cpus", MOST_CORES)
+    today = seen.cores_per_executor
+    if node_type is not None:
+        per_node = node_type.cores
+        today = executor_cores_on(node_type, today, per_task)
+    per_executor = _or(cores, today, "cores", MOST_CORES)
+    if node_type is None:
+        per_node = _or(node_cores, per_executor, "node_cores", MOST_CORES)
+    require_room_for_tasks(per_executor, per_task)
+    heap_bytes = profiled_heap_bytes(job, per_executor, lower_memory=lower_memory)
+    return search(
+        job,
+        _rate_per_s(rate),
+        _latency_target(target),
+        DStreamsSpace(
+            max_nodes=count(max_nodes, "max_nodes", MOST_NODES),
+            executors_per_node=executors_that_fit(
+                job, node_type, per_node, per_executor, heap_bytes
+            ),
+            cores_per_executor=per_executor,
+            task_cpus=per_task,
+            concurrent_jobs=_or(
+                concurrent_jobs, seen.concurrent_jobs, "concurrent_jobs", _MOST_JOBS
+            ),
+            batch_interval_s=_interval_s(batch_interval),
+            node_type=node_type,
+            executor_memory_bytes=heap_bytes,
+        ),
+        confidence=confidence,
+    )
+
+
+def _application(profile: ApplicationProfile | str | Path) -> ApplicationProfile:
+    if isinstance(profile, str | Path):
+        from headway.formats.profile_file import load_application_profile
+
+        return load_application_profile(profile)
+    return profile
+
+
+def _or(given: int | None, profiled: int, name: str, most: int) -> int:
+    return profiled if given is None else count(given, name, most)
+
+
+def _interval_s(given: float | str | None) -> float | None:
+    return None if given is None else positive_seconds(given, "batch_interval")
+
+
+def _rate_per_s(rate: float | str | None) -> float | None:
+    if rate is None:
+        return None
+    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
+    if not 0 < rate_per_s <= LARGEST_NUMBER:
+        raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
+    return float(rate_per_s)
+
+
+def _latency_target(given: Promise | Deadline | str) -> Target:
+    promise = parse_promise(given) if isinstance(given, str) else given
+    if not isinstance(promise, Target) or promise.metric is not Metric.TUPLE:
+        raise InputError(
+            f"target '{promise}': of DStreams the latency of rows is planned, e.g. 'p99 <= 5s'; "
+            "their windows, their recovery and bursts are not modelled"
+        )
+    return promise

@@ -1,0 +1,99 @@
+"""``headway predict`` and ``headway plan`` of DStreams applications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.cli.options import given, refuse
+from headway.domain import Deadline, Promise
+from headway.errors import ExitCode
+from headway.formats.as_json import json_text
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile
+    from headway.domain.dstreams import DStreamsAnswer
+
+_WHY_NOT = {
+    "partitions": "of DStreams the application's own code says how many tasks a shuffle has",
+    "max_offsets": "DStreams limit rows by the second, in the Spark configuration that plan prints",
+    "jvm_age": "the warm-up of DStreams batches is not modelled",
+    "objective": "of DStreams the fewest nodes are planned",
+    "budget": "of DStreams the fewest nodes are planned; use --max-nodes",
+    "checkpoint": "what checkpoints of DStreams pin is not modelled",
+    "source_partitions": "tasks that read DStreams are as profiled",
+    "bursts": "bursts of DStreams are not modelled; give the burst's rate as --rate",
+    "relaxation": "there is no such bound for DStreams",
+    "from_start": "the warm-up of DStreams batches is not modelled",
+}
+
+
+def predict_dstreams(
+    profile: ApplicationProfile, *, strict: bool, as_json: bool, **asked: Any
+) -> int:
+    """Print what is expected of a setting."""
+    from headway.api.dstreams import predict_dstreams as predict
+    from headway.formats.dstreams_json import dstreams_prediction_json
+    from headway.report.dstreams import dstreams_prediction_text
+
+    _refuse_what_is_not_modelled()
+    prediction = predict(profile, **asked)
+    if as_json:
+        click.echo(json_text(dstreams_prediction_json(prediction)))
+    else:
+        click.echo(dstreams_prediction_text(prediction))
+    return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK
+
+
+def plan_dstreams(
+    profile: ApplicationProfile,
+    *,
+    targets: Sequence[Promise | Deadline],
+    output_format: str,
+    strict: bool,
+    **asked: Any,
+) -> int:
+    """Print the plan of an application."""
+    from headway.api.dstreams import plan_dstreams as plan_for
+
+    _refuse_what_is_not_modelled()
+    if len(targets) != 1:
+        raise click.UsageError(
+            "DStreams are planned for one target, e.g. --target 'p99 <= 5s'",
+            click.get_current_context(),
+        )
+    plan = plan_for(profile, target=targets[0], **asked)
+    click.echo(_rendered(plan, output_format).rstrip("\n"))
+    if not plan.feasible:
+        return ExitCode.INFEASIBLE
+    return ExitCode.OUTSIDE if strict and not plan.calibrated else ExitCode.OK
+
+
+def _refuse_what_is_not_modelled() -> None:
+    known = {each.name for each in click.get_current_context().command.params}
+    for name, why in _WHY_NOT.items():
+        if name in known:
+            refuse(given(name), why)
+
+
+def _rendered(plan: DStreamsAnswer, output_format: str) -> str:
+    if output_format == "json":
+        from headway.formats.dstreams_json import dstreams_plan_json
+
+        return json_text(dstreams_plan_json(plan))
+    if output_format == "text":
+        from headway.report.dstreams import dstreams_plan_text
+
+        return dstreams_plan_text(plan)
+    if output_format == "spark-defaults":
+        from headway.report.dstreams import dstreams_header
+        from headway.sparkconf import render_properties
+
+        return render_properties(plan.spark_conf, header=dstreams_header(plan, __version__))
+    raise click.UsageError(
+        f"--format {output_format}: for DStreams text, json or spark-defaults",
+        click.get_current_context(),
+    )

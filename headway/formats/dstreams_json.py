@@ -1,0 +1,100 @@
+"""Predictions and plans of DStreams applications as JSON.
+
+Keys that mean the same are those of a streaming job's; ``trigger_s`` is the batch interval.
+"""
+
+from __future__ import annotations
+
+from headway.domain import LatencyDistribution
+from headway.domain.dstreams import (
+    DStreamsAnswer,
+    DStreamsPoint,
+    DStreamsPrediction,
+    DStreamsSetting,
+)
+from headway.formats.as_json import fields_json, promises_json
+
+DSTREAMS_PREDICTION_SCHEMA = "headway.dstreams-prediction/v1"
+DSTREAMS_PLAN_SCHEMA = "headway.dstreams-plan/v1"
+
+
+def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object]:
+    """A prediction as data for `headway.formats.as_json.json_text`."""
+    return {
+        "schema": DSTREAMS_PREDICTION_SCHEMA,
+        "stable": prediction.stable,
+        "utilization": fields_json(prediction.utilization_ratio),
+        "overrun_probability": fields_json(prediction.overrun_probability),
+        "calibrated": prediction.calibrated,
+        "provenance": str(prediction.provenance),
+        "warnings": list(prediction.warnings),
+        "rate_per_s": fields_json(prediction.rate_per_s),
+        "sustainable_rate_per_s": fields_json(prediction.sustainable_rate_per_s),
+        "batch_duration_s": _latency(prediction.processing_time),
+        "scheduling_delay_s": _latency(prediction.scheduling_delay),
+        "tuple_latency_s": _latency(prediction.tuple_latency),
+        "phases_s": {name: fields_json(each) for name, each in prediction.phases_s.items()},
+        "configuration": _setting(prediction.setting),
+    }
+
+
+def dstreams_plan_json(plan: DStreamsAnswer) -> dict[str, object]:
+    """A plan with its prediction as data for `headway.formats.as_json.json_text`."""
+    return {
+        "schema": DSTREAMS_PLAN_SCHEMA,
+        "feasible": plan.feasible,
+        "target": str(plan.target),
+        "promises": promises_json([plan.target]),
+        "rate_per_s": plan.rate_per_s,
+        "nodes": plan.nodes,
+        "planned_latency_s": fields_json(plan.planned_s),
+        "max_rate_per_s": fields_json(plan.max_rate_per_s),
+        "cost_per_hour": fields_json(plan.cost_per_hour),
+        "configuration": _setting(plan.setting),
+        "spark_conf": dict(plan.spark_conf),
+        "binding": list(plan.binding),
+        "frontier": [_point(point) for point in plan.frontier],
+        "changes": fields_json(plan.changes),
+        "settings": fields_json(plan.settings),
+        "warnings": list(plan.warnings),
+        "confidence": plan.confidence,
+        "node_type": fields_json(plan.node_type),
+        "spark_version": plan.spark_version,
+        "prediction": dstreams_prediction_json(plan.expected),
+    }
+
+
+def _setting(setting: DStreamsSetting) -> dict[str, object]:
+    return {
+        "executors": setting.executors,
+        "cores_per_executor": setting.cores_per_executor,
+        "trigger_s": fields_json(setting.batch_interval_s),
+        "concurrent_jobs": setting.concurrent_jobs,
+        "task_cpus": setting.task_cpus,
+        "receivers": setting.num_receivers,
+    }
+
+
+def _point(point: DStreamsPoint) -> dict[str, object]:
+    return {
+        "nodes": point.nodes,
+        "trigger_s": fields_json(point.batch_interval_s),
+        "expected_s": fields_json(point.expected_s),
+        "planned_s": fields_json(point.planned_s),
+    }
+
+
+def _latency(found: LatencyDistribution | None) -> dict[str, object] | None:
+    if found is None:
+        return None
+    ends = {"mean": found.interval90_mean_s, "p99": found.interval90_p99_s}
+    return {
+        "mean": fields_json(found.mean_s),
+        "p50": fields_json(found.p50_s),
+        "p95": fields_json(found.p95_s),
+        "p99": fields_json(found.p99_s),
+        "interval90": {
+            name: None if each is None else [fields_json(each.low), fields_json(each.high)]
+            for name, each in ends.items()
+        },
+    }

@@ -1,0 +1,154 @@
+"""What is expected of a DStreams application at a setting, with 90 % intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
+from headway.domain import LatencyDistribution
+from headway.domain.dstreams import DStreamsPrediction, DStreamsSetting
+from headway.domain.prediction import QUOTED_PROBABILITIES, Interval
+from headway.models.batches.dstreams import DStreamsLatency
+from headway.models.batches.job_pool import DStreamJobs, busy_mean_s
+from headway.models.job.calibration import far_off_text, is_within_reach
+from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
+from headway.planner.dstreams_batches import DStreamsBatches
+from headway.sparkconf import STREAMING
+from headway.units import counted, format_duration
+
+_END_OF_90 = 1.645
+
+
+def predicted(
+    batches: DStreamsBatches, setting: DStreamsSetting, load: float, speed: float = 1.0
+) -> DStreamsPrediction:
+    """What is expected of a setting, with 90 % intervals."""
+    longer = math.exp(_END_OF_90 * batches.spread(setting, load, speed))
+    middle = batches.jobs(setting, load, speed)
+    low = batches.hopeful.jobs(setting, load, speed, 1.0 / longer)
+    high = batches.cautious.jobs(setting, load, speed, longer)
+    threads = setting.concurrent_jobs
+    busy = middle.work_s / (threads * setting.batch_interval_s)
+    busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
+    quotable = busy <= busiest
+    found = batches.latency(setting, middle) if quotable else None
+    most = batches.rate_at(
+        batches.highest_load(setting, speed, busiest=HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+    )
+    reasons = tuple(_reasons(batches, setting, load))
+    return DStreamsPrediction(
+        setting=setting,
+        rate_per_s=batches.rate_at(load),
+        stable=busy < 1.0,
+        utilization_ratio=busy,
+        overrun_probability=_overrun(batches, setting, middle),
+        calibrated=quotable and not reasons,
+        warnings=(*reasons, *_notes(batches, setting, load, busy)),
+        processing_time=None if found is None else _processing(batches, middle, low, high),
+        scheduling_delay=None if found is None else _delay(batches, found),
+        tuple_latency=None
+        if found is None
+        else _latency(found, batches.latency(setting, low), batches.latency(setting, high)),
+        phases_s={} if found is None else _phases_s(batches, setting, middle, found),
+        sustainable_rate_per_s=most,
+    )
+
+
+def _processing(
+    batches: DStreamsBatches, middle: DStreamJobs, low: DStreamJobs, high: DStreamJobs
+) -> LatencyDistribution:
+    def law(jobs: DStreamJobs) -> LatencyDistribution:
+        mean_s = busy_mean_s(jobs)
+        quantiles = lognormal_quantile(np.array(QUOTED_PROBABILITIES), mean_s, batches.cv)
+        return LatencyDistribution.of(mean_s, quantiles)
+
+    return _with_ends(law(middle), law(low), law(high))
+
+
+def _delay(batches: DStreamsBatches, found: DStreamsLatency) -> LatencyDistribution:
+    quantiles = found.wait.quantile_s(np.array(QUOTED_PROBABILITIES)) + batches.start_s
+    return LatencyDistribution.of(found.wait.mean_s + batches.start_s, quantiles)
+
+
+def _phases_s(
+    batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJobs, found: DStreamsLatency
+) -> dict[str, float]:
+    return {
+        "wait for the batch": 0.5 * setting.batch_interval_s + batches.block_s,
+        "start of the batch": batches.start_s,
+        "wait for earlier batches": found.wait.mean_s,
+        "processing": busy_mean_s(jobs),
+    }
+
+
+def _overrun(batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJobs) -> float:
+    busy_s = busy_mean_s(jobs)
+    return 1.0 - float(lognormal_cdf(setting.batch_interval_s, busy_s, batches.cv))
+
+
+def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[str]:
+    """Why the profile does not speak for a setting."""
+    of_slots, of_rows = batches.doublings(setting, load)
+    if not is_within_reach(of_slots):
+        far = far_off_text(batches.seen.num_slots, batches.seen.num_slots)
+        yield f"{counted(setting.num_slots, 'slot')}, {far}"
+    if not is_within_reach(of_rows):
+        rows = load * setting.batch_interval_s / batches.seen.batch_interval_s
+        yield f"batches of {rows:.3g} times the profiled rows, {far_off_text(1, 1)}"
+    if setting.concurrent_jobs != batches.seen.concurrent_jobs:
+        yield (
+            f"{counted(setting.concurrent_jobs, 'job')} at a time, profiled with "
+            f"{batches.seen.concurrent_jobs}: how jobs share the slots is estimated"
+        )
+
+
+def _notes(
+    batches: DStreamsBatches, setting: DStreamsSetting, load: float, busy: float
+) -> Iterator[str]:
+    if not math.isclose(load * setting.batch_interval_s, batches.seen.batch_interval_s):
+        yield (
+            "profiled with batches of one size, so what a row costs is unknown: expected is "
+            "half way between nothing and all that tasks run, plans count on the worse"
+        )
+    if HIGHEST_QUOTED_UTILIZATION_RATIO.value < busy < 1.0:
+        yield "too close to saturation to tell latencies"
+    if batches.was_behind:
+        yield (
+            f"every batch on record waited {format_duration(batches.shortest_delay_s)} or longer "
+            "for those before it: latencies here are without such a backlog"
+        )
+    if setting.concurrent_jobs > 1:
+        yield (
+            "several jobs run at a time (spark.streaming.concurrentJobs): batches may end in "
+            "another order than they came"
+        )
+    properties = batches.profile.application.properties
+    if properties.get(STREAMING.backpressure) == "true":
+        yield (
+            "backpressure was on: rows that it held back waited at the source, which the "
+            "latencies here do not hold"
+        )
+
+
+def _latency(
+    middle: DStreamsLatency, low: DStreamsLatency, high: DStreamsLatency
+) -> LatencyDistribution:
+    def law(found: DStreamsLatency) -> LatencyDistribution:
+        quantiles = found.tuple_quantile_s(np.array(QUOTED_PROBABILITIES))
+        return LatencyDistribution.of(found.tuple_mean_s, quantiles)
+
+    return _with_ends(law(middle), law(low), law(high))
+
+
+def _with_ends(
+    middle: LatencyDistribution, low: LatencyDistribution, high: LatencyDistribution
+) -> LatencyDistribution:
+    return replace(
+        middle,
+        interval90_mean_s=Interval(low=low.mean_s, high=high.mean_s),
+        interval90_p99_s=Interval(low=low.p99_s, high=high.p99_s),
+    )
