@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import (
     JobProfile,
     Metric,
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from headway.planner.scheduling import Verdict
     from headway.spec.kinds.schedule import ScheduledJob
-
-_SHORTEST_MOST_WAIT_S = 5.0
-_MOST_WAIT_RATIO = 3.0
 
 
 class ScheduleGate:
@@ -346,4 +344,6 @@ def _scheduled(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
 def _most_wait_s(*targets: Target | None) -> float:
     """How long a query may be passed over: three times its target."""
     limits_s = [one.limit_s for one in targets if one is not None]
-    return max(_MOST_WAIT_RATIO * min(limits_s, default=20.0), _SHORTEST_MOST_WAIT_S)
+    return max(
+        LONGEST_WAIT_RATIO.value * min(limits_s, default=20.0), SHORTEST_LONGEST_WAIT_S.value
+    )

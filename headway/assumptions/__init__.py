@@ -65,9 +65,18 @@ AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 def subjects() -> tuple[ModuleType, ...]:
     """The modules of this room, one for each subject, in the order of the page."""
-    from headway.assumptions import advice, fits, logs, planning, predictions, resources, sharing
+    from headway.assumptions import (
+        advice,
+        fits,
+        logs,
+        planning,
+        predictions,
+        resources,
+        sharing,
+        turns,
+    )
 
-    return predictions, fits, logs, planning, resources, advice, sharing
+    return predictions, fits, logs, planning, resources, turns, sharing, advice
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

@@ -202,6 +202,13 @@ NEAREST_QUANTILES = Assumption(
     source="judgement: those that dashboards show",
     influences="the nearest target of an infeasible plan (P13)",
 )
+SAME_FIGURE_RATIO = Assumption(
+    name="Ratio up to which two figures count as the same",
+    value=1.001,
+    unit="-",
+    source="judgement: less is rounding",
+    influences="rows of tables that are left out, and what is said to rise or fall",
+)
 SENSITIVITY_RATIO = Assumption(
     name="Factor by which sensitivities change one thing",
     value=1.1,

@@ -96,6 +96,27 @@ LEAST_OVERHEAD_BYTES = Assumption(
     source="Spark: spark.executor.minMemoryOverhead",
     influences="memory of executors (P10)",
 )
+SHUFFLE_BUFFER_BYTES = Assumption(
+    name="Buffer of a task that sends rows to another, in Real-Time Mode",
+    value=parse_size_bytes("32k"),
+    unit="bytes",
+    source="Spark 4.3: networkBufferSize of the streaming shuffle",
+    influences="latencies of Real-Time Mode behind a shuffle (N5)",
+)
+SHUFFLE_MAX_WAIT_S = Assumption(
+    name="Longest that such a buffer is kept",
+    value=0.05,
+    unit="s",
+    source="Spark 4.3: networkBufferMaxWaitTimeMs of the streaming shuffle",
+    influences="latencies of Real-Time Mode behind a shuffle (N5)",
+)
+SHUFFLE_FULL_RATIO = Assumption(
+    name="Share of such a buffer from which on it is sent",
+    value=0.9,
+    unit="-",
+    source="Spark 4.3: streaming shuffle",
+    influences="latencies of Real-Time Mode behind a shuffle (N5)",
+)
 FLEET_STREAM_EXECUTORS = Assumption(
     name="Executors of one streaming job of a fleet at most",
     value=256,

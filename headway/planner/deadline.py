@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.assumptions.advice import FAR_OFF_RATIO
-from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED
+from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
 from headway.domain import (
     ApplicationKind,
     ApplicationProfile,
@@ -34,8 +34,6 @@ from headway.planner.profiled_memory import (
 )
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
 from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
-
-_RISE_RATIO = 1.001  # less is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +203,7 @@ def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterat
     best = min(points, key=lambda point: (point.planned_s, point.nodes))
     shortest_s, rises, less_sure = math.inf, [], False
     for point in points:
-        if point.mean_s > _RISE_RATIO * shortest_s:
+        if point.mean_s > SAME_FIGURE_RATIO.value * shortest_s:
             rises.append((point.nodes, point.mean_s / shortest_s))
         elif point.nodes > best.nodes and point.planned_s > best.planned_s:
             less_sure = True

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.domain import Configuration, FrontierPoint, JobProfile
 from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
@@ -19,7 +20,6 @@ _RATE_TOLERANCE_RATIO = 1e-4
 _LOWEST_SHARE = 1e-4
 _LEAST_RATE_PER_S = 1e-12
 _HIGHEST_RATE_PER_S = 1e12
-_WORTHWHILE_RATIO = 1.001
 _MOST_FRONTIER_ROWS = 12
 _LOOKED_AT_TOGETHER = 240
 _MOST_PARTS = 16
@@ -105,7 +105,7 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
     rate_per_s[first] = _solved_rates_per_s(candidates.take(first), bound_per_s[first])
     goal_per_s = np.zeros(len(candidates))
     for group in groups:
-        goal_per_s[group] = rate_per_s[group].max() * _WORTHWHILE_RATIO
+        goal_per_s[group] = rate_per_s[group].max() * SAME_FIGURE_RATIO.value
     promising = bound_per_s > np.maximum(goal_per_s, _LEAST_RATE_PER_S)
     promising[first] = False
     others = np.flatnonzero(promising)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.domain import DeadlinePlan
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
@@ -11,7 +12,6 @@ from headway.units import counted, format_duration
 from headway.words import all_words
 
 _MOST_ROWS = 16
-_WORSE_RATIO = 1.001  # less is rounding
 
 
 def deadline_text(plan: DeadlinePlan) -> str:
@@ -64,7 +64,7 @@ def _worse_than_fewer(plan: DeadlinePlan) -> set[int]:
     """Numbers of nodes that promise less than fewer do."""
     worse, least_s = set(), math.inf
     for point in plan.frontier:
-        if point.planned_s > least_s * _WORSE_RATIO:
+        if point.planned_s > least_s * SAME_FIGURE_RATIO.value:
             worse.add(point.nodes)
         least_s = min(least_s, point.planned_s)
     return worse

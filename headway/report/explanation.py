@@ -51,6 +51,9 @@ _FORMULAS = {
 }
 
 
+_NUMBERS = "Numbers in brackets are equations; headway explain --equation P2 shows (P2)."
+
+
 def explanation_text(plan: Plan) -> str:
     """The plan explained, as lines of at most 100 columns."""
     sections = (
@@ -72,7 +75,8 @@ def explanation_text(plan: Plan) -> str:
         ("Other improvements", _advice(plan)),
         ("Rejected node types", [x for t in plan.refused_node_types for x in _item(t)]),
     )
-    return "\n\n".join("\n".join([title, *lines]) for title, lines in sections if lines)
+    told = ["\n".join([title, *lines]) for title, lines in sections if lines]
+    return "\n\n".join([*told, _NUMBERS])
 
 
 def _item(text: str) -> list[str]:

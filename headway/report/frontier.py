@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.domain import FrontierPoint, Plan
 from headway.units import counted, format_rate
-
-_MORE_RATIO = 1.001  # less is no other rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +82,8 @@ def _is_own(plan: Plan, point: FrontierPoint) -> bool:
     own = plan.chosen
     assert own is not None
     if point.configuration is None or own.configuration is None:
-        return point.sustainable_rate_per_s <= own.sustainable_rate_per_s * _MORE_RATIO
+        return point.sustainable_rate_per_s <= own.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
     same = replace(own.configuration, max_offsets_per_trigger=None) == point.configuration
-    return same or point.sustainable_rate_per_s <= own.sustainable_rate_per_s * _MORE_RATIO
+    return (
+        same or point.sustainable_rate_per_s <= own.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
+    )

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from read_logs import LogsOfRuns
 
+from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.real_time.latency import RealTimeLatency, real_time_latency
-from headway.models.real_time.stages import SHUFFLE_MAX_WAIT_S, RealTimeStage, required_slots
+from headway.models.real_time.stages import RealTimeStage, required_slots
 from headway.units import ms_to_s
 from kafka.cases import Job
 from kafka.runs import Record
@@ -176,7 +177,7 @@ def real_time_section(runs: Sequence[Record]) -> Iterator[str]:
         first = told[0]["predicted"]
         yield _PREFACE.format(
             fields=", ".join(told[0]["progress_fields"]),
-            flush=1e3 * SHUFFLE_MAX_WAIT_S,
+            flush=1e3 * SHUFFLE_MAX_WAIT_S.value,
             fitted=next(run["name"] for run in told if _is_fitted(run)),
             base=1e3 * first["base_s"],
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import lognormal_quantile
 from headway.models.queues.lattice import LatticeLaw
@@ -16,7 +17,6 @@ from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
 from headway.models.queues.wait import QueueTime, gamma_time, lognormal_time, queue_wait
 from headway.models.real_time.shuffled_queue import shuffled_wait
 from headway.models.real_time.stages import (
-    SHUFFLE_MAX_WAIT_S,
     RealTimeStage,
     required_slots,
     sustainable_rate_per_s,
@@ -72,7 +72,7 @@ def real_time_latency(
     num_slots: int,
     trigger_s: float = 300.0,
     gap_s: float = 0.0,
-    flush_s: float = SHUFFLE_MAX_WAIT_S,
+    flush_s: float = SHUFFLE_MAX_WAIT_S.value,
     dispersion: float = 1.0,
 ) -> RealTimeLatency:
     r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later).

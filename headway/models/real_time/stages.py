@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.assumptions.resources import (
+    SHUFFLE_BUFFER_BYTES,
+    SHUFFLE_FULL_RATIO,
+    SHUFFLE_MAX_WAIT_S,
+)
 from headway.models.arrays import Array
-
-# Spark's own settings for its streaming shuffle.
-SHUFFLE_BUFFER_BYTES = 32768.0
-SHUFFLE_MAX_WAIT_S = 0.05
-_FULL_RATIO = 0.9  # of its size, from which on a buffer is sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,8 @@ def shuffle_wait_limit_s(
     pair_rate_per_s: float,
     row_bytes: float,
     *,
-    buffer_bytes: float = SHUFFLE_BUFFER_BYTES,
-    max_wait_s: float = SHUFFLE_MAX_WAIT_S,
+    buffer_bytes: float = SHUFFLE_BUFFER_BYTES.value,
+    max_wait_s: float = SHUFFLE_MAX_WAIT_S.value,
 ) -> float:
     r"""How long a row waits at most in a buffer of the streaming shuffle.
 
@@ -210,4 +210,4 @@ def shuffle_wait_limit_s(
         raise ValueError("need buffer_bytes > 0 and max_wait_s >= 0")
     if pair_rate_per_s == 0.0:
         return max_wait_s
-    return min(max_wait_s, _FULL_RATIO * buffer_bytes / (pair_rate_per_s * row_bytes))
+    return min(max_wait_s, SHUFFLE_FULL_RATIO.value * buffer_bytes / (pair_rate_per_s * row_bytes))

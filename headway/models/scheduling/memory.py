@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LOOKS_AHEAD_S = 3.0
-"""Longest that Klink keeps to its memory policy at a time. [s]"""
+from headway.assumptions.turns import MEMORY_LOOK_AHEAD_S
 
 
 def rows_removed(queued_rows: Sequence[float], selectivities: Sequence[float]) -> float:
@@ -99,6 +98,6 @@ def is_memory_short(reading: MemoryReading, now_s: float) -> bool:
     if reading.relieving_since_s is None:
         return reading.used_bytes >= reading.limit_bytes
     return (
-        now_s - reading.relieving_since_s < LOOKS_AHEAD_S
+        now_s - reading.relieving_since_s < MEMORY_LOOK_AHEAD_S.value
         and reading.used_bytes > 0.5 * reading.used_then_bytes
     )

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from headway.assumptions.turns import REPARTITION_SAFETY_RATIO
 from headway.domain.checks import require_not_negative
-
-_SAFETY = 2.0
-"""A change of partitions must win back its catch-up twice: estimates of both are rough."""
 
 
 class Move(NamedTuple):
@@ -194,4 +192,4 @@ def worth_repartitioning(
     >>> worth_repartitioning(slots_saved=1.0, horizon_s=300.0, slots=8.0, catch_up_s=30.0)
     False
     """
-    return slots_saved * horizon_s > slots * catch_up_s * _SAFETY
+    return slots_saved * horizon_s > slots * catch_up_s * REPARTITION_SAFETY_RATIO.value

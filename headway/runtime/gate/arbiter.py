@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headway.assumptions.turns import HEARTBEAT_WITHIN_S, KNOWN_BATCHES
 from headway.domain import Decision, Policy, QueryState, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
 from headway.models.scheduling.order import grant_order, next_due_s, num_at_once
@@ -30,13 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-HEARTBEAT_WITHIN_S = 5.0
-"""Without a sign of life of the arbiter for so long, every query goes by its own trigger. [s]"""
 
 _LOOK_EVERY_S = 0.25
 _LONGEST_WAIT_S = 0.5
 _SIZES_EVERY_S = 5.0
-_BATCHES_TO_KNOW = 5
 _MOST_TIMES = 20_000
 _LOG = logging.getLogger("headway.gate")
 
@@ -84,7 +82,7 @@ class Gate:
         at_once: int | None = None,
         decisions: str | Path | None = None,
         choose: Chooser | None = None,
-        heartbeat_within_s: float = HEARTBEAT_WITHIN_S,
+        heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
         jar_folder: Path | None = None,
     ) -> None:
         if at_once is not None and at_once < 1:
@@ -300,7 +298,7 @@ class Gate:
     def _measure_up(self) -> None:
         """How many at once, where each query ticks, and under ``auto`` which policy."""
         members = list(self._members.values())
-        if not members or any(len(one.durations) < _BATCHES_TO_KNOW for one in members):
+        if not members or any(len(one.durations) < KNOWN_BATCHES.value for one in members):
             return
         parts = [one.mean_parts_s for one in members]
         if self._sizes_itself:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from headway.assumptions.turns import (
+    COMPILED_BATCHES,
+    FEWEST_FOR_A_LINE,
+    FEWEST_TO_CORRECT,
+    FIRST_SPREAD_RATIO,
+)
+
 _MOST_BATCHES = 200
-_FIRST_LEFT_OUT = 2  # Spark compiles what it runs for the first time
-_FEWEST_TO_CORRECT = 5
-_FEWEST_FOR_A_LINE = 10
-# Spread of the logarithm of durations before enough of them were seen.
-_FIRST_SPREAD = 0.3
 _SCORE_OF = {0.95: 1.645, 0.999: 3.09}
 
 
@@ -39,7 +41,7 @@ class BatchDurations:
         self._seen: deque[tuple[float, float]] = deque(maxlen=_MOST_BATCHES)
         self._left_out = 0
         self._fixed_s, self._per_row_s = 0.5, 0.0
-        self._ratio, self._spread = 1.0, _FIRST_SPREAD
+        self._ratio, self._spread = 1.0, FIRST_SPREAD_RATIO.value
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -55,7 +57,7 @@ class BatchDurations:
 
     def observe(self, rows: float, duration_s: float) -> None:
         """A batch has ended."""
-        if self._left_out < _FIRST_LEFT_OUT:
+        if self._left_out < COMPILED_BATCHES.value:
             self._left_out += 1
             return
         self._seen.append((rows, max(duration_s, 1e-3)))
@@ -66,9 +68,9 @@ class BatchDurations:
             model_s = np.array([self._model_s(one) for one in seen[:, 0]])
         else:
             model_s = np.array([self._predicted_s(float(one)) for one in seen[-50:, 0]])
-            if len(seen) >= _FEWEST_TO_CORRECT:
+            if len(seen) >= FEWEST_TO_CORRECT.value:
                 self._ratio = float(np.median(seen[-50:, 1] / model_s))
-        if len(seen) >= _FEWEST_FOR_A_LINE:
+        if len(seen) >= FEWEST_FOR_A_LINE.value:
             off = np.log(seen[-len(model_s) :, 1] / (model_s * self._ratio))
             self._spread = float(np.sqrt(np.mean(off**2)))
 
@@ -88,7 +90,7 @@ class BatchDurations:
     def _fit_line(self, seen: np.ndarray) -> None:
         rows, durations_s = seen[:, 0], seen[:, 1]
         self._per_row_s = 0.0
-        if len(seen) >= _FEWEST_FOR_A_LINE and (spread := float(rows.var())) > 0.0:
+        if len(seen) >= FEWEST_FOR_A_LINE.value and (spread := float(rows.var())) > 0.0:
             slope = float(np.mean((rows - rows.mean()) * (durations_s - durations_s.mean())))
             self._per_row_s = max(slope / spread, 0.0)
         self._fixed_s = max(float(durations_s.mean() - self._per_row_s * rows.mean()), 1e-3)

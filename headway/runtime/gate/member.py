@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
 from headway.domain import QueryReport, QueryState, ScheduledQuery
 from headway.runtime.gate.learned import BatchDurations
 from headway.units import ms_to_s
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _MOST_DELAYS = 400
 _OF_SLACK, _OF_LEASE = 0.95, 0.999
-_SHORTEST_LEASE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Member:
         """How long a granted batch may take until others go on without it. [s]"""
         assert self.granted_at_s is not None
         usual_s = self.durations.quantile_s(self._rows_by(self.granted_at_s), _OF_LEASE)
-        return max(3.0 * usual_s, _SHORTEST_LEASE_S)
+        return max(LEASE_RATIO.value * usual_s, SHORTEST_LEASE_S.value)
 
     def end_lease(self) -> None:
         """Others go on without it; it is not stopped."""
