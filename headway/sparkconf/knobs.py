@@ -70,13 +70,13 @@ class Knob:
     setting: str
     label: str
     key: str
-    carrier: Carrier
     unit: str
     lowest: float
     highest: float
     since_version: str
-    applies: Applies
-    applies_with_state: Applies
+    carrier: Carrier = Carrier.SPARK_CONF
+    applies: Applies = Applies.NEW_APPLICATION
+    applies_with_state: Applies = Applies.NEW_APPLICATION
     pinned_before_version: str | None = None
 
 
@@ -85,56 +85,43 @@ _TABLE = (
         setting="executors",
         label="executors",
         key="spark.executor.instances",
-        carrier=Carrier.SPARK_CONF,
         unit="executors",
         lowest=1,
         highest=_LARGEST_INT,
         since_version="1.0.0",
-        applies=Applies.NEW_APPLICATION,
-        applies_with_state=Applies.NEW_APPLICATION,
     ),
     Knob(
         setting="cores_per_executor",
         label="cores per executor",
         key="spark.executor.cores",
-        carrier=Carrier.SPARK_CONF,
         unit="cores",
         lowest=1,
         highest=_LARGEST_INT,
         since_version="1.0.0",
-        applies=Applies.NEW_APPLICATION,
-        applies_with_state=Applies.NEW_APPLICATION,
     ),
     Knob(
         setting="task_cpus",
         label="cores per task",
         key="spark.task.cpus",
-        carrier=Carrier.SPARK_CONF,
         unit="cores",
         lowest=1,
         highest=_LARGEST_INT,
         since_version="0.5.0",
-        applies=Applies.NEW_APPLICATION,
-        applies_with_state=Applies.NEW_APPLICATION,
     ),
     Knob(
         setting="executor_memory",
         label="executor memory",
         key="spark.executor.memory",
-        carrier=Carrier.SPARK_CONF,
         unit="bytes",
         # Spark keeps 300 MiB for itself and refuses a heap below one and a half times that.
         lowest=parse_size_bytes("450m"),
         highest=_LARGEST_LONG,
         since_version="0.7.0",
-        applies=Applies.NEW_APPLICATION,
-        applies_with_state=Applies.NEW_APPLICATION,
     ),
     Knob(
         setting="shuffle_partitions",
         label="shuffle partitions",
         key="spark.sql.shuffle.partitions",
-        carrier=Carrier.SPARK_CONF,
         unit="tasks",
         lowest=1,
         highest=_LARGEST_INT,
@@ -199,13 +186,10 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
             setting=setting,
             label=label,
             key=key,
-            carrier=Carrier.SPARK_CONF,
             unit=unit,
             lowest=0,
             highest=1 if unit == "flag" else _LARGEST_LONG,
             since_version=since,
-            applies=Applies.NEW_APPLICATION,
-            applies_with_state=Applies.NEW_APPLICATION,
         )
         for setting, label, key, unit, since in _BESIDE
     }
