@@ -11,7 +11,14 @@ from headway.emitters.plans import AnyPlan
 from headway.emitters.submission import Submission, is_executor_size
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
-from headway.formats.yaml_patch import Step, documents_of, patched, value_at
+from headway.formats.yaml_patch import (
+    Step,
+    documents_of,
+    pairs_of,
+    patched,
+    text_at,
+    value_at,
+)
 
 _BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"
@@ -79,9 +86,9 @@ def _places(
     node: Any, plan: AnyPlan, submission: Submission
 ) -> list[tuple[str, Any, dict[str, Tree]]]:
     """What in a document can hold a plan: its name, its node, and what to change below it."""
-    api = _text_at(node, ("apiVersion",)) or ""
-    if _text_at(node, ("kind",)) == "SparkApplication":
-        label = _text_at(node, ("metadata", "name")) or "unnamed"
+    api = text_at(node, ("apiVersion",)) or ""
+    if text_at(node, ("kind",)) == "SparkApplication":
+        label = text_at(node, ("metadata", "name")) or "unnamed"
         if api.startswith("sparkoperator.k8s.io/"):
             return [(label, node, _kubeflow_changes(node, plan, submission))]
         if api.startswith("spark.apache.org/"):
@@ -104,7 +111,7 @@ def _kubeflow_changes(node: Any, plan: AnyPlan, submission: Submission) -> dict[
     spec = changes["spec"]
     assert isinstance(spec, dict)
     spec["sparkConf"] = {**spec["sparkConf"], **doubled}
-    has_dynamic = _text_at(node, ("spec", "dynamicAllocation", "enabled"))
+    has_dynamic = text_at(node, ("spec", "dynamicAllocation", "enabled"))
     if has_dynamic is not None and plan.spark_conf.get("spark.dynamicAllocation.enabled"):
         spec["dynamicAllocation"] = {"enabled": False}
     return changes
@@ -113,7 +120,7 @@ def _kubeflow_changes(node: Any, plan: AnyPlan, submission: Submission) -> dict[
 def _bundle_clusters(node: Any) -> list[tuple[str, Any]]:
     """The clusters of the jobs of a bundle that it describes itself."""
     found = []
-    for job, body in _items(value_at(node, ("resources", "jobs"))):
+    for job, body in pairs_of(value_at(node, ("resources", "jobs"))):
         for key in ("job_clusters", "tasks"):
             listed = value_at(body, (key,))
             for at in range(len(listed.value) if listed is not None else 0):
@@ -122,18 +129,3 @@ def _bundle_clusters(node: Any) -> list[tuple[str, Any]]:
                 if cluster is not None:
                     found.append((job, cluster))
     return found
-
-
-def _items(node: Any) -> list[tuple[str, Any]]:
-    import yaml
-
-    if not isinstance(node, yaml.MappingNode):
-        return []
-    return [(str(key.value), value) for key, value in node.value]
-
-
-def _text_at(node: Any, route: tuple[Step, ...]) -> str | None:
-    import yaml
-
-    found = value_at(node, route)
-    return found.value if isinstance(found, yaml.ScalarNode) else None

@@ -77,6 +77,23 @@ def value_at(node: Any, route: Iterable[Step]) -> Any:
     return node
 
 
+def text_at(node: Any, route: Iterable[Step]) -> str | None:
+    """The text of the scalar at a route; None where there is none."""
+    import yaml
+
+    found = value_at(node, route)
+    return str(found.value) if isinstance(found, yaml.ScalarNode) else None
+
+
+def pairs_of(node: Any) -> list[tuple[str, Any]]:
+    """The keys of a mapping, and the node of each; none of anything else."""
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    return [(str(key.value), value) for key, value in node.value]
+
+
 def patched(
     text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> str:
