@@ -34,11 +34,12 @@ from headway.domain import (
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAIN_PARTS, PLAN_SCHEMA
+from headway.formats.yaml_document import read_whole_text
 from headway.words import all_words
 
 # What plans of earlier versions do not hold.
 _SINCE_LATER = ("declared", "after_start")
-_EXPECTED = "expected a plan as 'headway plan --json' prints it"
+_EXPECTED = "a plan as 'headway plan --json' prints it"
 _MOST_BYTES = 64 * 2**20
 Noun = TypeVar("Noun")
 
@@ -63,16 +64,7 @@ def load_plan(path: str | Path) -> Plan:
 
 def load_any_plan(path: str | Path) -> Plan | DeadlinePlan:
     """As `load_plan`, or the plan of a batch job."""
-    try:
-        if Path(path).stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path}: too large; {_EXPECTED}")
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; {_EXPECTED}") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; {_EXPECTED}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: no text ({error}); {_EXPECTED}") from None
+    text = read_whole_text(Path(path), expected=_EXPECTED, largest_bytes=_MOST_BYTES)
     return parse_any_plan(text, name=str(path))
 
 
@@ -92,7 +84,7 @@ def parse_any_plan(text: str, *, name: str) -> Plan | DeadlinePlan:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: no JSON ({error}); {_EXPECTED}") from None
+        raise InputError(f"{name}: no JSON ({error}); expected {_EXPECTED}") from None
     schema = data.get("schema") if isinstance(data, dict) else None
     try:
         if schema == DEADLINE_SCHEMA:
@@ -101,7 +93,7 @@ def parse_any_plan(text: str, *, name: str) -> Plan | DeadlinePlan:
             return plan_from_json(data)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    raise InputError(f"{name}: no {PLAN_SCHEMA}; {_EXPECTED}")
+    raise InputError(f"{name}: no {PLAN_SCHEMA}; expected {_EXPECTED}")
 
 
 def _of_a_query(plan: Plan | DeadlinePlan, name: str) -> Plan:

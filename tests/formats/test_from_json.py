@@ -57,9 +57,9 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "no JSON"),
+        (b"", "the file is empty"),
         (b"nodes: 2", "no JSON"),
-        (b"\xff\xfe", "no text"),
+        (b"\xff\xfe", "not a text file in UTF-8"),
         (b"[]", "no headway.plan/v1"),
         (b"{}", "no headway.plan/v1"),
         (b'{"schema": "headway.plan/v1"}', "feasible: missing"),
@@ -76,7 +76,7 @@ def test_what_is_no_plan_is_one_line(tmp_path: Path, content: bytes, said: str) 
 
 
 def test_a_folder_is_no_plan(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises(InputError, match="a folder; expected a plan"):
         load_plan(tmp_path)
 
 
