@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headway.api.predict import predict
     from headway.api.profile import profile, survey
     from headway.api.schedule import schedule
+    from headway.api.shed import shed
     from headway.api.simulate import simulate
     from headway.api.specs import plan_spec
     from headway.api.validate import validate
@@ -57,6 +58,7 @@ _HOMES = {
     "headway.api.predict": ("predict",),
     "headway.api.profile": ("profile", "survey"),
     "headway.api.schedule": ("schedule",),
+    "headway.api.shed": ("shed",),
     "headway.api.simulate": ("simulate",),
     "headway.api.specs": ("plan_spec",),
     "headway.api.validate": ("validate",),
@@ -106,6 +108,7 @@ __all__ = [
     "save_profile",
     "schedule",
     "shared_windows",
+    "shed",
     "simulate",
     "survey",
     "validate",

@@ -1,0 +1,152 @@
+"""Rows beyond capacity are given up by a rule in the plan, counted, and can be brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.errors import InputError
+from headway.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def shed(
+    rows: DataFrame,
+    *,
+    arrived: str,
+    older_than: Mapping[str, float | str] | float | str,
+    cost: str | None = None,
+) -> DataFrame:
+    """Mark the rows of a stream that are too old to be worth their work, before it costs any.
+
+    The result has a column ``shed``. Guard dear work by ``when(~shed, ...)``, and group by ``shed``
+    with a key that is null for shed rows: they are counted once, in the same state as the rest, in
+    one row of state a window. A replay sheds the same rows, for the rule goes by the timestamp that
+    Spark keeps in the offset log.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        A stream, before its stateful operator.
+    arrived : str
+        The column with the time at which a row arrived, e.g. Kafka's ``timestamp``.
+    older_than : float or str, or a mapping of them by cost class
+        Age from which a row is shed, e.g. ``{"cheap": "2s", "dear": "500ms"}``: the latency target
+        less the duration of a batch. Fixed as long as the query runs.
+    cost : str, optional
+        The column with the cost class.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or a limit is none.
+    """
+    from headway.runtime.shedding import mark_shed
+
+    return mark_shed(rows, arrived=arrived, limits_s=_limits_s(older_than), cost=cost)
+
+
+def bring_back(
+    checkpoint: str | Path,
+    rows: DataFrame,
+    *,
+    arrived: str,
+    older_than: Mapping[str, float | str] | float | str,
+    cost: str | None = None,
+) -> DataFrame:
+    """The rows that a query has shed, of its source read as a batch with a column ``batch``.
+
+    Parameters
+    ----------
+    checkpoint : str or Path
+        The query's checkpoint.
+    rows : DataFrame
+        What the query read, and in ``batch`` the number of the batch that read it, by the offsets.
+    arrived, older_than, cost
+        The rule, as `shed` was told.
+
+    Raises
+    ------
+    InputError
+        If the checkpoint has no offset log, or a limit is none.
+    """
+    from headway.runtime.shedding import brought_back
+
+    limits_s = _limits_s(older_than)
+    return brought_back(checkpoint, rows, arrived=arrived, limits_s=limits_s, cost=cost)
+
+
+def shedding_batches(
+    keep: Callable[[DataFrame, int], None],
+    give_up: Callable[[DataFrame, int], None],
+    *,
+    checkpoint: str | Path,
+    arrived: str,
+    limit: float | str,
+    costs: Mapping[str, float | str],
+    cost: str,
+    fixed: float | str,
+) -> Callable[[DataFrame, int], None]:
+    """A function for ``foreachBatch`` of a stateless query: keeps what can be in time.
+
+    Parameters
+    ----------
+    keep, give_up : callable
+        Take the rows and the number of the batch; both must write by that number, so that a batch
+        that is run again replaces what it wrote.
+    checkpoint : str or Path
+        The query's checkpoint; decisions are kept beside it.
+    arrived, cost : str
+        Columns with the arrival and the cost class of a row.
+    limit : float or str
+        A row is in time so long after its arrival.
+    costs : mapping of str to float or str
+        Time that a row of each class adds.
+    fixed : float or str
+        Time of a batch without rows.
+    """
+    import time
+
+    from headway.runtime.shedding import split_batch
+
+    limit_s, fixed_s = _seconds(limit), _seconds(fixed)
+    costs_s = {kind: _seconds(one) for kind, one in costs.items()}
+
+    def each(batch: DataFrame, batch_id: int) -> None:
+        batch.persist()
+        try:
+            kept, given_up = split_batch(
+                batch,
+                batch_id,
+                checkpoint=checkpoint,
+                arrived=arrived,
+                limit_s=limit_s,
+                costs_s=costs_s,
+                cost=cost,
+                fixed_s=fixed_s,
+                now_s=time.time(),
+            )
+            keep(kept, batch_id)
+            give_up(given_up, batch_id)
+        finally:
+            batch.unpersist()
+
+    return each
+
+
+def _limits_s(
+    older_than: Mapping[str, float | str] | float | str,
+) -> dict[str, float] | float:
+    if isinstance(older_than, Mapping):
+        return {kind: _seconds(limit) for kind, limit in older_than.items()}
+    return _seconds(older_than)
+
+
+def _seconds(value: float | str) -> float:
+    seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
+    if not seconds > 0:
+        raise InputError(f"got {value!r}; expected a positive duration, e.g. '500ms'")
+    return seconds

@@ -1,0 +1,243 @@
+"""Rows that are given up: marked in the plan before the stateful operator, the same on each replay.
+
+The rule compares the arrival of a row with the batch's timestamp, which Spark keeps in the offset
+log. A batch that is run again sheds the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway.errors import InputError
+from headway.models.scheduling.punctual import punctual_subset
+from headway.units import ms_to_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SHED_COLUMN = "shed"
+SHED_METRIC = "shedding"
+"""Name under which a batch's rows and shed rows stand in ``observedMetrics``."""
+_DECISIONS = "headway-shed"
+_CLASSES, _AGE = "_headway_class", "_headway_deadline_ms"
+
+
+def mark_shed(
+    rows: DataFrame, *, arrived: str, limits_s: Mapping[str, float] | float, cost: str | None
+) -> DataFrame:
+    """The same rows with a column ``shed``; each batch reports ``rows`` and ``shed`` of them.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        A stream, before its stateful operator.
+    arrived : str
+        The column with the time of arrival.
+    limits_s : float, or mapping of str to float
+        Age from which a row is given up; by cost class where there are several. [s]
+    cost : str or None
+        The column with the cost class.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or the limits do not fit.
+    """
+    from pyspark.sql import functions as sf
+
+    for column in (arrived, cost):
+        if column is not None and column not in rows.columns:
+            raise InputError(f"no column {column!r}; expected one of {', '.join(rows.columns)}")
+    if SHED_COLUMN in rows.columns:
+        raise InputError(f"the rows have a column {SHED_COLUMN!r} already; rename it")
+    # Spark puts the batch's timestamp in its place, that of the offset log.
+    age_s = sf.current_timestamp().cast("double") - sf.col(arrived).cast("double")
+    marked = rows.withColumn(
+        SHED_COLUMN, sf.coalesce(age_s > _limit_of(limits_s, cost), sf.lit(False))
+    )
+    return marked.observe(
+        SHED_METRIC,
+        sf.count(sf.lit(1)).alias("rows"),
+        sf.count_if(sf.col(SHED_COLUMN)).alias("shed"),
+    )
+
+
+def _limit_of(limits_s: Mapping[str, float] | float, cost: str | None) -> Column:
+    from pyspark.sql import functions as sf
+
+    if isinstance(limits_s, Mapping):
+        if cost is None or not limits_s:
+            raise InputError("limits by cost class need the column of the class: cost='...'")
+        limit: Any = sf.lit(None).cast("double")
+        for kind, limit_s in limits_s.items():
+            limit = sf.when(sf.col(cost) == kind, sf.lit(float(limit_s))).otherwise(limit)
+        by_class: Column = limit
+        return by_class
+    if cost is not None:
+        raise InputError(
+            "a cost class needs limits by class, e.g. {'cheap': '2s', 'dear': '500ms'}"
+        )
+    return sf.lit(float(limits_s))
+
+
+def brought_back(
+    checkpoint: str | Path, rows: DataFrame, *, arrived: str, limits_s: Mapping[str, float] | float,
+    cost: str | None = None, batches: tuple[int, int] | None = None,
+) -> DataFrame:  # fmt: skip
+    """The rows that a finished or running query has shed, for a batch job to bring back.
+
+    Parameters
+    ----------
+    checkpoint : str or Path
+        The query's checkpoint; its offset log holds each batch's timestamp.
+    rows : DataFrame
+        The same source read as a batch, with a column ``batch`` that says which batch a row was in.
+    arrived, limits_s, cost
+        The rule, as `mark_shed` was told.
+    batches : (int, int), optional
+        First and last batch; all that are committed by default.
+
+    Raises
+    ------
+    InputError
+        If the checkpoint has no offset log.
+    """
+    from pyspark.sql import functions as sf
+
+    stamps = batch_timestamps_s(checkpoint)
+    if batches is not None:
+        stamps = {one: at for one, at in stamps.items() if batches[0] <= one <= batches[1]}
+    if not stamps:
+        raise InputError(f"{checkpoint}: no committed batch of these")
+    entries = [part for one, at in stamps.items() for part in (sf.lit(one), sf.lit(at))]
+    age_s = sf.create_map(*entries)[sf.col("batch")] - sf.col(arrived).cast("double")
+    return rows.where(age_s > _limit_of(limits_s, cost))
+
+
+def batch_timestamps_s(checkpoint: str | Path) -> dict[int, float]:
+    """Timestamp of each committed batch, from a checkpoint's offset log [s since the epoch].
+
+    Raises
+    ------
+    InputError
+        If there is no offset log.
+    """
+    offsets, commits = Path(checkpoint, "offsets"), Path(checkpoint, "commits")
+    if not offsets.is_dir():
+        raise InputError(f"{checkpoint}: no offset log; expected the checkpoint of a query")
+    found = {}
+    for file in offsets.iterdir():
+        if file.name.isdigit() and (commits / file.name).exists():
+            # A version, the metadata, then the offsets of each source.
+            metadata = json.loads(file.read_text(encoding="utf-8").splitlines()[1])
+            found[int(file.name)] = ms_to_s(metadata["batchTimestampMs"])
+    return dict(sorted(found.items()))
+
+
+def split_batch(
+    batch: DataFrame,
+    batch_id: int,
+    *,
+    checkpoint: str | Path,
+    arrived: str,
+    limit_s: float,
+    costs_s: Mapping[str, float],
+    cost: str,
+    fixed_s: float,
+    now_s: float,
+    shed_cost_s: float = 0.0,
+) -> tuple[DataFrame, DataFrame]:
+    """Rows of a batch of a stateless query to keep, and to shed: the most that are in time.
+
+    The decision is kept beside the checkpoint before any row is written, and read when Spark runs
+    the batch again, whatever the time is then.
+
+    Parameters
+    ----------
+    batch, batch_id
+        As `foreachBatch` gives them.
+    checkpoint : str or Path
+        Folder beside which decisions are kept.
+    arrived, cost : str
+        Columns with the arrival and the cost class of a row.
+    limit_s : float, > 0
+        A row is in time so long after its arrival. [s]
+    costs_s : mapping of str to float, > 0
+        Time that a row of each class adds. [s]
+    fixed_s, shed_cost_s : float, >= 0
+        Time of a batch without rows; time that a shed row adds. [s]
+    now_s : float
+        Start of the batch. [s since the epoch]
+    """
+    from pyspark.sql import functions as sf
+
+    classes = sorted(costs_s, key=costs_s.__getitem__)
+    step_ms = max(round(limit_s * 100.0), 1)
+    # Deadlines in buckets of a tenth of the limit, rounded down: none is later than it is.
+    bucket = sf.floor((sf.col(arrived).cast("double") * 1000.0 + limit_s * 1000.0) / float(step_ms))
+    rows = batch.withColumn(_AGE, bucket).withColumn(_CLASSES, sf.col(cost).cast("string"))
+    file = Path(f"{checkpoint}-{_DECISIONS}", f"{batch_id}.json")
+    if file.exists():
+        limits = json.loads(file.read_text(encoding="utf-8"))
+    else:
+        counted = rows.groupBy(_AGE, _CLASSES).count().collect()
+        limits = _decided(counted, classes, costs_s, step_ms, now_s, fixed_s, shed_cost_s)
+        _keep(file, limits)
+    kept = sf.lit(False)
+    for kind, least in limits["least_bucket"].items():
+        kept = kept | ((sf.col(_CLASSES) == kind) & (sf.col(_AGE) >= least))
+    marked = rows.withColumn(SHED_COLUMN, ~sf.coalesce(kept, sf.lit(False)))
+    without = marked.drop(_AGE, _CLASSES)
+    return (
+        without.where(~sf.col(SHED_COLUMN)).drop(SHED_COLUMN),
+        without.where(sf.col(SHED_COLUMN)).drop(SHED_COLUMN),
+    )
+
+
+def _decided(
+    counted: list[Any], classes: list[str], costs_s: Mapping[str, float], step_ms: int,
+    now_s: float, fixed_s: float, shed_cost_s: float,
+) -> dict[str, dict[str, int]]:  # fmt: skip
+    """Of each class the first bucket of deadlines that is kept as a whole."""
+    buckets = sorted({row[_AGE] for row in counted if row[_AGE] is not None})
+    counts = np.zeros((len(buckets), len(classes)), dtype=np.int64)
+    for row in counted:
+        if row[_AGE] is not None and row[_CLASSES] in costs_s:
+            counts[buckets.index(row[_AGE]), classes.index(row[_CLASSES])] += row["count"]
+    if not buckets:
+        return {"least_bucket": {}}
+    subset = punctual_subset(
+        now_s,
+        np.array([ms_to_s(one * step_ms) for one in buckets]),
+        np.array([costs_s[kind] for kind in classes]),
+        counts,
+        fixed_s=fixed_s,
+        shed_cost_s=shed_cost_s,
+    )
+    least = {}
+    for at, kind in enumerate(classes):
+        whole = [one for one in range(len(buckets)) if subset.kept[one, at] == counts[one, at]]
+        # Rows of a bucket cannot be told apart on replay: one that is kept in part is shed.
+        first = len(buckets)
+        while first - 1 in whole:
+            first -= 1
+        if first < len(buckets):
+            least[kind] = int(buckets[first])
+    return {"least_bucket": least}
+
+
+def _keep(file: Path, decision: object) -> None:
+    """Write a decision so that it is there as a whole or not at all, also after a power cut."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_suffix(".tmp")
+    with unfinished.open("w", encoding="utf-8") as out:
+        json.dump(decision, out)
+        out.flush()
+        os.fsync(out.fileno())
+    unfinished.replace(file)

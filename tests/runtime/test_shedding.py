@@ -1,0 +1,176 @@
+"""Shedding on real queries: every row once, kept or shed, over replays and restarts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headway.api.shed import bring_back, shed, shedding_batches
+from headway.errors import InputError
+from headway.runtime.shedding import batch_timestamps_s
+
+NUM_FILES, ROWS_PER_FILE = 4, 50
+PATIENCE_S = 90.0
+
+
+@pytest.fixture
+def numbered(spark: SparkSession, tmp_path: Path) -> Iterator[DataFrame]:
+    """Numbered rows in files, a file a batch; half of them arrived long ago."""
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    now_s = time.time()
+    for file in range(NUM_FILES):
+        lines = []
+        for at in range(ROWS_PER_FILE):
+            number = file * ROWS_PER_FILE + at
+            kind = "dear" if number % 5 == 0 else "cheap"
+            # Old: beyond the limit of both classes, of the dear ones only, or of none.
+            age_s = (3000.0, 300.0, 0.0)[number % 3]
+            row = {"n": number, "kind": kind, "us": round((now_s - age_s) * 1e6)}
+            lines.append(json.dumps(row))
+        (folder / f"{file}.json").write_text("\n".join(lines))
+    yield (
+        spark.readStream.schema("n long, kind string, us long")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(folder))
+        .withColumn("arrived", sf.timestamp_micros("us"))
+    )
+
+
+def run_all(writer: object, checkpoint: Path) -> StreamingQuery:
+    started: StreamingQuery = (
+        writer.option("checkpointLocation", str(checkpoint))  # type: ignore[attr-defined]
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert started.awaitTermination(int(PATIENCE_S))
+    assert started.exception() is None
+    return started
+
+
+LIMITS = {"cheap": "20min", "dear": "2min"}
+
+
+def is_late(number: int) -> bool:
+    return number % 3 == 0 or (number % 3 == 1 and number % 5 == 0)
+
+
+def test_produced_is_kept_plus_shed_in_one_state_and_a_replay_sheds_the_same(
+    spark: SparkSession, numbered: DataFrame, tmp_path: Path
+) -> None:
+    batches: dict[int, list[tuple[int | None, bool, int]]] = {}
+
+    def collect(batch: DataFrame, batch_id: int) -> None:
+        found = batch.collect()
+        batches.setdefault(batch_id, [])
+        batches[batch_id] = [(row.key, row.shed, row["count"]) for row in found]
+
+    def query() -> object:
+        marked = shed(numbered, arrived="arrived", older_than=LIMITS, cost="kind")
+        # Dear work is guarded, and its key is null for what is shed.
+        key = sf.when(~sf.col("shed"), sf.col("n") % 4)
+        counts = marked.groupBy(key.alias("key"), "shed").count()
+        return counts.writeStream.outputMode("complete").foreachBatch(collect)
+
+    checkpoint = tmp_path / "checkpoint"
+    ended = run_all(query(), checkpoint)
+    everything = NUM_FILES * ROWS_PER_FILE
+    late = sum(map(is_late, range(everything)))
+    last = batches[max(batches)]
+    assert sum(count for *_, count in last) == everything
+    assert [(key, count) for key, was_shed, count in last if was_shed] == [(None, late)]
+    assert sum(count for _, was_shed, count in last if not was_shed) == everything - late
+    observed = [progress["observedMetrics"]["shedding"] for progress in ended.recentProgress]
+    assert sum(one["shed"] for one in observed) == late
+    assert sum(one["rows"] for one in observed) == everything
+    # The driver dies before the last commit is written: the batch runs again, later.
+    before = batches.pop(max(batches))
+    last_id = max(
+        int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit()
+    )
+    for file in (checkpoint / "commits").glob(f"*{last_id}*"):
+        file.unlink()
+    time.sleep(1.0)
+    run_all(query(), checkpoint)
+    assert sorted(batches[last_id], key=str) == sorted(before, key=str)
+    assert sum(count for *_, count in batches[last_id]) == everything
+
+
+def test_what_was_shed_can_be_brought_back(
+    spark: SparkSession, numbered: DataFrame, tmp_path: Path
+) -> None:
+    checkpoint, out = tmp_path / "checkpoint", str(tmp_path / "out")
+    marked = shed(numbered, arrived="arrived", older_than=LIMITS, cost="kind")
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        batch.withColumn("batch", sf.lit(batch_id)).write.mode("overwrite").json(
+            f"{out}/{batch_id}"
+        )
+
+    run_all(marked.writeStream.foreachBatch(write), checkpoint)
+    assert len(batch_timestamps_s(checkpoint)) == NUM_FILES
+    schema = "n long, kind string, arrived timestamp, shed boolean, batch int"
+    everything = spark.read.schema(schema).json([f"{out}/{one}" for one in range(NUM_FILES)])
+    found = bring_back(
+        checkpoint, everything.drop("shed"), arrived="arrived", older_than=LIMITS, cost="kind"
+    )
+    back = sorted(row.n for row in found.collect())
+    assert back == sorted(row.n for row in everything.where("shed").collect())
+    assert back == [number for number in range(NUM_FILES * ROWS_PER_FILE) if is_late(number)]
+
+
+def test_a_stateless_batch_keeps_the_punctual_rows_and_decides_once(
+    spark: SparkSession, numbered: DataFrame, tmp_path: Path
+) -> None:
+    kept: dict[int, list[int]] = {}
+    given_up: dict[int, list[int]] = {}
+
+    def into(where: dict[int, list[int]]) -> Callable[[DataFrame, int], None]:
+        def write(batch: DataFrame, batch_id: int) -> None:
+            where[batch_id] = sorted(row.n for row in batch.select("n").collect())
+
+        return write
+
+    checkpoint = tmp_path / "checkpoint"
+    each = shedding_batches(
+        into(kept), into(given_up), checkpoint=checkpoint, arrived="arrived", limit="20min",
+        costs={"cheap": "1s", "dear": "60s"}, cost="kind", fixed="1s",
+    )  # fmt: skip
+    run_all(numbered.writeStream.foreachBatch(each), checkpoint)
+    numbers = sorted(number for rows in (*kept.values(), *given_up.values()) for number in rows)
+    assert numbers == list(range(NUM_FILES * ROWS_PER_FILE))
+    assert all(number % 3 != 0 for rows in kept.values() for number in rows)
+    assert any(kept.values())
+    before = kept[NUM_FILES - 1], given_up[NUM_FILES - 1]
+    # On replay the decision stands, whatever the time would say now.
+    for file in (checkpoint / "commits").glob(f"*{NUM_FILES - 1}*"):
+        file.unlink()
+    late = shedding_batches(
+        into(kept), into(given_up), checkpoint=checkpoint, arrived="arrived", limit="20min",
+        costs={"cheap": "1000s", "dear": "2000s"}, cost="kind", fixed="5000s",
+    )  # fmt: skip
+    run_all(numbered.writeStream.foreachBatch(late), checkpoint)
+    assert (kept[NUM_FILES - 1], given_up[NUM_FILES - 1]) == before
+
+
+def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, "a")], "n long, kind string")
+    with pytest.raises(InputError, match="no column 'arrived'; expected one of n, kind"):
+        shed(rows, arrived="arrived", older_than="2s")
+    with pytest.raises(InputError, match="need the column of the class"):
+        shed(rows, arrived="n", older_than={"a": "2s"})
+    with pytest.raises(InputError, match="needs limits by class"):
+        shed(rows, arrived="n", older_than="2s", cost="kind")
+    with pytest.raises(InputError, match="positive duration"):
+        shed(rows, arrived="n", older_than=0.0)
+    with pytest.raises(InputError, match="already; rename it"):
+        shed(rows.withColumnRenamed("kind", "shed"), arrived="n", older_than="2s")
+    with pytest.raises(InputError, match="no offset log"):
+        batch_timestamps_s(tmp_path)
