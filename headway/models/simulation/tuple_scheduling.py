@@ -79,8 +79,9 @@ def simulate_tuples(
 
     Notes
     -----
-    theory.md (S8); the setting of VLDB'15, section 4 and Figure 7. A step of work is spent on
-    whole tuples, and what is left of it is carried over.
+    **(S8)** Tuples before one reducer, the setting of VLDB'15, Figure 7: Poisson counts in steps of
+    a fiftieth of the limit; each step of work is spent on whole tuples, and what is left of it is
+    carried over. D-over (G2) is played tuple by tuple.
 
     Examples
     --------
