@@ -1,0 +1,90 @@
+"""What a command prints, the call of its name gives: the doors at the top of the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import headway
+from headway.cli.main import run
+from headway.formats.as_json import json_text, plan_json, prediction_json
+from headway.report.playback import playback_json
+
+ROOT = Path(__file__).parents[1]
+PROFILE = ROOT / "examples" / "word-count.profile.yaml"
+SPEC = ROOT / "configs" / "orders.yaml"
+TRACE = ROOT / "examples" / "burst.csv"
+ASKED = ("--rate", "5k/s", "--target", "p99 <= 3s", "--max-nodes", "2")
+
+
+@pytest.fixture(scope="module")
+def plan() -> headway.Plan:
+    return headway.plan(PROFILE, rate="5k/s", target="p99 <= 3s", max_nodes=2)
+
+
+@pytest.fixture
+def plan_file(plan: headway.Plan, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    path.write_text(json_text(plan_json(plan)), encoding="utf-8")
+    return path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert run([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def test_predict(capsys: pytest.CaptureFixture[str]) -> None:
+    found = headway.predict(PROFILE, rate="5k/s", trigger="2s")
+    out = printed(capsys, "predict", PROFILE, "--rate", "5k/s", "--trigger", "2s", "--json")
+    assert out == json_text(prediction_json(found)) + "\n"
+
+
+def test_plan(plan: headway.Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "plan", PROFILE, *ASKED, "--json")
+    assert out == json_text(plan_json(plan)) + "\n"
+
+
+def test_explain_reads_a_file_or_takes_a_plan(
+    plan_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = printed(capsys, "explain", plan_file)
+    assert out == headway.explain(plan_file) + "\n"
+    assert out == headway.explain(headway.load_plan(plan_file)) + "\n"
+
+
+@pytest.mark.parametrize("output_format", ["kubeflow", "emr"])
+def test_emit(output_format: str, plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["emit", str(plan_file), "--format", output_format]) == 0
+    out = capsys.readouterr()
+    found = headway.emit(plan_file, output_format)
+    assert out.out == found.text
+    assert out.err == "".join(f"{line}\n" for line in found.beside)
+    named = headway.emit(plan_file, "kubeflow", submission={"name": "Orders (EU)"})
+    assert "name: orders-eu" in named.text or 'name: "orders-eu"' in named.text
+    with pytest.raises(headway.HeadwayError, match="'pigeon' is no format; expected one of spark"):
+        headway.emit(plan_file, "pigeon")
+
+
+def test_simulate(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = headway.simulate(plan_file, TRACE, runs=2)
+    out = printed(capsys, "simulate", plan_file, "--rate-trace", TRACE, "--runs", "2", "--json")
+    assert out == json_text(playback_json(found)) + "\n"
+
+
+def test_lock_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = tmp_path / "ours.lock", tmp_path / "theirs.lock"
+    headway.save_lock(headway.lock([SPEC]), ours)
+    printed(capsys, "lock", SPEC, "-o", theirs)
+    assert ours.read_text() == theirs.read_text()
+    report = headway.check([SPEC], baseline=headway.load_lock(ours))
+    assert report.exit_code == 0
+    assert report.headline in printed(capsys, "check", SPEC, "--baseline", theirs)
+
+
+def test_init_and_validate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert headway.init("Cluster") == printed(capsys, "init", "-", "--kind", "Cluster")
+    path = tmp_path / "cluster.yaml"
+    path.write_text(headway.init("Cluster", name="ours", file=path), encoding="utf-8")
+    assert headway.validate(path).kind == "Cluster"
