@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headway.api.dstreams import plan_dstreams, predict_dstreams
-from headway.api.profile import profile_any
+from headway.api.profile import profile_and_tables
 from headway.cli.main import run
 from headway.domain import ApplicationProfile
 from headway.errors import InputError
@@ -29,7 +29,7 @@ FITTED, TWICE_THE_RATE, TWICE_THE_INTERVAL = (
 
 
 def profiled(log: Path) -> ApplicationProfile:
-    profile = profile_any(log)
+    profile = profile_and_tables(log, None)[0]
     assert isinstance(profile, ApplicationProfile)
     return profile
 
