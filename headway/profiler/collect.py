@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from headway.profiler import schema
 from headway.profiler.engines import Engine
-from headway.profiler.files_read import BatchFiles, BatchOf
+from headway.profiler.files_read import BatchFiles
 from headway.profiler.gathered import JOB_OF_STAGE, ExecutorEvent, Gathered
 from headway.profiler.ids import Ids
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.pieces import Order, Piece, Result
 from headway.profiler.rows import Record
+from headway.profiler.schema import BatchOf
 from headway.profiler.stage_totals import seconds
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,24 +9,12 @@ from typing import NamedTuple
 import msgspec
 
 from headway.profiler import schema
+from headway.profiler.events import FILES_SIZE
+from headway.profiler.schema import BatchOf
 
-_BATCHES_PER_PLAN = 16
 # So that the memory is the same however long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
-_METRICS = ("number of files read", "size of files read")
-_BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
-
-
-class BatchOf(NamedTuple):
-    """The micro-batch that an SQL execution is."""
-
-    run_id: str
-    batch_id: int
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether its plan is read: those of a query's batches are alike, and long."""
-        return self.batch_id % _BATCHES_PER_PLAN == 0
+_METRICS = ("number of files read", FILES_SIZE.decode())
 
 
 class BatchFiles(NamedTuple):
@@ -49,7 +36,7 @@ class FilesRead(msgspec.Struct):
     scans: set[_Scan] = set()
     values: dict[int, int] = {}
 
-    def note_scan(self, execution: schema.SqlExecutionStart, batch: BatchOf) -> None:
+    def note_scan(self, execution: schema.FileExecutionStart, batch: BatchOf) -> None:
         """The execution of a batch, whose operators may read files."""
         if execution.plan_tree is not None:
             self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(execution.plan_tree)}
@@ -57,22 +44,28 @@ class FilesRead(msgspec.Struct):
     def note_values(self, updates: schema.DriverUpdates) -> None:
         """What the driver measured."""
         for pair in updates.values or ():
-            match pair:
-                case [int(accumulator_id), int(value)]:
-                    self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
+            if pair is not None and len(pair) == 2:
+                accumulator_id, value = pair
+                if accumulator_id is not None and value is not None:
+                    self._note(accumulator_id, value)
+
+    def _note(self, accumulator_id: int, value: int) -> None:
+        if value > self.values.get(accumulator_id, 0):
+            self.values[accumulator_id] = value
 
     def add(self, other: FilesRead) -> None:
         """What stood in another part of the log."""
         self.scans |= other.scans
         for accumulator_id, value in other.values.items():
-            self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
+            self._note(accumulator_id, value)
         self.leave_out_old()
 
     def leave_out_old(self) -> None:
         """Keep the latest: ids count up."""
-        self.scans.difference_update(sorted(self.scans)[:-_MOST_SCANS])
-        for old in sorted(self.values)[:-_MOST_VALUES]:
-            del self.values[old]
+        if len(self.scans) > _MOST_SCANS:
+            self.scans = set(sorted(self.scans)[-_MOST_SCANS:])
+        if len(self.values) > _MOST_VALUES:
+            self.values = dict(sorted(self.values.items())[-_MOST_VALUES:])
 
     def of_batches(self) -> dict[BatchOf, BatchFiles]:
         """The files of each batch that reads them in one place: which of several is the stream's
@@ -86,12 +79,6 @@ class FilesRead(msgspec.Struct):
             if num_places[scan.batch] == 1
         }
         return {batch: files for batch, files in sorted(found.items()) if min(files) > 0}
-
-
-def batch_of(execution: schema.SqlExecutionStart) -> BatchOf | None:
-    """The micro-batch that an SQL execution is, as its description says."""
-    found = _BATCH_OF_EXECUTION.search(execution.description or "")
-    return BatchOf(found[1], int(found[2])) if found else None
 
 
 def _file_metrics(plan: schema.PlanNode) -> Iterator[tuple[int, int]]:

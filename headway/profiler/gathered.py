@@ -13,7 +13,7 @@ import msgspec
 
 from headway.profiler import schema
 from headway.profiler.events import read_line
-from headway.profiler.files_read import FilesRead, batch_of
+from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.redaction import ALLOWED_PROPERTIES
 from headway.profiler.rows import Record, batch_row, job_row
@@ -297,8 +297,8 @@ class Gatherer:
     def _sql_execution_start(self, event: schema.SqlExecutionStart) -> None:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
-        batch = batch_of(event)
-        if batch is not None:
+        batch = event.batch
+        if batch is not None and isinstance(event, schema.FileExecutionStart):
             self._gathered.files.note_scan(event, batch)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
@@ -332,6 +332,7 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.StageCompleted: Gatherer._stage_completed,
     schema.TaskEnd: Gatherer._task_end,
     schema.SqlExecutionStart: Gatherer._sql_execution_start,
+    schema.FileExecutionStart: Gatherer._sql_execution_start,
     schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
     schema.QueryProgress: Gatherer._query_progress,
     schema.RecorderLost: Gatherer._recorder_lost,

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler.events import read_line
-from headway.profiler.files_read import batch_of
 from headway.profiler.schema import (
+    FileExecutionStart,
     JobEnd,
     JobStart,
     Progress,
@@ -266,7 +266,7 @@ def _of_task_end(task: TaskEnd) -> _Rows:
 
 def _of_sql_execution_start(execution: SqlExecutionStart) -> _Rows:
     """Of micro-batches one in sixteen; names of operators only: plans may hold secrets."""
-    batch = batch_of(execution)
+    batch = execution.batch
     if execution.execution_id is None or execution.plan is None:
         return
     if batch is None or batch.is_sampled:
@@ -326,6 +326,7 @@ _ROWS_OF: dict[type, Callable[[Any], _Rows]] = {
     StageCompleted: _of_stage_completed,
     TaskEnd: _of_task_end,
     SqlExecutionStart: _of_sql_execution_start,
+    FileExecutionStart: _of_sql_execution_start,
     QueryStarted: _of_query_started,
     QueryProgress: _of_query_progress,
     QueryTerminated: _of_query_terminated,

@@ -6,9 +6,10 @@ turns them into ours. Fields that a Spark version lacks are None.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import field
@@ -36,6 +37,9 @@ RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST, RECORDER_PASSED_OVER)
 
 # What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
+
+_BATCHES_PER_PLAN = 16
+_BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
@@ -205,12 +209,35 @@ class PlanNode(SparkEvent):
     children: list[PlanNode | None] | None = None
 
 
+class BatchOf(NamedTuple):
+    """The micro-batch that an SQL execution is."""
+
+    run_id: str
+    batch_id: int
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether its plan is read: those of a query's batches are alike, and long."""
+        return self.batch_id % _BATCHES_PER_PLAN == 0
+
+
 class SqlExecutionStart(SparkEvent):
     execution_id: Long = field(default=None, name="executionId")
     root_execution_id: Long = field(default=None, name="rootExecutionId")
     description: Text = None
     started_ms: Long = field(default=None, name="time")
     plan: Text = field(default=None, name="physicalPlanDescription")
+
+    @property
+    def batch(self) -> BatchOf | None:
+        """The micro-batch that it is, as its description says."""
+        found = _BATCH_OF_EXECUTION.search(self.description or "")
+        return BatchOf(found[1], int(found[2])) if found else None
+
+
+class FileExecutionStart(SqlExecutionStart):
+    """One whose plan counts files: of others the operators, most of the line, are not read."""
+
     plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
 
 

@@ -106,8 +106,8 @@ def measures(task: TaskEnd, wall_ms: int) -> Measures:
 class StageTotals(msgspec.Struct, gc=False):
     """What the ends of a stage attempt and of its tasks say, summed.
 
-    ``sums`` and ``largest`` are of tasks that finished, None without any; squares and products are
-    sums over them.
+    ``sums`` and ``largest`` (time, rows, two peaks) are of tasks that finished, None without any;
+    squares and products are sums over them.
     """
 
     num_ends: int = 0
@@ -157,7 +157,8 @@ class StageTotals(msgspec.Struct, gc=False):
         self.num_finished += 1
         self.first_launch_ms = least(self.first_launch_ms, info.launched_ms)
         self.last_finish_ms = most(self.last_finish_ms, info.finished_ms)
-        self._add_measures(of_task, of_task)
+        peaks = wall_ms, rows, of_task.peak_memory_bytes, of_task.peak_heap_bytes
+        self._add_measures(of_task, peaks)
         self.wall_squares_ms2 += wall_ms * wall_ms
         self.rows_squares += rows * rows
         self.rows_wall_products_ms += rows * wall_ms
@@ -209,7 +210,8 @@ class StageTotals(msgspec.Struct, gc=False):
         }
         if self.sums is None or self.largest is None:
             return found | NO_TASKS
-        n, sums, largest = self.num_finished, Measures(*self.sums), Measures(*self.largest)
+        n, sums = self.num_finished, Measures(*self.sums)
+        longest_ms, rows_largest, peak_memory_bytes, peak_heap_bytes = self.largest
         launched_ms, finished_ms = self.first_launch_ms or 0, self.last_finish_ms or 0
         spread = n * self.wall_squares_ms2 - sums.wall_ms**2
         joint_spread = n * self.rows_wall_products_ms - sums.rows_read * sums.wall_ms
@@ -219,16 +221,16 @@ class StageTotals(msgspec.Struct, gc=False):
             | {
                 "task_mean_s": sums.wall_ms / n / _MS_PER_S,
                 "task_sd_s": math.sqrt(spread / (n * (n - 1))) / _MS_PER_S if n > 1 else None,
-                "task_max_s": largest.wall_ms / _MS_PER_S,
+                "task_max_s": longest_ms / _MS_PER_S,
                 "first_launch_s": launched_ms / _MS_PER_S,
                 "launch_to_finish_s": (finished_ms - launched_ms) / _MS_PER_S,
                 "outside_run_s": sums.outside_run_ms / n / _MS_PER_S,
                 "scheduler_delay_s": sums.scheduler_delay_ms / n / _MS_PER_S,
-                "rows_largest": float(largest.rows_read),
+                "rows_largest": float(rows_largest),
                 "rows_variance": (n * self.rows_squares - sums.rows_read**2) / n**2,
                 "rows_time_covariance_s": joint_spread / n**2 / _MS_PER_S,
-                "peak_memory_bytes": float(largest.peak_memory_bytes),
-                "peak_heap_bytes": float(largest.peak_heap_bytes),
+                "peak_memory_bytes": float(peak_memory_bytes),
+                "peak_heap_bytes": float(peak_heap_bytes),
             }
         )
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headway
+from headway.domain import JobProfile
 from headway.errors import EventLogError, InputError, SparkUnavailableError
 from headway.formats.profile_file import dump_profile
 from headway.profiler import gathered as gathering
 from headway.profiler import pieces as cutting
+from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines.in_process import InProcess
 from headway.profiler.engines.on_spark import OnSpark
@@ -33,7 +36,15 @@ from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import Order, Result, pieces_of
-from tests.profiler.event_log import AppLog, Query, write_plain, write_rolling, write_zstd
+from headway.profiler.recording.recorder_file import RotatingFile
+from tests.profiler.event_log import (
+    AppLog,
+    Query,
+    write_gzip,
+    write_plain,
+    write_rolling,
+    write_zstd,
+)
 from tests.profiler.test_robustness import (
     corrupted,
     cuts_at_bytes,
@@ -45,12 +56,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+FILES = "FileStreamSource[file:/data/in]"
 QUERY = Query(num_batches=30, noise=0.2)
 
 
 def several_logs(folder: Path) -> Path:
-    """Whole, damaged and packed logs."""
+    """Whole, damaged and packed logs, a recorder's files, a source of files, and a real run."""
     folder.mkdir()
+    shutil.copytree(RECORDED, folder / "recorded")
+    write_recorder_files(folder / "orders.headway.jsonl")
+    write_gzip(AppLog().add(replace(QUERY, source=FILES, file_rows=500)).lines, folder / "files")
+    torn = write_gzip(AppLog().add(QUERY).lines, folder / "torn")
+    torn.write_bytes(torn.read_bytes()[:-8] + bytes(8))
     lines = AppLog(executors=(4, 2)).add(QUERY).lines
     write_plain(lines, folder / "plain")
     write_rolling(lines, folder / "eventlog_v2_rolling")
@@ -58,6 +76,22 @@ def several_logs(folder: Path) -> Path:
     for one in (*cuts_at_bytes(12), *lost_doubled_and_shuffled(2), *corrupted(12)):
         (folder / one.how.replace(" ", "-")).write_bytes(one.content)
     return folder
+
+
+def write_recorder_files(path: Path) -> None:
+    """What a recorder writes of a query, of some batches the progress alone, in several parts."""
+    log = AppLog(executors=(2, 2)).add(QUERY)
+    passed_over = {"Event": schema.RECORDER_PASSED_OVER, "num_batches": 2}
+    lost = {"Event": schema.RECORDER_LOST, "num_lost": 3}
+    start = [{"Event": schema.RECORDER_START}, *log.events[:5]]
+    file = RotatingFile(path, max_bytes=60_000, max_files=20)
+    file.begin(start, [])
+    events = [one for one in log.events[5:] if "sql.execution" not in one["Event"]]
+    for begin in range(0, len(events), 20):
+        file.append(events[begin : begin + 20])
+    file.append([passed_over, lost])
+    file.close()
+    assert len(list(path.parent.glob(f"{path.name}*"))) > 3
 
 
 class _OtherWayRound:
@@ -113,6 +147,17 @@ def test_profiles_of_both_engines_are_the_same_to_the_byte(
     folder = several_logs(tmp_path / "logs")
     in_process, on_spark = headway.survey(folder), headway.survey(folder, session=spark)
     assert in_process.failures == on_spark.failures
+    recorder, files, torn = (
+        next(log for log in in_process.logs if part in log.name)
+        for part in ("orders.headway.jsonl", "files", "torn")
+    )
+    assert recorder.coverage is not None
+    assert recorder.coverage.passed_over_batches == 2
+    assert recorder.coverage.lost_events == 3
+    assert torn.coverage is not None
+    assert torn.coverage.damaged_lines == 1
+    for log in (recorder, files, torn):
+        assert isinstance(log.profile, JobProfile), log.why_not
     for one, other in zip(in_process.logs, on_spark.logs, strict=True):
         assert (one.name, one.counts, one.why_not) == (other.name, other.counts, other.why_not)
         assert (one.profile is None) == (other.profile is None)

@@ -15,11 +15,11 @@ from headway.errors import EventLogError
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
-from headway.profiler.files_read import BatchOf
 from headway.profiler.offsets import num_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.rows import Record
+from headway.profiler.schema import BatchOf
 from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
 from headway.profiler.streaming.batch_samples import (
     batch_sample,
