@@ -87,6 +87,33 @@ def test_no_constant_of_judgement_is_written_again() -> None:
     assert not again
 
 
+# Ratios that are of an algorithm, a test or a drawing, and of no answer.
+NO_JUDGEMENT = {
+    "demo/run.py: BUSY_RATIO", "domain/kept_promise.py: THREE_DIGITS_RATIO",
+    "fleet/plan_fleet.py: CLOSE_SHARE", "limits.py: MOST_SPREAD_RATIO",
+    "models/pipeline/latency.py: NARROWEST_RATIO", "models/queues/wait.py: RAREST_WAIT_RATIO",
+    "models/stages/skew.py: TAIL_RATIO", "planner/relaxation.py: ACCURACY_RATIO",
+    "planner/staircase.py: LEFT_OUT_RATIO", "planner/state_growth.py: TOLERANCE_RATIO",
+    "profiler/engines/in_process.py: PACKED_RATIO", "profiler/reading.py: PACKED_RATIO",
+    "profiler/redaction.py: LEAST_CHANGES_RATIO", "profiler/streaming/trigger.py: NEAR_RATIO",
+    "report/charts.py: HEADROOM_RATIO", "runtime/measure.py: MOST_AGE_GROWTH_RATIO",
+}  # fmt: skip
+NUM_NO_JUDGEMENT = 16
+
+
+def test_ratios_stand_with_the_assumptions() -> None:
+    judged = {"RATIO", "SHARE", "SPREAD", "MARGIN", "SAFETY", "USUAL", "PRIOR", "CONFIDENCE"}
+    found = {
+        f"{module}: {name}"
+        for module, name, value in constants()
+        if judged & set(name.split("_"))
+        and isinstance(value, int | float)
+        and 0.0005 < value < 100.0
+    }
+    assert found == NO_JUDGEMENT, sorted(found ^ NO_JUDGEMENT)
+    assert len(NO_JUDGEMENT) == NUM_NO_JUDGEMENT, "the list only becomes shorter"
+
+
 def test_no_number_of_one_name_is_written_twice() -> None:
     found = {
         name

@@ -67,6 +67,13 @@ SAVING_TOLD_RATIO = Assumption(
     source="judgement: less than half a percent of the bill",
     influences="what a capacity plan says would save money",
 )
+WHOLE_SAVING_RATIO = Assumption(
+    name="Share of a saving that is proved, from which on it is the whole",
+    value=0.99,
+    unit="-",
+    source="judgement: bounds of two plans never meet to the last cent",
+    influences="whether a capacity plan says 'saves' or 'saves at least'",
+)
 PRICED_TARGETS = Assumption(
     name="Targets that a capacity plan prices",
     value=8,

@@ -117,6 +117,20 @@ LEAST_HOT_RATIO = Assumption(
     source="judgement: below, tasks differ as much by chance",
     influences="makespans of stages with skewed keys (T2)",
 )
+MOST_HOT_RATIO = Assumption(
+    name="Largest share of the rows that one task is taken to have",
+    value=0.99,
+    unit="-",
+    source="judgement: with all rows in one task the others would cost nothing",
+    influences="makespans of stages with skewed keys (T2)",
+)
+TELLING_SPREAD_RATIO = Assumption(
+    name="Variation of updated rows that tells the cost of a commit by rows",
+    value=0.2,
+    unit="-",
+    source="judgement: a narrower range determines a slope badly",
+    influences="what advice says of the state store (P14)",
+)
 LEAST_WAVES = Assumption(
     name="Waves of tasks from which on the hand-over of slots is fitted",
     value=1.5,

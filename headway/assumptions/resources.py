@@ -96,6 +96,13 @@ LEAST_OVERHEAD_BYTES = Assumption(
     source="Spark: spark.executor.minMemoryOverhead",
     influences="memory of executors (P10)",
 )
+BLOCK_INTERVAL_S = Assumption(
+    name="Block interval of a receiver where nobody sets it",
+    value=0.2,
+    unit="s",
+    source="Spark: spark.streaming.blockInterval",
+    influences="latencies of DStreams with receivers (V1)",
+)
 SHUFFLE_BUFFER_BYTES = Assumption(
     name="Buffer of a task that sends rows to another, in Real-Time Mode",
     value=parse_size_bytes("32k"),

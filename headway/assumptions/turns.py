@@ -89,3 +89,45 @@ REPARTITION_SAFETY_RATIO = Assumption(
     "once per longest window, doi:10.1145/2933267.2933315",
     influences="whether key groups are moved",
 )
+LEAST_GAIN_RATIO = Assumption(
+    name="Gain in latency from which on a policy is recommended",
+    value=0.1,
+    unit="-",
+    source="judgement: less is not worth another component",
+    influences="the verdict of headway schedule",
+)
+SIMULATED_S = Assumption(
+    name="Simulated time of each policy at least",
+    value=340.0,
+    unit="s",
+    source="judgement: some hundred batches of usual queries",
+    influences="figures of headway schedule",
+)
+SIMULATED_WARM_UP_S = Assumption(
+    name="Simulated time that is not counted",
+    value=40.0,
+    unit="s",
+    source="judgement: queues have settled by then",
+    influences="figures of headway schedule",
+)
+WINDOWS_SIMULATED = Assumption(
+    name="Windows of the longest slide that are simulated",
+    value=25,
+    unit="windows",
+    source="judgement: fewer tell no p99",
+    influences="simulated time, and so figures of headway schedule",
+)
+LONGEST_SIMULATED_S = Assumption(
+    name="Simulated time of each policy at most",
+    value=2400.0,
+    unit="s",
+    source="judgement: seconds of work",
+    influences="figures of headway schedule for windows of long slides",
+)
+NEARLY_ALL_BUSY_RATIO = Assumption(
+    name="Share of busy cores below which queries keep up",
+    value=0.98,
+    unit="-",
+    source="judgement: above, a simulation of finite length decides by its backlog",
+    influences="whether headway schedule says that queries keep up",
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.advice import SAVING_TOLD_RATIO
+from headway.assumptions.advice import SAVING_TOLD_RATIO, WHOLE_SAVING_RATIO
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
 from headway.fleet.plan_fleet import plan_fleet
@@ -16,7 +16,6 @@ from headway.fleet.plan_fleet import plan_fleet
 _MOST_PAIRS = 3000
 _TIME_LIMIT_S = 5.0
 _SMALLER_GAP = 0.1
-_AS_GOOD_AS_ALL = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
         return Saving(per_day=0.0, is_all=False)
     least = max(plan.bound_per_day - found.bill.cost_per_day, 0.0)
     most = plan.bill.cost_per_day - found.bound_per_day
-    return Saving(per_day=least, is_all=least >= _AS_GOOD_AS_ALL * most)
+    return Saving(per_day=least, is_all=least >= WHOLE_SAVING_RATIO.value * most)
 
 
 def _with_a_little_more(fleet: Fleet) -> Iterator[tuple[Quota, Fleet, str]]:

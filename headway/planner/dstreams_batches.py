@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
+from headway.assumptions.resources import BLOCK_INTERVAL_S
 from headway.domain import (
     ApplicationKind,
     ApplicationProfile,
@@ -30,7 +31,6 @@ from headway.units import counted, parse_duration_s
 
 _LARGEST_CV = 10.0
 _LEAST_S = 1e-6
-_USUAL_BLOCK_S = 0.2  # Spark's own spark.streaming.blockInterval
 # One run tells neither what a task costs without rows nor with them: theory.md (V7).
 _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1)
 
@@ -282,9 +282,9 @@ class DStreamsBatches:
             return 0.0
         text = self.profile.application.properties.get(STREAMING.block)
         try:
-            return _USUAL_BLOCK_S if text is None else parse_duration_s(text)
+            return BLOCK_INTERVAL_S.value if text is None else parse_duration_s(text)
         except InputError:
-            return _USUAL_BLOCK_S
+            return BLOCK_INTERVAL_S.value
 
     def doublings(self, setting: DStreamsSetting, load: float) -> tuple[float, float]:
         rows = load * setting.batch_interval_s

@@ -8,6 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headway.assumptions.turns import (
+    LEAST_GAIN_RATIO,
+    LONGEST_SIMULATED_S,
+    NEARLY_ALL_BUSY_RATIO,
+    SIMULATED_S,
+    SIMULATED_WARM_UP_S,
+    WINDOWS_SIMULATED,
+)
 from headway.domain import Policy, WindowGrid
 from headway.models.scheduling.order import num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
@@ -17,12 +25,6 @@ ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)
 """What a verdict compares with Spark as it is."""
 ALL_POLICIES = tuple(policy for policy in Policy if policy is not Policy.AUTO)
 
-LEAST_GAIN_RATIO = 0.1
-"""A policy is recommended only if it shortens latencies by more than this. [-]"""
-_LENGTH_S, _WARM_UP_S = 340.0, 40.0
-_LONGEST_LENGTH_S = 2400.0
-_WINDOWS_WANTED = 25
-_NEARLY_ALL = 0.98
 _MOST_NODES = 64
 _FREE_RUNNING_S = 0.001
 
@@ -125,7 +127,7 @@ def verdict(
     pays = best.keeps_up and (
         best.num_met > sparks_best.num_met
         or not sparks_best.keeps_up
-        or (best.num_met == sparks_best.num_met and gain > LEAST_GAIN_RATIO)
+        or (best.num_met == sparks_best.num_met and gain > LEAST_GAIN_RATIO.value)
     )
     aligned = are_aligned(works)
     spread_mean_s = None
@@ -232,14 +234,17 @@ def _played(
     works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int, seed: int
 ) -> PolicyFigures:
     slides_s = [work.query.windows.slide_s for work in works if work.query.windows is not None]
-    length_s = max(_LENGTH_S, _WARM_UP_S + _WINDOWS_WANTED * max(slides_s, default=0.0))
+    length_s = max(
+        SIMULATED_S.value,
+        SIMULATED_WARM_UP_S.value + WINDOWS_SIMULATED.value * max(slides_s, default=0.0),
+    )
     run = simulate_gate(
         works,
         policy,
         cores=cores,
         at_once=at_once,
-        length_s=min(length_s, _LONGEST_LENGTH_S),
-        warm_up_s=_WARM_UP_S,
+        length_s=min(length_s, LONGEST_SIMULATED_S.value),
+        warm_up_s=SIMULATED_WARM_UP_S.value,
         seed=seed,
         offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
     )
@@ -253,7 +258,7 @@ def _played(
         p99_s=p99_s,
         busy_ratio=run.busy_ratio,
         keeps_up=_can_keep_up(works, cores)
-        and (run.busy_ratio < _NEARLY_ALL or not _falls_behind(run)),
+        and (run.busy_ratio < NEARLY_ALL_BUSY_RATIO.value or not _falls_behind(run)),
     )
 
 

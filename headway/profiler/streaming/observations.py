@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from headway.assumptions.fits import TELLING_SPREAD_RATIO
 from headway.domain import MemoryProfile, Pins, StageObserved, StageProfile, StateProfile
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
-
-_TELLING_SPREAD = 0.2
-"""Spread of the rows that batches write, over their mean, that tells commits by rows apart."""
 
 
 def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
@@ -119,7 +117,7 @@ def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
     updates_s = np.array([batch.state.updates_s for batch in batches])
     commits_s = np.array([batch.state_commit_s for batch in batches])
     slope_s = 0.0
-    if updated.std() > _TELLING_SPREAD * updated.mean():
+    if updated.std() > TELLING_SPREAD_RATIO.value * updated.mean():
         off = updated - updated.mean()
         slope_s = max(float(np.mean(off * (commits_s - commits_s.mean()))) / updated.var(), 0.0)
     return float(updates_s.sum() / updated.sum()) + slope_s

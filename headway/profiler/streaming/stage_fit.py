@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.assumptions.fits import (
     LEAST_HOT_RATIO,
+    MOST_HOT_RATIO,
     RUN_NOISE_RATIO,
     STATE_GROWN_RATIO,
     USUAL_PARTITION_S,
@@ -28,8 +29,6 @@ from headway.models.estimation.regression import (
 from headway.models.estimation.task_times import handover_s, task_spread_ratio
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
-
-_MOST_HOT_RATIO = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +273,9 @@ def _hot_share_ratio(samples: Sequence[StageSample]) -> float:
         if sample.num_tasks > 1 and sample.rows_read > 0:
             even = 1.0 / sample.num_tasks
             beyond = (sample.rows_largest / sample.rows_read - even) / (1.0 - even)
-            of_count.setdefault(sample.num_tasks, []).append(min(max(beyond, 0.0), _MOST_HOT_RATIO))
+            of_count.setdefault(sample.num_tasks, []).append(
+                min(max(beyond, 0.0), MOST_HOT_RATIO.value)
+            )
     least = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
     return least if least >= LEAST_HOT_RATIO.value else 0.0
 
