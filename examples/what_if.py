@@ -18,7 +18,8 @@ print(answer.nodes, answer.node_type and answer.node_type.name, answer.cost_per_
 for one in answer.sensitivities:
     print(f"{one.change:<30} {one.latency_s:6.2f} s  {'ok' if one.keeps_target else 'MISSES'}")
 
-# %% The rules of thumb beside it.
+# %% The rules of thumb beside it; had nothing kept the target, answer.nearest would say what could.
+assert answer.feasible
 for rule in answer.rules:
     print(f"{rule.rule:<34} {rule.nodes:3} nodes {rule.latency_s:7.2f} s {rule.keeps_target}")
 

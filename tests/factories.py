@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from headway.domain import (
@@ -15,6 +15,7 @@ from headway.domain import (
     DriverPhase,
     DurationNoise,
     FrontierPoint,
+    InfeasiblePlan,
     Interval,
     JobProfile,
     LatencyDistribution,
@@ -27,6 +28,7 @@ from headway.domain import (
     RowsLaw,
     Separation,
     StageProfile,
+    StreamAnswer,
     Target,
     TasksRule,
 )
@@ -148,7 +150,6 @@ def a_plan(**changes: Any) -> Plan:
         Plan(
             target=Target.parse("p99 <= 3s"),
             arrivals=Arrivals(rate_per_s=50000.0),
-            feasible=True,
             nodes=2,
             configuration=configuration,
             prediction=a_prediction(configuration=configuration),
@@ -201,7 +202,6 @@ def a_plan(**changes: Any) -> Plan:
                 "spark.sql.shuffle.partitions": "8",
             },
             query_options={"trigger": "2 seconds", "maxOffsetsPerTrigger": "100000"},
-            floor_s=0.4,
             warnings=(),
             settings=tuple(
                 PlannedSetting(
@@ -220,3 +220,20 @@ def a_plan(**changes: Any) -> Plan:
         ),
         **changes,
     )
+
+
+def an_infeasible_plan(**changes: Any) -> InfeasiblePlan:
+    """The same setting as the nearest to what nothing keeps; no setting comes below 400 ms."""
+    plan = a_plan()
+    shared = {
+        each.name: getattr(plan, each.name)
+        for each in fields(plan)
+        if each.name not in ("rejected", "rules", "after_start")
+    }
+    return InfeasiblePlan(**{**shared, "floor_s": 0.4, **changes})
+
+
+def kept(answer: StreamAnswer) -> Plan:
+    """The answer, which is feasible."""
+    assert answer.feasible, answer.binding
+    return answer

@@ -12,7 +12,9 @@ import pytest
 
 from headway import plan as planned
 from headway.assumptions import fits, named, planning, predictions, resources, subjects
-from headway.domain import Plan
+from headway.domain import (
+    StreamAnswer,
+)
 from headway.models.job import calibration
 from headway.report.assumptions import assumptions_of
 from headway.report.explanation import explanation_text
@@ -124,7 +126,7 @@ def test_no_number_of_one_name_is_written_twice() -> None:
     assert len(SAME_TWICE) == NUM_SAME_TWICE, "the list only becomes shorter"
 
 
-def a_plan(target: str = "p99 <= 3s", rate: float = 2000.0) -> Plan:
+def a_plan(target: str = "p99 <= 3s", rate: float = 2000.0) -> StreamAnswer:
     return planned(a_profile(), rate=rate, target=target)
 
 
@@ -138,6 +140,7 @@ def test_an_explanation_names_what_the_plan_rests_on_and_no_more() -> None:
     assert predictions.DECLARED_RANGE_RATIO not in assumptions_of(plan)
     assert planning.CLOSE_TO_FLOOR_RATIO not in assumptions_of(plan)
     assert (resources.HEAP_ROOM_RATIO in assumptions_of(plan)) == (plan.memory is not None)
+    assert plan.feasible
     assert (fits.FRESH_JVM_S in assumptions_of(plan)) == (
         plan.after_start is not None and plan.after_start.evidence.value == "measured"
     )

@@ -38,7 +38,11 @@ from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
 
 import headway
-from headway.domain import Configuration, JobProfile, Plan
+from headway.domain import (
+    Configuration,
+    JobProfile,
+    StreamAnswer,
+)
 from headway.planner.pins import pinned_partitions
 
 WORKLOAD = "aggregation"
@@ -92,7 +96,7 @@ class ToRun:
     place: Place
     checkpoint: str
     rate_per_s: float
-    plan: Plan
+    plan: StreamAnswer
     nodes: int
     configuration: Configuration
     told_s: float
@@ -127,7 +131,7 @@ def rules(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[T
     """One plan and the rules of thumb beside it, on the nodes there are."""
     rate_per_s = RULES_RATE_RATIO * carried_per_s
     plan = planned(place, profile, rate_per_s, RULES_TARGET, "new")
-    for number, rule in enumerate(plan.rules):
+    for number, rule in enumerate(plan.rules if plan.feasible else ()):
         if rule.nodes <= place.max_nodes:
             yield ToRun(
                 name=f"rule/{number}",
@@ -145,7 +149,7 @@ def rules(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[T
 
 def planned(
     place: Place, profile: JobProfile, rate_per_s: float, target: str, checkpoint: str
-) -> Plan:
+) -> StreamAnswer:
     """The plan for a place."""
     return headway.plan(
         profile,

@@ -34,7 +34,10 @@ from campaign.schedule import FIT, GROUPS, WARM_S
 from campaign.workloads import WORKLOADS, Stream
 
 import headway
-from headway.domain import JobProfile, Plan
+from headway.domain import (
+    JobProfile,
+    StreamAnswer,
+)
 
 GROUP = GROUPS["two-cores"]
 PLANNED = ("aggregation", "json", "tumbling", "pandas", "skewed")
@@ -81,7 +84,7 @@ def profiles(folder: Path) -> dict[str, JobProfile]:
     }
 
 
-def planned(profile: JobProfile, asked: Asked) -> Plan:
+def planned(profile: JobProfile, asked: Asked) -> StreamAnswer:
     """The plan for the machine the profile comes from."""
     return headway.plan(
         profile,
@@ -136,7 +139,7 @@ def play(folder: Path) -> None:
             append_line(work / "truth.jsonl", _row(asked, plan, played))
 
 
-def _row(asked: Asked, plan: Plan, played: MeasuredRun) -> Row:
+def _row(asked: Asked, plan: StreamAnswer, played: MeasuredRun) -> Row:
     setting, latency = plan.configuration, plan.prediction.tuple_latency
     return {
         "name": asked.name,

@@ -24,8 +24,8 @@ from headway.domain import (
     JobProfile,
     NodeType,
     Objective,
-    Plan,
     RateTrace,
+    StreamAnswer,
     Target,
 )
 from headway.planner.playback import play
@@ -53,7 +53,7 @@ def wide(profile: JobProfile) -> JobProfile:
     return replace(profile, stages=stages, settings=settings)
 
 
-def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[], Plan]:
+def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[], StreamAnswer]:
     """A question to time: all knobs free."""
     profile = wide(load_profile(PROFILE))
     space = SearchSpace(max_nodes=max_nodes, cores_per_executor=2)
@@ -66,7 +66,7 @@ def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[]
     )
 
 
-def told(found: Plan) -> str:
+def told(found: StreamAnswer) -> str:
     """Nodes and proof in words."""
     if not found.feasible:
         return "not feasible"

@@ -15,7 +15,13 @@ from headway.api.arguments import (
     require_room_for_tasks,
 )
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
-from headway.domain import ApplicationProfile, Deadline, DeadlinePlan, NodeType, Objective
+from headway.domain import (
+    ApplicationProfile,
+    BatchAnswer,
+    Deadline,
+    NodeType,
+    Objective,
+)
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES
 from headway.units import parse_size_bytes, spark_memory_text
@@ -36,7 +42,7 @@ def plan_deadline(
     lower_memory: bool = False,
     platform: str = DEFAULT_PLATFORM,
     task_cpus: int | None = None,
-) -> DeadlinePlan:
+) -> BatchAnswer:
     """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
 
     Parameters

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.domain import Answer
 from headway.emitters import ALL_FORMATS
-from headway.emitters.plans import AnyPlan
 from headway.emitters.submission import Submission, writes_for
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, parse_any_plan
@@ -25,7 +25,7 @@ class Emitted:
 
 
 def emit(
-    plan: AnyPlan | str | Path,
+    plan: Answer | str | Path,
     output_format: str,
     *,
     submission: Mapping[str, str] | None = None,
@@ -66,7 +66,7 @@ def emit(
 
 
 def emitted(
-    plan: AnyPlan, output_format: str, submission: Submission, current: Mapping[str, str] | None
+    plan: Answer, output_format: str, submission: Submission, current: Mapping[str, str] | None
 ) -> Emitted:
     """As `emit`, of what has been read."""
     from headway.emitters.difference import only_what_differs
@@ -84,7 +84,7 @@ def emitted(
 
 
 def patched(
-    plan: AnyPlan, file: str | Path, submission: Submission, *, job: str | None = None
+    plan: Answer, file: str | Path, submission: Submission, *, job: str | None = None
 ) -> tuple[str, str]:
     """The text of a manifest or bundle as it is, and with the plan in it.
 
@@ -100,11 +100,11 @@ def patched(
 
 
 def plan_and_submission(
-    source: AnyPlan | str | Path, names: Mapping[str, str] | None = None
-) -> tuple[AnyPlan, Submission]:
+    source: Answer | str | Path, names: Mapping[str, str] | None = None
+) -> tuple[Answer, Submission]:
     """A plan, read or made, and what is submitted with it: what the spec says, and ``names``."""
     known: dict[str, Any] = {}
-    found: AnyPlan
+    found: Answer
     if not isinstance(source, str | Path):
         found = source
     elif str(source).endswith((".yaml", ".yml")):

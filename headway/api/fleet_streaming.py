@@ -72,9 +72,10 @@ class StreamingNeeds:
             checkpoint=self.job.checkpoint,
             from_start=self.job.from_start,
         )
+        nearest = () if found.feasible else found.nearest
         return Refusal(
             why=_of_executors("; ".join(found.binding)),
-            instead=_of_executors(" or ".join(one.text for one in found.nearest))
+            instead=_of_executors(" or ".join(one.text for one in nearest))
             or f"a looser promise than {self.promise}, or a lower rate",
         )
 

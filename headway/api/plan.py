@@ -21,7 +21,15 @@ from headway.api.arguments import (
     seconds,
 )
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
-from headway.domain import Burst, JobProfile, NodeType, Objective, Plan, Promise, Target
+from headway.domain import (
+    Burst,
+    JobProfile,
+    NodeType,
+    Objective,
+    Promise,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 
@@ -50,7 +58,7 @@ def plan(
     executor_memory_bytes: int | None = None,
     platform: str = DEFAULT_PLATFORM,
     from_start: bool = False,
-) -> Plan:
+) -> StreamAnswer:
     """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
 
     Parameters

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway.api.arguments import positive_seconds
-from headway.domain import Outage, Plan, Playback, RateTrace
+from headway.domain import (
+    Outage,
+    Playback,
+    RateTrace,
+    StreamAnswer,
+)
 from headway.errors import InputError
 from headway.formats.from_json import load_plan
 from headway.units import parse_duration_s
 
 
 def simulate(
-    plan: Plan | str | Path,
+    plan: StreamAnswer | str | Path,
     rate_trace: RateTrace | str | Path,
     *,
     outages: Sequence[Outage | str] = (),
@@ -56,7 +61,7 @@ def simulate(
     else:
         trace = load_rate_trace(rate_trace, length=length)
     return play(
-        plan if isinstance(plan, Plan) else load_plan(plan),
+        load_plan(plan) if isinstance(plan, str | Path) else plan,
         trace,
         outages=[parse_outage(one) if isinstance(one, str) else one for one in outages],
         num_runs=runs,

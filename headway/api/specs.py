@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
-from headway.domain import Plan
+from headway.domain import (
+    StreamAnswer,
+)
 from headway.errors import InputError, SpecError
 from headway.words import all_words
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, DeadlinePlan, JobProfile
+    from headway.domain import ApplicationProfile, BatchAnswer, JobProfile
     from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.spec_file import SpecFile
 
@@ -23,7 +25,7 @@ class PlannedJob:
 
     file: SpecFile
     profile: JobProfile
-    plan: Plan
+    plan: StreamAnswer
 
     @property
     def calibrated(self) -> bool:
@@ -68,7 +70,7 @@ class PlannedBatch:
 
     file: SpecFile
     profile: ApplicationProfile
-    plan: DeadlinePlan
+    plan: BatchAnswer
 
     @property
     def calibrated(self) -> bool:
@@ -160,7 +162,7 @@ def plan_file(file: SpecFile) -> Planned:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
-def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
+def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> BatchAnswer:
     """Plan a batch job for its deadline."""
     from headway.api.deadlines import plan_deadline
     from headway.domain import Deadline
@@ -179,7 +181,9 @@ def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> DeadlinePlan:
     )
 
 
-def plan_job(profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None) -> Plan:
+def plan_job(
+    profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None
+) -> StreamAnswer:
     """Plan a streaming job at its highest rate, or at the rate given."""
     from headway.api.plan import plan
     from headway.spec.kinds.rates import peak_rate

@@ -16,8 +16,8 @@ from headway.errors import ExitCode, HeadwayError, InputError
 from headway.version import __version__
 
 if TYPE_CHECKING:
+    from headway.domain import Answer
     from headway.emitters import Submission
-    from headway.emitters.plans import AnyPlan
 
 
 @click.command("emit", cls=Command)
@@ -126,7 +126,7 @@ def _require_use(
 
 
 def _patch(
-    plan: AnyPlan, submission: Submission, file: str, *, write: bool, job: str | None
+    plan: Answer, submission: Submission, file: str, *, write: bool, job: str | None
 ) -> None:
     from headway.api.emit import patched
     from headway.emitters.patch import names_node_types
@@ -147,7 +147,7 @@ def _patch(
         click.echo(f"{file}: patched", err=True)
 
 
-def _write_files(plan: AnyPlan, current: dict[str, str], folder: Path) -> None:
+def _write_files(plan: Answer, current: dict[str, str], folder: Path) -> None:
     from headway.emitters import difference
     from headway.formats.text_file import write_text
 

@@ -24,7 +24,14 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
-from headway.domain import Burst, Deadline, DeadlinePlan, JobProfile, Objective, Plan, Promise
+from headway.domain import (
+    AnyAnswer,
+    Burst,
+    Deadline,
+    JobProfile,
+    Objective,
+    Promise,
+)
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.report.text import plan_text
@@ -212,7 +219,7 @@ def command(
         from headway.api.deadlines import plan_deadline
 
         refuse(given(*_OF_STREAMS), "not for batch jobs")
-        return _shown_deadline(
+        return _shown(
             plan_deadline(
                 profile,
                 target=deadlines[0],
@@ -291,44 +298,19 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
     refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec file; set it there")
-    found = plan_spec(file).plan
-    if isinstance(found, DeadlinePlan):
-        return _shown_deadline(found, output_format, strict=strict)
-    return _shown(found, output_format, strict=strict)
+    return _shown(plan_spec(file).plan, output_format, strict=strict)
 
 
-def _shown(plan: Plan, output_format: str, *, strict: bool) -> int:
-    click.echo(_rendered(plan, output_format).rstrip("\n"))
-    if not plan.feasible:
-        return ExitCode.INFEASIBLE
-    return ExitCode.OUTSIDE if strict and not plan.prediction.calibrated else ExitCode.OK
-
-
-def _shown_deadline(plan: DeadlinePlan, output_format: str, *, strict: bool) -> int:
-    from headway.formats.as_json import deadline_json
-    from headway.report.deadline import deadline_text
-
+def _shown(plan: AnyAnswer, output_format: str, *, strict: bool) -> int:
     if output_format == _TEXT:
-        text = deadline_text(plan)
+        text = plan_text(plan)
     elif output_format == _JSON:
-        text = json_text(deadline_json(plan))
+        text = json_text(plan_json(plan))
     else:
-        text = _emitted(plan, output_format)
+        from headway.emitters import FORMATS
+
+        text = FORMATS[output_format](plan, version=__version__)
     click.echo(text.rstrip("\n"))
     if not plan.feasible:
         return ExitCode.INFEASIBLE
     return ExitCode.OUTSIDE if strict and not plan.calibrated else ExitCode.OK
-
-
-def _rendered(plan: Plan, output_format: str) -> str:
-    if output_format == _TEXT:
-        return plan_text(plan)
-    if output_format == _JSON:
-        return json_text(plan_json(plan))
-    return _emitted(plan, output_format)
-
-
-def _emitted(plan: Plan | DeadlinePlan, output_format: str) -> str:
-    from headway.emitters import FORMATS
-
-    return FORMATS[output_format](plan, version=__version__)

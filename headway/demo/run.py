@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import headway
-from headway.domain import JobProfile, Plan, Prediction, Target
+from headway.domain import (
+    JobProfile,
+    Prediction,
+    StreamAnswer,
+    Target,
+)
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
 from headway.formats.as_json import json_text, plan_json
@@ -86,13 +91,13 @@ class DemoOutcome:
     folder: Path
     profile: JobProfile
     predictions: Mapping[str, Prediction]
-    plans: tuple[Plan, ...]
+    plans: tuple[StreamAnswer, ...]
     comparisons: tuple[ComparisonRow, ...]
     measured: MeasuredRun
     promise_kept: bool
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StreamAnswer:
         """The plan that was run."""
         return self.plans[-1]
 
@@ -254,7 +259,7 @@ def _predict(profile: JobProfile, setting: Setting) -> Prediction:
     )
 
 
-def _plans(profile: JobProfile) -> list[Plan]:
+def _plans(profile: JobProfile) -> list[StreamAnswer]:
     """The plan for the higher rate; and, where this machine alone cannot keep the promise then,
     the plan for what it can, since that one can be run here: the most it carries under the
     target or, if it is too slow for the target at any rate, a target within its reach."""
@@ -265,10 +270,9 @@ def _plans(profile: JobProfile) -> list[Plan]:
     if within_reach_per_s >= _LEAST_RATE_PER_S:
         rounded_per_s = float(f"{within_reach_per_s:.1e}")
         return [wanted, headway.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1)]
-    floor_s = headway.plan(
-        profile, rate=_LEAST_RATE_PER_S, target="p99 <= 1ms", max_nodes=1
-    ).floor_s
-    if floor_s is None or math.isinf(floor_s):
+    fastest = headway.plan(profile, rate=_LEAST_RATE_PER_S, target="p99 <= 1ms", max_nodes=1)
+    floor_s = fastest.planned_latency_s if fastest.feasible else fastest.floor_s
+    if math.isinf(floor_s):
         raise HeadwayError(
             f"this machine is too slow or too busy for the demonstration: {wanted.binding[0]}"
         )
@@ -292,7 +296,7 @@ def _is_kept(target: Target, measured: MeasuredRun) -> bool:
     return measured.kept_up and measured.tuple_latency.p99_s <= target.limit_s
 
 
-def _write_plan(folder: Path, plan: Plan) -> None:
+def _write_plan(folder: Path, plan: StreamAnswer) -> None:
     write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", what="the plan")
     write_text(folder / "plan.txt", plan_text(plan) + "\n", what="the plan")
     for name, file in (
@@ -303,7 +307,9 @@ def _write_plan(folder: Path, plan: Plan) -> None:
         write_text(folder / file, FORMATS[name](plan, version=__version__), what="the plan")
 
 
-def _write_comparison(folder: Path, plan: Plan, comparisons: Sequence[ComparisonRow]) -> None:
+def _write_comparison(
+    folder: Path, plan: StreamAnswer, comparisons: Sequence[ComparisonRow]
+) -> None:
     text = comparison_text(comparisons)
     write_text(folder / "comparison.txt", text + "\n", what="the comparison")
     write_text(folder / "report.html", plan_page(plan, comparisons), what="the report")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from headway.demo.run import PREDICTED, PROFILED, DemoOutcome
-from headway.domain import Plan
+from headway.domain import (
+    StreamAnswer,
+)
 from headway.report.comparison import comparison_text
 from headway.report.text import plan_text
 from headway.units import format_duration, format_rate
@@ -92,5 +94,5 @@ def _indented(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
 
 
-def _machines(plan: Plan) -> str:
+def _machines(plan: StreamAnswer) -> str:
     return f"{plan.nodes} such machines" if plan.feasible else "more than can be told from here"

@@ -15,8 +15,16 @@ from headway.domain.declared import (
     StatedRange,
 )
 from headway.domain.finding import Finding, FindingCode
+from headway.domain.job import Answer, Job, JobTime
 from headway.domain.node_type import NodeType, Objective
-from headway.domain.plan import Change, FrontierPoint, Plan, Rejection
+from headway.domain.plan import (
+    Change,
+    FrontierPoint,
+    InfeasiblePlan,
+    Plan,
+    Rejection,
+    StreamAnswer,
+)
 from headway.domain.plan_parts import (
     Advice,
     AfterStart,
@@ -59,6 +67,7 @@ from headway.domain.scheduling import (
 )
 from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
 from headway.domain.target import (
+    AnyPromise,
     CatchUp,
     Deadline,
     DuringBurst,
@@ -90,7 +99,13 @@ if TYPE_CHECKING:
         WallClock,
     )
     from headway.domain.backtest import Backtest, HeldOut
-    from headway.domain.deadline import DeadlinePlan, DeadlinePoint
+    from headway.domain.deadline import (
+        AnyAnswer,
+        BatchAnswer,
+        DeadlinePlan,
+        DeadlinePoint,
+        InfeasibleDeadlinePlan,
+    )
     from headway.domain.playback import Outage, Playback, PlayedStretch, RateTrace, Recovery
 
 __all__ = [
@@ -100,12 +115,16 @@ __all__ = [
     "Advice",
     "AdvisedRun",
     "AfterStart",
+    "Answer",
+    "AnyAnswer",
+    "AnyPromise",
     "Application",
     "ApplicationKind",
     "ApplicationProfile",
     "Applies",
     "Arrivals",
     "Backtest",
+    "BatchAnswer",
     "Burst",
     "CatchUp",
     "Change",
@@ -129,8 +148,12 @@ __all__ = [
     "FindingCode",
     "FrontierPoint",
     "HeldOut",
+    "InfeasibleDeadlinePlan",
+    "InfeasiblePlan",
     "Interval",
+    "Job",
     "JobProfile",
+    "JobTime",
     "LatencyDistribution",
     "LevelTime",
     "MemoryPlan",
@@ -179,6 +202,7 @@ __all__ = [
     "StageVolume",
     "StateProfile",
     "StatedRange",
+    "StreamAnswer",
     "Target",
     "TaskCounts",
     "TaskTimes",
@@ -215,7 +239,13 @@ if not TYPE_CHECKING:
                 "WallClock",
             ),
             "headway.domain.backtest": ("Backtest", "HeldOut"),
-            "headway.domain.deadline": ("DeadlinePlan", "DeadlinePoint"),
+            "headway.domain.deadline": (
+                "AnyAnswer",
+                "BatchAnswer",
+                "DeadlinePlan",
+                "DeadlinePoint",
+                "InfeasibleDeadlinePlan",
+            ),
             "headway.domain.playback": (
                 "Outage",
                 "Playback",

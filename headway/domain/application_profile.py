@@ -15,6 +15,8 @@ from headway.domain.configuration import task_slots
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import Application, MemoryProfile
+from headway.domain.target import AnyPromise, Deadline
+from headway.errors import InputError
 from headway.limits import MOST_INT
 
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
@@ -352,3 +354,24 @@ class ApplicationProfile:
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+
+    @property
+    def slots(self) -> Cluster:
+        """The executors of the run on record, or declared ones."""
+        return self.cluster
+
+    def require_can_promise(self, promise: AnyPromise) -> None:
+        """Refuse everything but a deadline of a batch job.
+
+        Raises
+        ------
+        InputError
+            Names the promise and what it is for.
+        """
+        if self.kind is not ApplicationKind.BATCH:
+            raise InputError(
+                f"target '{promise}': a {self.kind.value} application has no end; "
+                "a deadline is for batch jobs"
+            )
+        if not isinstance(promise, Deadline):
+            raise InputError(f"target '{promise}': a batch job has a deadline only")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from headway.domain.declared import DeclaredWork
+from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
-from headway.domain.plan import Change
+from headway.domain.plan import Change, StreamAnswer
 from headway.domain.plan_parts import PlannedSetting
-from headway.domain.target import Deadline
+from headway.domain.target import AnyPromise, Deadline
+from headway.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,21 +26,19 @@ class DeadlinePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadlinePlan:
-    """The fewest nodes, or the lowest cost, with which a batch job keeps its deadline.
+class _BatchAnswer:
+    """What `DeadlinePlan` and `InfeasibleDeadlinePlan` have in common: a size, and its run time.
 
-    Not feasible, ``nodes`` are those of the shortest run. ``floor_s`` is what no number of nodes
-    comes below: the longest chain of stages, and the driver. ``modelled_ratio`` is the observed
-    run time over the modelled one at the profiled slots, by which the model is scaled.
-    ``calibrated`` is False where the job was profiled on far more or fewer slots, or not at all;
-    ``warnings`` then say so. ``changes`` are the settings that differ from the profiled ones.
-    ``task_cpus`` are the cores that a task takes. ``settings`` hold each key beside what it was.
-    ``declared`` are the figures of a job that was not profiled. ``findings`` say why a row of the
-    frontier is worse than one of fewer nodes.
+    ``floor_s`` is what no number of nodes comes below: the longest chain of stages, and the
+    driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled
+    slots, by which the model is scaled. ``calibrated`` is False where the job was profiled on far
+    more or fewer slots, or not at all; ``warnings`` then say so. ``changes`` are the settings that
+    differ from the profiled ones. ``task_cpus`` are the cores that a task takes. ``settings`` hold
+    each key beside what it was. ``declared`` are the figures of a job that was not profiled.
+    ``findings`` say why a row of the frontier is worse than one of fewer nodes.
     """
 
     deadline: Deadline
-    feasible: bool
     nodes: int
     executors: int
     cores_per_executor: int
@@ -58,3 +58,91 @@ class DeadlinePlan:
     settings: tuple[PlannedSetting, ...] = ()
     declared: DeclaredWork | None = None
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def ends(self) -> Literal[True]:
+        """A batch job ends by itself."""
+        return True
+
+    @property
+    def promises(self) -> tuple[Deadline]:
+        """The deadline."""
+        return (self.deadline,)
+
+    @property
+    def rate_per_s(self) -> None:
+        """Nothing arrives."""
+
+    @property
+    def target(self) -> None:
+        """None: it has a deadline."""
+
+    @property
+    def prediction(self) -> None:
+        """None: it has a run time."""
+
+    @property
+    def max_rate_per_s(self) -> None:
+        """Nothing arrives."""
+
+    @property
+    def expected_s(self) -> float:
+        """The expected run time [s]."""
+        return self.run.mean_s
+
+    @property
+    def planned_s(self) -> float:
+        """The planned run time [s]."""
+        return self.run.planned_s
+
+    @property
+    def cost(self) -> float | None:
+        """Of a run."""
+        return self.run.cost_per_run
+
+    @property
+    def query_options(self) -> Mapping[str, str]:
+        """None: there is no query."""
+        return {}
+
+    @property
+    def provenance(self) -> Provenance:
+        """Whether it rests on measured figures or on declared ones."""
+        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+
+    def most_s(self, promise: AnyPromise) -> float:
+        """What the run may take, at the planned confidence [s].
+
+        Raises
+        ------
+        InputError
+            If the promise is no deadline.
+        """
+        if not isinstance(promise, Deadline):
+            raise InputError(f"target '{promise}': a batch job has a deadline only")
+        return self.planned_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinePlan(_BatchAnswer):
+    """The fewest nodes, or the lowest cost, with which a batch job keeps its deadline."""
+
+    @property
+    def feasible(self) -> Literal[True]:
+        """The deadline is kept."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfeasibleDeadlinePlan(_BatchAnswer):
+    """Nothing keeps the deadline: ``nodes`` are those of the shortest run."""
+
+    @property
+    def feasible(self) -> Literal[False]:
+        """The deadline is not kept."""
+        return False
+
+
+#: What comes of planning a batch job, and any job; ``feasible`` and ``ends`` tell which it is.
+BatchAnswer: TypeAlias = DeadlinePlan | InfeasibleDeadlinePlan
+AnyAnswer: TypeAlias = StreamAnswer | BatchAnswer

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
-from headway.domain.declared import DeclaredCosts
+from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan_parts import (
@@ -24,7 +25,8 @@ from headway.domain.plan_parts import (
     Sensitivity,
 )
 from headway.domain.prediction import Prediction
-from headway.domain.target import Promise, Target
+from headway.domain.target import AnyPromise, Promise, Target
+from headway.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,64 +64,162 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The fewest nodes that keep a target at a rate; or, not feasible, the nearest that would do.
+class _StreamAnswer:
+    """What `Plan` and `InfeasiblePlan` have in common: a setting, and what is known of it.
 
-    When ``feasible`` is False, ``configuration`` and ``prediction`` are those of the nearest plan:
-    the setting with the lowest latency at the asked rate if it is stable at all, otherwise the one
-    that sustains the highest rate under the target. ``planned_latency_s`` is the latency the
-    target is about at the planned confidence, so above the predicted one; ``floor_s``, of plans
-    that are not feasible, the lowest that any setting reaches at the asked rate, and
-    ``physical_floor_s`` what no number of nodes comes below.
-
-    ``chosen`` is the plan's own setting with its own maximum rate within target; a point of the
-    ``frontier`` with as many nodes may be of another setting that carries more. ``declared`` are
-    the figures of a plan that was not made from a profiled run; ``after_start`` is what becomes of
-    the promise of a feasible plan while the JVM is young.
-
-    ``needs``, of plans that are not feasible, is what each promise takes by itself;
-    ``budget_per_hour`` is there where it sets the most nodes.
-
-    ``findings`` are what a reader of the headline must know of it.
-
-    ``also`` are promises that hold beside ``target``. ``refused_node_types`` says of each node
-    type that cannot do it, why.
+    ``planned_latency_s`` is the latency the target is about at the planned confidence, so above
+    the predicted one. ``chosen`` is the plan's own setting with its own maximum rate within
+    target; a point of the ``frontier`` with as many nodes may be of another setting that carries
+    more. ``also`` are promises that hold beside ``target``. ``budget_per_hour`` is there where it
+    sets the most nodes. ``refused_node_types`` says of each node type that cannot do it, why.
+    ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
+    what a reader of the headline must know of it.
     """
 
     target: Target
     arrivals: Arrivals
-    feasible: bool
     nodes: int
     configuration: Configuration
     prediction: Prediction
     planned_latency_s: float
     frontier: tuple[FrontierPoint, ...]
     binding: tuple[str, ...]
-    rejected: tuple[Rejection, ...]
     changes: tuple[Change, ...]
     spark_conf: Mapping[str, str]
     query_options: Mapping[str, str]
-    floor_s: float | None
     warnings: tuple[str, ...]
     confidence: float = CONFIDENCE.value
     also: tuple[Promise, ...] = ()
     objective: Objective = Objective.NODES
     node_type: NodeType | None = None
     cost_per_hour: float | None = None
+    budget_per_hour: float | None = None
     refused_node_types: tuple[str, ...] = ()
     settings: tuple[PlannedSetting, ...] = ()
     memory: MemoryPlan | None = None
     optimality: Optimality | None = None
-    physical_floor_s: float | None = None
-    nearest: tuple[NearestTarget, ...] = ()
-    needs: tuple[PromiseNeed, ...] = ()
-    budget_per_hour: float | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
-    rules: tuple[RuleOfThumb, ...] = ()
     durations: PlannedDurations | None = None
     spark_version: str | None = None
     chosen: FrontierPoint | None = None
     findings: tuple[Finding, ...] = ()
     declared: DeclaredCosts | None = None
+
+    @property
+    def ends(self) -> Literal[False]:
+        """A query goes on until it is stopped."""
+        return False
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """The target, and what is promised beside it."""
+        return (self.target, *self.also)
+
+    @property
+    def rate_per_s(self) -> float:
+        """Arrivals that were planned for [records/s]."""
+        return self.arrivals.rate_per_s
+
+    @property
+    def executors(self) -> int:
+        """Executors of the setting."""
+        return self.configuration.executors
+
+    @property
+    def cores_per_executor(self) -> int:
+        """Cores of each."""
+        return self.configuration.cores_per_executor
+
+    @property
+    def max_rate_per_s(self) -> float | None:
+        """The plan's own maximum rate within target [records/s]."""
+        return None if self.chosen is None else self.chosen.sustainable_rate_per_s
+
+    @property
+    def expected_s(self) -> float | None:
+        """The predicted latency [s]; None where it is not quoted."""
+        found = self.prediction.latency(self.target.metric)
+        return None if found is None else found.statistics_s.get(self.target.statistic)
+
+    @property
+    def planned_s(self) -> float:
+        """The planned latency [s]."""
+        return self.planned_latency_s
+
+    @property
+    def cost(self) -> float | None:
+        """Of an hour."""
+        return self.cost_per_hour
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the profile speaks for the prediction."""
+        return self.prediction.calibrated
+
+    @property
+    def provenance(self) -> Provenance:
+        """Whether it rests on measured figures or on declared ones."""
+        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+
+    def most_s(self, promise: AnyPromise) -> float:
+        """What a latency may be at its upper end [s]; the plan's own is at its own confidence.
+
+        Raises
+        ------
+        InputError
+            If the promise is no latency, or of one that the prediction does not hold.
+        """
+        if not isinstance(promise, Target):
+            raise InputError(f"target '{promise}': expected a latency, e.g. 'p99 <= 2s'")
+        if (self.target.metric, self.target.quantile) == (promise.metric, promise.quantile):
+            return self.planned_latency_s
+        found = self.prediction.latency(promise.metric)
+        if found is None:
+            raise InputError(f"target '{promise}': the plan predicts no such latency")
+        if promise.statistic not in found.statistics_s:
+            raise InputError(f"target '{promise}': expected one of {', '.join(found.statistics_s)}")
+        interval = found.intervals90_s.get(promise.statistic)
+        return found.statistics_s[promise.statistic] if interval is None else interval.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(_StreamAnswer):
+    """The fewest nodes that keep a target at a rate, and why not less.
+
+    ``after_start`` is what becomes of the promise while the JVM is young.
+    """
+
+    rejected: tuple[Rejection, ...] = ()
+    rules: tuple[RuleOfThumb, ...] = ()
     after_start: AfterStart | None = None
+
+    @property
+    def feasible(self) -> Literal[True]:
+        """Every promise is kept."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfeasiblePlan(_StreamAnswer):
+    """Nothing keeps the promises: the plan that comes nearest, and what would have to give way.
+
+    The setting is the one with the lowest latency at the asked rate if that is stable at all,
+    otherwise the one that sustains the highest rate under the target. ``floor_s`` is the lowest
+    latency that any setting reaches at the asked rate, ``physical_floor_s`` what no number of
+    nodes comes below; ``needs`` is what each promise takes by itself.
+    """
+
+    floor_s: float
+    physical_floor_s: float | None = None
+    nearest: tuple[NearestTarget, ...] = ()
+    needs: tuple[PromiseNeed, ...] = ()
+
+    @property
+    def feasible(self) -> Literal[False]:
+        """Not every promise is kept."""
+        return False
+
+
+#: What comes of planning a stream; ``feasible`` tells which it is.
+StreamAnswer: TypeAlias = Plan | InfeasiblePlan

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
 from headway.domain.finding import Finding
+from headway.domain.target import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,17 @@ class LatencyDistribution:
     interval90_mean_s: Interval | None = None
     interval90_p99_s: Interval | None = None
 
+    @property
+    def statistics_s(self) -> dict[str, float]:
+        """Mean and percentiles by the names that people see [s]."""
+        return {"mean": self.mean_s, "p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}
+
+    @property
+    def intervals90_s(self) -> dict[str, Interval]:
+        """The 90 % intervals that are known, by statistic [s]."""
+        known = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
+        return {name: interval for name, interval in known.items() if interval is not None}
+
     @classmethod
     def of(cls, mean_s: float, quantiles_s: Iterable[float]) -> LatencyDistribution:
         """From a mean and the quantiles at :data:`QUOTED_PROBABILITIES`, in that order."""
@@ -79,6 +91,12 @@ class Prediction:
     overrun_probability: float = 0.0
     findings: tuple[Finding, ...] = ()
     provenance: Provenance = Provenance.MEASURED
+
+    def latency(self, metric: Metric) -> LatencyDistribution | None:
+        """The distribution that a target of the metric is about; None where there is none."""
+        if metric is Metric.BATCH:
+            return self.batch_duration
+        return self.window_latency if metric is Metric.WINDOW else self.tuple_latency
 
     @property
     def is_quotable(self) -> bool:

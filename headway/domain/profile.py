@@ -11,7 +11,9 @@ from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.query import QueryShape
 from headway.domain.stage import StageProfile
+from headway.domain.target import AnyPromise, Deadline
 from headway.domain.warm_up import WarmUp
+from headway.errors import InputError
 from headway.limits import MOST_RATIO
 
 PROFILE_SCHEMA = "headway.profile/v1"
@@ -235,6 +237,30 @@ class JobProfile:
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+
+    @property
+    def application(self) -> Application:
+        """The application of the last profiled run."""
+        return self.applications[-1]
+
+    @property
+    def slots(self) -> Configuration:
+        """Today's setting, with its executors."""
+        return self.baseline
+
+    def require_can_promise(self, promise: AnyPromise) -> None:
+        """Refuse a deadline.
+
+        Raises
+        ------
+        InputError
+            Names the promise, and one that a stream can keep.
+        """
+        if isinstance(promise, Deadline):
+            raise InputError(
+                f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
+                "'p99 <= 3s', and headway.api.plan_deadline for batch jobs"
+            )
 
     @property
     def baseline(self) -> Configuration:

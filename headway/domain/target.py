@@ -102,6 +102,11 @@ class DuringBurst:
     target: Target
     burst: Burst
 
+    @property
+    def limit_s(self) -> float:
+        """The limit of the latency [s]."""
+        return self.target.limit_s
+
     @classmethod
     def parse(cls, text: str) -> DuringBurst:
         """Read the promise as it is written on the command line and in files.
@@ -229,11 +234,12 @@ def _burst_in(text: str, part: str) -> Burst:
         raise InputError(f"target {text!r}: {error}") from None
 
 
-#: What may be promised of a stream.
+#: What may be promised of a stream, and of any job.
 Promise: TypeAlias = Target | DuringBurst | CatchUp
+AnyPromise: TypeAlias = Promise | Deadline
 
 
-def parse_promise(text: str) -> Promise | Deadline:
+def parse_promise(text: str) -> AnyPromise:
     """A latency target, at all times or during a burst, the promise to catch up, or a deadline.
 
     Raises

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
-    from headway.emitters.plans import AnyPlan
+    from headway.domain import Answer
     from headway.emitters.submission import Submission
 
 
 class Render(Protocol):
     """What a format of the plan alone offers: the plan in, the text of a file out."""
 
-    def __call__(self, plan: AnyPlan, *, version: str) -> str: ...
+    def __call__(self, plan: Answer, *, version: str) -> str: ...
 
 
 class RenderFor(Protocol):
     """What a platform's format offers: it knows what is submitted, too."""
 
-    def __call__(self, plan: AnyPlan, *, version: str, submission: Submission) -> str: ...
+    def __call__(self, plan: Answer, *, version: str, submission: Submission) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Format:
 
 
 def _of_plan_alone(render: Render) -> RenderFor:
-    def render_for(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+    def render_for(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
         return render(plan, version=version)
 
     return render_for
@@ -53,7 +53,7 @@ def _later(place: str) -> Callable[..., str]:
     """A function of a module of this package, loaded when it is called."""
     module, _, function = place.partition(".")
 
-    def render(plan: AnyPlan, **known: Any) -> str:
+    def render(plan: Answer, **known: Any) -> str:
         found: Callable[..., str] = getattr(import_module(f"{__name__}.{module}"), function)
         return found(plan, **known)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from headway.emitters.plans import AnyPlan
+from headway.domain import Answer
 from headway.emitters.submission import Submission
 from headway.emitters.wording import header_lines, python_literal, query_option_lines, reasons
 
 
-def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """Python with one dictionary: ``SparkSubmitOperator(**SPARK_SUBMIT)``.
 
     All sizes stand in ``conf``, so that one dictionary holds the plan.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.emitters.plans import AnyPlan, executor_cores_of, executors_of, is_batch
+from headway.domain import Answer
 from headway.emitters.submission import Submission, is_executor_size
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
@@ -17,7 +17,7 @@ _RUNTIMES = {
 }
 
 
-def cluster_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:
+def cluster_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:
     """The fields of ``new_cluster`` that a plan decides.
 
     Databricks runs one executor per worker and sizes it itself: workers and their type stand for
@@ -36,7 +36,7 @@ def cluster_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:
     return decided
 
 
-def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of a bundle with one job, which goes on where the query does.
 
     Raises
@@ -64,7 +64,7 @@ def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
         python_task["parameters"] = list(submission.arguments)
     job: dict[str, Tree] = {
         "name": submission.name,
-        **({} if is_batch(plan) else {"continuous": {"pause_status": "UNPAUSED"}}),
+        **({} if plan.ends else {"continuous": {"pause_status": "UNPAUSED"}}),
         "job_clusters": [{"job_cluster_key": "main", "new_cluster": cluster}],
         "tasks": [
             {
@@ -80,10 +80,10 @@ def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
     }
     why = reasons(plan)
     comments = {key: why[key] for key in decided["spark_conf"] if key in why}  # type: ignore[union-attr]
-    executors = executors_of(plan)
+    executors = plan.executors
     comments["num_workers"] = (
         f"one executor per worker; the plan has {counted(executors, 'executor')} of "
-        f"{counted(executor_cores_of(plan), 'core')} on {counted(plan.nodes, 'node')}"
+        f"{counted(plan.cores_per_executor, 'core')} on {counted(plan.nodes, 'node')}"
     )
     header = [*header_lines(plan, version=version), *query_option_lines(plan)]
     return yaml_document(tree, header=header, comments=comments)

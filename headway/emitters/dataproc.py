@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from headway.emitters.plans import AnyPlan, executor_cores_of
+from headway.domain import Answer
 from headway.emitters.submission import Submission
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
@@ -14,7 +14,7 @@ _SERVERLESS_CORES = (4, 8, 16)
 _DELIMITERS = "#|;@~!+"
 
 
-def render_job(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render_job(plan: Answer, *, version: str, submission: Submission) -> str:
     """A ``gcloud`` command that submits the job to a cluster."""
     why = reasons(plan)
     comments = [
@@ -33,7 +33,7 @@ def render_job(plan: AnyPlan, *, version: str, submission: Submission) -> str:
     return "".join(f"# {line}\n" for line in comments) + " \\\n".join(command) + "\n"
 
 
-def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The body of a serverless batch; JSON has no comments.
 
     Raises
@@ -41,7 +41,7 @@ def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) ->
     InputError
         If executors have a number of cores that there is not.
     """
-    cores = executor_cores_of(plan)
+    cores = plan.cores_per_executor
     if cores not in _SERVERLESS_CORES:
         raise InputError(
             f"dataproc-serverless: no executors of {cores} cores; expected 4, 8 or 16: "

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from headway.emitters.plans import AnyPlan, query_options_of
+from headway.domain import Answer
 from headway.emitters.submission import is_executor_size
 from headway.emitters.wording import header_lines, one_line, reasons
 from headway.errors import InputError
 from headway.sparkconf import render_properties
 from headway.units import spark_memory_bytes
 
-SomePlan = TypeVar("SomePlan", bound=AnyPlan)
+SomePlan = TypeVar("SomePlan", bound=Answer)
 _SIZES = (".memory", ".memoryOverhead")
 
 
@@ -63,7 +63,7 @@ def only_what_differs(
     return replace(plan, spark_conf=kept)
 
 
-def must_set_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:
+def must_set_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
     """The properties file of what must be set beside the current file, nothing else."""
     changed = only_what_differs(plan, current)
     return render_properties(
@@ -73,7 +73,7 @@ def must_set_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) ->
     )
 
 
-def merged_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:
+def merged_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
     """The properties file of the current settings with the plan's over them."""
     merged = {**current, **plan.spark_conf}
     return render_properties(
@@ -83,7 +83,7 @@ def merged_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> s
     )
 
 
-def reasons_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> str:
+def reasons_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
     """For people: each setting, what happens to it, and why."""
     found = difference(current, plan.spark_conf)
     why = reasons(plan)
@@ -96,12 +96,12 @@ def reasons_text(plan: AnyPlan, current: Mapping[str, str], *, version: str) -> 
         else:
             what = f"stays {current[key]}"
         lines.append(f"{key}: {what}" + (f" ({why[key]})" if key in why else ""))
-    for key, value in query_options_of(plan).items():
+    for key, value in plan.query_options.items():
         lines.append(f"{key}: {value}, in the query" + (f" ({why[key]})" if key in why else ""))
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
-def _comments(plan: AnyPlan, current: Mapping[str, str]) -> dict[str, str]:
+def _comments(plan: Answer, current: Mapping[str, str]) -> dict[str, str]:
     why = reasons(plan)
     comments = {}
     for key in difference(current, plan.spark_conf).changed:

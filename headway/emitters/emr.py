@@ -8,7 +8,7 @@ import shlex
 from typing import Any
 
 from headway.assumptions.resources import LEAST_OVERHEAD_BYTES, OVERHEAD_RATIO
-from headway.emitters.plans import AnyPlan, executor_cores_of, is_batch
+from headway.domain import Answer
 from headway.emitters.submission import (
     Submission,
     conf_arguments,
@@ -32,12 +32,12 @@ _WORKERS_GB = {
 _BESIDE = ("spark.executor.pyspark.memory", "spark.memory.offHeap.size")
 
 
-def render_ec2(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_ec2(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The configuration of a cluster, ``aws emr create-cluster --configurations``."""
     return _json([{"Classification": "spark-defaults", "Properties": dict(plan.spark_conf)}])
 
 
-def render_eks(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_eks(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The part of ``aws emr-containers start-job-run`` that a plan decides."""
     driver: dict[str, Any] = {
         "entryPoint": submission.main or _MAIN,
@@ -55,7 +55,7 @@ def render_eks(plan: AnyPlan, *, version: str, submission: Submission) -> str:  
     )
 
 
-def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) -> str:  # noqa: ARG001
+def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The part of ``aws emr-serverless start-job-run`` that a plan decides.
 
     Raises
@@ -73,7 +73,7 @@ def render_serverless(plan: AnyPlan, *, version: str, submission: Submission) ->
     return _json(
         {
             "name": submission.slug,
-            "mode": "BATCH" if is_batch(plan) else "STREAMING",
+            "mode": "BATCH" if plan.ends else "STREAMING",
             "jobDriver": {"sparkSubmit": driver},
             "configurationOverrides": _overrides(plan),
         }
@@ -138,10 +138,10 @@ def worker_heap_bytes(
     )
 
 
-def _worker_conf(plan: AnyPlan) -> dict[str, str]:
+def _worker_conf(plan: Answer) -> dict[str, str]:
     sizes = executor_conf(plan)
     memory = sizes.get("spark.executor.memory")
-    cores = int(sizes.get("spark.executor.cores", executor_cores_of(plan)))
+    cores = int(sizes.get("spark.executor.cores", plan.cores_per_executor))
     if memory is None:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
@@ -157,7 +157,7 @@ def _worker_conf(plan: AnyPlan) -> dict[str, str]:
     return {**sizes, "spark.executor.memory": spark_memory_text(heap)}
 
 
-def _overrides(plan: AnyPlan) -> dict[str, Any]:
+def _overrides(plan: Answer) -> dict[str, Any]:
     return {
         "applicationConfiguration": [
             {"classification": "spark-defaults", "properties": other_conf(plan)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.emitters.plans import AnyPlan, is_batch
+from headway.domain import Answer
 from headway.emitters.submission import Submission, is_executor_size
 from headway.emitters.wording import header_lines, one_line, query_option_lines, reasons
 from headway.formats.yaml_lines import Tree, yaml_document
@@ -10,7 +10,7 @@ from headway.formats.yaml_lines import Tree, yaml_document
 _MAIN = "local:///opt/app/app.py"
 
 
-def kubeflow_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
+def kubeflow_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
     """The fields of ``sparkoperator.k8s.io/v1beta2`` that a plan decides, by their place."""
     conf = plan.spark_conf
     executor: dict[str, Tree] = {}
@@ -28,12 +28,12 @@ def kubeflow_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:  # 
     return {"spec": {"sparkConf": others, "executor": executor}}
 
 
-def apache_tree(plan: AnyPlan, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
+def apache_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
     """The fields of ``spark.apache.org/v1`` that a plan decides: all are configuration."""
     return {"spec": {"sparkConf": dict(plan.spark_conf)}}
 
 
-def render_kubeflow(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
     decided = kubeflow_tree(plan, submission)["spec"]
     assert isinstance(decided, dict)
@@ -48,7 +48,7 @@ def render_kubeflow(plan: AnyPlan, *, version: str, submission: Submission) -> s
         "sparkVersion": submission.full_version,
         "mainApplicationFile": submission.main or _MAIN,
         **({"arguments": list(submission.arguments)} if submission.arguments else {}),
-        "restartPolicy": {"type": "Never" if is_batch(plan) else "Always"},
+        "restartPolicy": {"type": "Never" if plan.ends else "Always"},
         "sparkConf": decided["sparkConf"],
         "driver": driver,
         "executor": decided["executor"],
@@ -56,7 +56,7 @@ def render_kubeflow(plan: AnyPlan, *, version: str, submission: Submission) -> s
     return _manifest(plan, "sparkoperator.k8s.io/v1beta2", spec, version, submission)
 
 
-def render_apache(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render_apache(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of the Apache Spark project, ``v1``."""
     conf: dict[str, Tree] = dict(plan.spark_conf)
     conf["spark.kubernetes.container.image"] = (
@@ -73,7 +73,7 @@ def render_apache(plan: AnyPlan, *, version: str, submission: Submission) -> str
     return _manifest(plan, "spark.apache.org/v1", spec, version, submission)
 
 
-def _about_image(plan: AnyPlan, submission: Submission) -> str:
+def _about_image(plan: Answer, submission: Submission) -> str:
     """Which image stands there when none was named; whether a registry has it is not known here."""
     profiled = plan.spark_version
     text = "the Spark project's image, by its usual name; name your own with --image"
@@ -83,7 +83,7 @@ def _about_image(plan: AnyPlan, submission: Submission) -> str:
 
 
 def _manifest(
-    plan: AnyPlan, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
+    plan: Answer, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
 ) -> str:
     metadata: dict[str, Tree] = {"name": submission.slug}
     if submission.namespace is not None:

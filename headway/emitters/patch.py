@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headway.domain import Answer
 from headway.emitters.databricks import cluster_tree
 from headway.emitters.kubernetes import apache_tree, kubeflow_tree
-from headway.emitters.plans import AnyPlan
 from headway.emitters.submission import Submission, is_executor_size
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
@@ -24,7 +24,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"
 
 
-def patch(text: str, plan: AnyPlan, *, name: str, submission: Submission, job: str | None) -> str:
+def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: str | None) -> str:
     """The text of a file with the plan in it, and all else as it was.
 
     Parameters
@@ -83,7 +83,7 @@ def _require_fixed_size(cluster: Any, changes: Mapping[str, Tree], name: str) ->
 
 
 def _places(
-    node: Any, plan: AnyPlan, submission: Submission
+    node: Any, plan: Answer, submission: Submission
 ) -> list[tuple[str, Any, dict[str, Tree]]]:
     """What in a document can hold a plan: its name, its node, and what to change below it."""
     api = text_at(node, ("apiVersion",)) or ""
@@ -99,7 +99,7 @@ def _places(
     ]
 
 
-def _kubeflow_changes(node: Any, plan: AnyPlan, submission: Submission) -> dict[str, Tree]:
+def _kubeflow_changes(node: Any, plan: Answer, submission: Submission) -> dict[str, Tree]:
     """Sizes go where the file has them: the operator puts its own fields over ``sparkConf``."""
     changes = kubeflow_tree(plan, submission)
     conf = value_at(node, ("spec", "sparkConf"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from headway.emitters.plans import AnyPlan
+from headway.domain import Answer
 from headway.emitters.submission import Submission, conf_arguments, executor_conf
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
@@ -13,7 +13,7 @@ from headway.formats.yaml_lines import Tree, yaml_document
 _SINCE = (4, 1)
 
 
-def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of ``spark-pipeline.yml``; sizes of executors stand in a comment, as flags.
 
     Raises

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headway.domain import DeadlinePlan, Plan
-from headway.emitters.plans import AnyPlan, reader_options_of
-from headway.emitters.wording import header_lines, one_line, python_literal, reasons
+from headway.domain import Answer
+from headway.emitters.wording import (
+    header_lines,
+    one_line,
+    python_literal,
+    reader_options_of,
+    reasons,
+)
 
 # In client mode the driver's JVM is up before the application's first line: these come too late.
 _DRIVER_SIDE = ("spark.driver.", "spark.master", "spark.submit.")
@@ -55,7 +60,7 @@ _BATCH_USE = """
 """
 
 
-def render(plan: AnyPlan, *, version: str) -> str:
+def render(plan: Answer, *, version: str) -> str:
     """Python with functions that put the plan on a builder and, of a query, a reader and a writer.
 
     Settings of the driver's own process are named in a comment and left out of the code, where
@@ -77,13 +82,13 @@ def render(plan: AnyPlan, *, version: str) -> str:
         for key, value in too_late.items()
     ]
     lines += ["", *_dictionary("SPARK_CONF", in_time, why)]
-    if isinstance(plan, DeadlinePlan):
+    if plan.ends:
         return "\n".join(lines) + "\n" + _CONFIGURE + _BATCH_USE
     lines += _query_lines(plan, why)
     return "\n".join(lines) + "\n" + _CONFIGURE + _READ_AND_WRITE
 
 
-def _query_lines(plan: Plan, why: dict[str, str]) -> list[str]:
+def _query_lines(plan: Answer, why: dict[str, str]) -> list[str]:
     """Rate limit and trigger."""
     limits = reader_options_of(plan)
     lines = ["", *_dictionary("READ_OPTIONS", limits, why)]

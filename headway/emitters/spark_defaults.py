@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from headway.emitters.plans import AnyPlan
+from headway.domain import Answer
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.sparkconf import render_properties
 
 
-def render(plan: AnyPlan, *, version: str) -> str:
+def render(plan: Answer, *, version: str) -> str:
     """The text of a properties file for ``spark-submit --properties-file``.
 
     Trigger and rate limit stand in a comment: Spark configuration cannot carry them.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-from headway.emitters.plans import AnyPlan
+from headway.domain import Answer
 from headway.emitters.submission import Submission
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 
 
-def render(plan: AnyPlan, *, version: str) -> str:
+def render(plan: Answer, *, version: str) -> str:
     """A shell command with one ``--conf`` per line; the application is a placeholder.
 
     Comments stand above the command, since one between its lines would end it there.
@@ -24,7 +24,7 @@ def render(plan: AnyPlan, *, version: str) -> str:
     return render_for(plan, version=version, submission=Submission())
 
 
-def render_for(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render_for(plan: Answer, *, version: str, submission: Submission) -> str:
     """As `render`, with the application that is submitted."""
     why = reasons(plan)
     comments = [

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.domain import Answer
 from headway.domain.kubernetes_names import require_label, require_subdomain
-from headway.emitters.plans import AnyPlan
 from headway.errors import InputError
 
 OLDEST_RELEASE = (3, 5)
@@ -133,12 +133,12 @@ def _release(spark_version: str) -> tuple[int, int] | None:
     return found
 
 
-def executor_conf(plan: AnyPlan) -> dict[str, str]:
+def executor_conf(plan: Answer) -> dict[str, str]:
     """The settings that size executors."""
     return {key: value for key, value in plan.spark_conf.items() if is_executor_size(key)}
 
 
-def other_conf(plan: AnyPlan) -> dict[str, str]:
+def other_conf(plan: Answer) -> dict[str, str]:
     """The settings that do not size executors."""
     return {key: value for key, value in plan.spark_conf.items() if not is_executor_size(key)}
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 
-from headway.emitters.plans import (
-    AnyPlan,
-    is_batch,
-    promise_of,
-    query_options_of,
-    reader_options_of,
-)
+from headway.domain import Answer
 from headway.emitters.submission import Submission
+from headway.emitters.wording import reader_options_of
 
 
-def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
+def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of a ``*.auto.tfvars.json``: data for resources of your own, named by the job."""
     name = submission.identifier
-    options = query_options_of(plan)
+    options = plan.query_options
     trigger = options.get("trigger")
     limit = options.get("maxOffsetsPerTrigger")
     reader = dict(reader_options_of(plan))
@@ -26,7 +21,7 @@ def render(plan: AnyPlan, *, version: str, submission: Submission) -> str:
         f"{name}_num_workers": plan.nodes,
         **({} if trigger is None else {f"{name}_trigger": trigger}),
         **({} if limit is None else {f"{name}_max_offsets_per_trigger": int(limit)}),
-        **({} if is_batch(plan) else {f"{name}_reader_options": reader}),
-        f"{name}_planned_by": f"headway {version}, {promise_of(plan)}",
+        **({} if plan.ends else {f"{name}_reader_options": reader}),
+        f"{name}_planned_by": f"headway {version}, {plan.promises[0]}",
     }
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from headway.domain import Applies, DeadlinePlan, LatencyDistribution, Metric
-from headway.emitters.plans import (
-    AnyPlan,
-    is_batch,
-    promise_of,
-    query_options_of,
-    reader_options_of,
-)
+from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
 from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
 from headway.words import all_words, prediction_warnings
@@ -23,7 +17,7 @@ _APPLIES = {
 }
 
 
-def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
+def header_lines(plan: Answer, *, version: str) -> list[str]:
     """The comment above the settings, one line each, without a comment sign.
 
     A plan that does not keep its target says so before anything else.
@@ -49,21 +43,18 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
         f"predicted: {_predicted(plan)}",
     ]
     warnings = [*all_words(plan.findings), *plan.warnings]
-    if isinstance(plan, DeadlinePlan):
-        calibrated = plan.calibrated
-    else:
-        calibrated = plan.prediction.calibrated
+    if plan.prediction is not None:
         warnings += prediction_warnings(plan.prediction)
         if plan.prediction.stable:
             highest = format_rate(plan.prediction.sustainable_rate_per_s)
-            if plan.feasible and plan.chosen is not None:
-                most = format_rate(plan.chosen.sustainable_rate_per_s)
+            if plan.feasible and plan.max_rate_per_s is not None:
+                most = format_rate(plan.max_rate_per_s)
                 lines.append(f"max rate within target: {most} with these settings")
             lines.append(f"stable up to: {highest} with these settings, whatever the latency")
-    if not calibrated:
+    if not plan.calibrated:
         lines.append(
             "caution: these settings are outside the profiled range"
-            if plan.declared is None
+            if plan.provenance is Provenance.MEASURED
             else "caution: based on declared costs; nothing was measured"
         )
     lines += [f"binding constraint: {text}" for text in plan.binding]
@@ -72,7 +63,7 @@ def header_lines(plan: AnyPlan, *, version: str) -> list[str]:
     return [one_line(line) for line in lines]
 
 
-def reasons(plan: AnyPlan) -> dict[str, str]:
+def reasons(plan: Answer) -> dict[str, str]:
     """For the keys of ``spark_conf`` and ``query_options`` that have one, a short reason.
 
     A change that names no known setting has no key to stand at and is left to the report.
@@ -84,8 +75,8 @@ def reasons(plan: AnyPlan) -> dict[str, str]:
     for one in plan.settings:
         if one.profiled == one.value and plan.spark_conf.get(one.key) == one.value:
             found.setdefault(one.key, "as profiled")
-    if is_batch(plan):
-        found[KNOBS["executors"].key] = f"needed for {promise_of(plan)}"
+    if plan.ends:
+        found[KNOBS["executors"].key] = f"needed for {plan.promises[0]}"
     for change in plan.changes:
         knob = knob_named(change.setting)
         if knob is None:
@@ -96,13 +87,13 @@ def reasons(plan: AnyPlan) -> dict[str, str]:
     return found
 
 
-def query_option_lines(plan: AnyPlan) -> list[str]:
+def query_option_lines(plan: Answer) -> list[str]:
     """What the query must be given beside the configuration, for formats that cannot carry it."""
-    if is_batch(plan):
+    if plan.ends:
         return []
     why = reasons(plan)
     lines = ["Not Spark configuration; set in the query itself:"]
-    for key, value in query_options_of(plan).items():
+    for key, value in plan.query_options.items():
         where = (
             f'.writeStream.trigger(processingTime="{value}")'
             if key == "trigger"
@@ -135,17 +126,22 @@ def python_literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _asked(plan: AnyPlan) -> str:
-    if isinstance(plan, DeadlinePlan):
-        return str(plan.deadline)
-    return f"{plan.target} at {format_rate(plan.arrivals.rate_per_s)}"
+def reader_options_of(plan: Answer) -> Mapping[str, str]:
+    """The rate limit of a streaming query, in the words of its source; empty where it has none."""
+    return {key: value for key, value in plan.query_options.items() if key != "trigger"}
 
 
-def _predicted(plan: AnyPlan) -> str:
-    if isinstance(plan, DeadlinePlan):
-        mean, most = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
+def _asked(plan: Answer) -> str:
+    promised, rate_per_s = str(plan.promises[0]), plan.rate_per_s
+    return promised if rate_per_s is None else f"{promised} at {format_rate(rate_per_s)}"
+
+
+def _predicted(plan: Answer) -> str:
+    prediction, target = plan.prediction, plan.target
+    if prediction is None or target is None:
+        assert plan.expected_s is not None
+        mean, most = format_duration(plan.expected_s), format_duration(plan.planned_s)
         return f"run time {mean}, up to {most} with {plan.confidence:.0%} confidence"
-    prediction = plan.prediction
     if not prediction.stable:
         return (
             "no latency, because the backlog grows without bound; "
@@ -153,17 +149,11 @@ def _predicted(plan: AnyPlan) -> str:
         )
     if not prediction.is_quotable:
         return "no latency: too close to saturation to predict one"
-    metric = plan.target.metric
-    distribution = {
-        Metric.TUPLE: prediction.tuple_latency,
-        Metric.BATCH: prediction.batch_duration,
-        Metric.WINDOW: prediction.window_latency,
-    }[metric]
-    name = "batch duration" if metric is Metric.BATCH else f"{metric} latency"
+    distribution = prediction.latency(target.metric)
+    name = "batch duration" if target.metric is Metric.BATCH else f"{target.metric} latency"
     parts = [] if distribution is None else _distribution_parts(distribution)
-    statistic = plan.target.statistic
-    if statistic != "p99":
-        parts.append(f"planned {statistic} {format_duration(plan.planned_latency_s)}")
+    if target.statistic != "p99":
+        parts.append(f"planned {target.statistic} {format_duration(plan.planned_s)}")
     return f"{name} {', '.join(parts) or 'unknown'}"
 
 

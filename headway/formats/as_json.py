@@ -13,17 +13,14 @@ from enum import StrEnum
 from typing import Any
 
 from headway.domain import (
+    AnyAnswer,
+    AnyPromise,
     Arrivals,
-    Configuration,
-    Deadline,
-    DeadlinePlan,
-    FrontierPoint,
+    BatchAnswer,
     Interval,
     LatencyDistribution,
-    Plan,
     Prediction,
-    Promise,
-    Rejection,
+    StreamAnswer,
     Target,
 )
 from headway.domain.kept_promise import KeptPromise
@@ -32,23 +29,11 @@ from headway.words import all_words, prediction_warnings
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
 DEADLINE_SCHEMA = "headway.deadline-plan/v1"
-#: Parts of a plan whose JSON has the names of their fields.
-PLAIN_PARTS = (
-    "node_type",
-    "settings",
-    "memory",
-    "optimality",
-    "nearest",
-    "needs",
-    "budget_per_hour",
-    "sensitivities",
-    "advice",
-    "rules",
-    "durations",
-    "spark_version",
-    "declared",
-    "after_start",
-)
+# What only plans have, or only infeasible ones: every file has it all, empty where absent.
+_OWN_PARTS: Mapping[str, object] = {
+    "rejected": (), "rules": (), "after_start": None,
+    "floor_s": None, "physical_floor_s": None, "nearest": (), "needs": (),
+}  # fmt: skip
 
 
 def prediction_json(prediction: Prediction) -> dict[str, object]:
@@ -73,63 +58,47 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "tuple_latency_s": _latency(prediction, prediction.tuple_latency),
         "window_latency_s": _latency(prediction, prediction.window_latency),
         "phases_s": {name: _number(value_s) for name, value_s in prediction.phases_s.items()},
-        "configuration": _configuration(prediction.configuration),
+        "configuration": fields_json(prediction.configuration),
     }
 
 
-def plan_json(plan: Plan) -> dict[str, object]:
+def plan_json(plan: AnyAnswer) -> dict[str, object]:
+    """A plan of any job as data for :func:`json_text`."""
+    return deadline_json(plan) if plan.ends else stream_json(plan)
+
+
+def stream_json(plan: StreamAnswer) -> dict[str, object]:
     """A plan with its prediction as data for :func:`json_text`.
 
     Numbers are rounded as in a prediction, but for what was asked: promises, rate, confidence.
     """
+    found = {field.name: fields_json(getattr(plan, field.name)) for field in fields(plan)}
+    absent = {name: fields_json(value) for name, value in _OWN_PARTS.items()}
     return {
         "schema": PLAN_SCHEMA,
         "feasible": plan.feasible,
+        **absent,
+        **found,
         "target": _target(plan.target),
-        "rate_per_s": plan.arrivals.rate_per_s,
+        "rate_per_s": plan.rate_per_s,
         "arrivals": _arrivals(plan.arrivals),
-        "nodes": plan.nodes,
-        "planned_latency_s": _number(plan.planned_latency_s),
-        "floor_s": None if plan.floor_s is None else _number(plan.floor_s),
-        "configuration": _configuration(plan.configuration),
-        "spark_conf": dict(plan.spark_conf),
-        "query_options": dict(plan.query_options),
-        "binding": list(plan.binding),
-        "frontier": [_frontier_point(point) for point in plan.frontier],
-        "findings": fields_json(plan.findings),
-        "chosen": None if plan.chosen is None else _frontier_point(plan.chosen),
-        "rejected": [_rejection(rejection) for rejection in plan.rejected],
-        "changes": [
-            {
-                "setting": change.setting,
-                "before": change.before,
-                "after": change.after,
-                "applies": str(change.applies),
-            }
-            for change in plan.changes
-        ],
         "warnings": [*all_words(plan.findings), *plan.warnings],
         "prediction": prediction_json(plan.prediction),
         "confidence": plan.confidence,
         "also": [str(promise) for promise in plan.also],
-        "promises": promises_json((plan.target, *plan.also)),
-        "objective": str(plan.objective),
-        "cost_per_hour": None if plan.cost_per_hour is None else _number(plan.cost_per_hour),
-        "physical_floor_s": None
-        if plan.physical_floor_s is None
-        else _number(plan.physical_floor_s),
-        "refused_node_types": list(plan.refused_node_types),
-    } | {name: fields_json(getattr(plan, name)) for name in PLAIN_PARTS}
+        "promises": promises_json(plan.promises),
+    }
 
 
-def deadline_json(plan: DeadlinePlan) -> dict[str, object]:
+def deadline_json(plan: BatchAnswer) -> dict[str, object]:
     """A plan as data for :func:`json_text`."""
     found = fields_json(plan)
     assert isinstance(found, dict)
     return {
         "schema": DEADLINE_SCHEMA,
         "target": str(plan.deadline),
-        "promises": promises_json([plan.deadline]),
+        "feasible": plan.feasible,
+        "promises": promises_json(plan.promises),
         **found,
         "warnings": [*plan.warnings, *all_words(plan.findings)],
     }
@@ -163,7 +132,7 @@ def _field_json(field: Field[Any], value: object) -> object:
     return value if is_exact else fields_json(value)
 
 
-def promises_json(promises: Iterable[Promise | Deadline]) -> object:
+def promises_json(promises: Iterable[AnyPromise]) -> object:
     """Promises as data: exact numbers, and words for people.
 
     Examples
@@ -229,45 +198,8 @@ def _latency(
 
 def measured_json(distribution: LatencyDistribution) -> dict[str, object]:
     """Something measured, as data for :func:`json_text`; numbers as in a prediction."""
-    return {
-        "mean": _number(distribution.mean_s),
-        "p50": _number(distribution.p50_s),
-        "p95": _number(distribution.p95_s),
-        "p99": _number(distribution.p99_s),
-    }
+    return {name: _number(value_s) for name, value_s in distribution.statistics_s.items()}
 
 
 def _interval(interval: Interval | None) -> list[float | None] | None:
     return None if interval is None else [_number(interval.low), _number(interval.high)]
-
-
-def _configuration(configuration: Configuration) -> dict[str, object]:
-    return {
-        "executors": configuration.executors,
-        "cores_per_executor": configuration.cores_per_executor,
-        "shuffle_partitions": configuration.shuffle_partitions,
-        "trigger_s": _number(configuration.trigger_s),
-        "max_offsets_per_trigger": configuration.max_offsets_per_trigger,
-        "task_cpus": configuration.task_cpus,
-    }
-
-
-def _frontier_point(point: FrontierPoint) -> dict[str, object]:
-    return {
-        "nodes": point.nodes,
-        "sustainable_rate_per_s": _number(point.sustainable_rate_per_s),
-        "configuration": None
-        if point.configuration is None
-        else _configuration(point.configuration),
-        "calibrated": point.calibrated,
-        "cost_per_hour": None if point.cost_per_hour is None else _number(point.cost_per_hour),
-    }
-
-
-def _rejection(rejection: Rejection) -> dict[str, object]:
-    return {
-        "change": rejection.change,
-        "configuration": _configuration(rejection.configuration),
-        "reason": rejection.reason,
-        "latency_s": None if rejection.latency_s is None else _number(rejection.latency_s),
-    }

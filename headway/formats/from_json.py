@@ -12,28 +12,30 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.domain import (
+    AnyAnswer,
+    AnyPromise,
     Arrivals,
-    Change,
+    BatchAnswer,
     Configuration,
     Deadline,
     DeadlinePlan,
     Finding,
-    FrontierPoint,
+    InfeasibleDeadlinePlan,
+    InfeasiblePlan,
     Interval,
     LatencyDistribution,
     Metric,
-    Objective,
     Plan,
     Prediction,
     Promise,
     Provenance,
-    Rejection,
+    StreamAnswer,
     Target,
     parse_promise,
 )
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
-from headway.formats.as_json import DEADLINE_SCHEMA, PLAIN_PARTS, PLAN_SCHEMA
+from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
 from headway.formats.yaml_document import read_whole_text
 from headway.words import all_words
 
@@ -44,7 +46,7 @@ _MOST_BYTES = 64 * 2**20
 Noun = TypeVar("Noun")
 
 
-def load_plan(path: str | Path) -> Plan:
+def load_plan(path: str | Path) -> StreamAnswer:
     """A plan of a streaming query as it was printed by ``headway plan --json``.
 
     Raises
@@ -62,13 +64,13 @@ def load_plan(path: str | Path) -> Plan:
     return _of_a_query(load_any_plan(path), str(path))
 
 
-def load_any_plan(path: str | Path) -> Plan | DeadlinePlan:
+def load_any_plan(path: str | Path) -> AnyAnswer:
     """As `load_plan`, or the plan of a batch job."""
     text = read_whole_text(Path(path), expected=_EXPECTED, largest_bytes=_MOST_BYTES)
     return parse_any_plan(text, name=str(path))
 
 
-def parse_plan(text: str, *, name: str) -> Plan:
+def parse_plan(text: str, *, name: str) -> StreamAnswer:
     """A plan of a streaming query from the text of its JSON; messages call it ``name``.
 
     Raises
@@ -79,7 +81,7 @@ def parse_plan(text: str, *, name: str) -> Plan:
     return _of_a_query(parse_any_plan(text, name=name), name)
 
 
-def parse_any_plan(text: str, *, name: str) -> Plan | DeadlinePlan:
+def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
     """As `parse_plan`, or the plan of a batch job."""
     try:
         data = json.loads(text)
@@ -96,15 +98,15 @@ def parse_any_plan(text: str, *, name: str) -> Plan | DeadlinePlan:
     raise InputError(f"{name}: no {PLAN_SCHEMA}; expected {_EXPECTED}")
 
 
-def _of_a_query(plan: Plan | DeadlinePlan, name: str) -> Plan:
-    if isinstance(plan, DeadlinePlan):
+def _of_a_query(plan: AnyAnswer, name: str) -> StreamAnswer:
+    if plan.ends:
         raise InputError(
             f"{name}: the plan of a batch job ({plan.deadline}); expected that of a streaming query"
         )
     return plan
 
 
-def plan_from_json(data: Mapping[str, object]) -> Plan:
+def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     """A plan from the data of :func:`headway.formats.as_json.plan_json`.
 
     Numbers have the six digits that were written.
@@ -115,48 +117,27 @@ def plan_from_json(data: Mapping[str, object]) -> Plan:
         Names the place that is missing or not what it should be.
     """
     found = _At(data, "")
-    feasible = found.of("feasible", bool)
+    kind = Plan if found.of("feasible", bool) else InfeasiblePlan
     target, *also = _promises(found)
     if not isinstance(target, Target):
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
-    floor = found.of("floor_s", float | None)
-    hints = get_type_hints(Plan)
-    findings = found.of("findings", tuple[Finding, ...])
-    in_words = all_words(findings)
-    return Plan(
-        target=target,
-        arrivals=found.of("arrivals", Arrivals),
-        feasible=feasible,
-        nodes=found.of("nodes", int),
-        configuration=found.of("configuration", Configuration),
-        prediction=_prediction(found.at("prediction")),
-        planned_latency_s=found.of("planned_latency_s", float),
-        frontier=found.of("frontier", tuple[FrontierPoint, ...]),
-        binding=found.of("binding", tuple[str, ...]),
-        chosen=found.of("chosen", FrontierPoint | None),
-        findings=findings,
-        rejected=found.of("rejected", tuple[Rejection, ...]),
-        changes=found.of("changes", tuple[Change, ...]),
-        spark_conf=found.of("spark_conf", Mapping[str, str]),
-        query_options=found.of("query_options", Mapping[str, str]),
-        # What has no bound is null in JSON; a plan that is feasible has no floor.
-        floor_s=math.inf if floor is None and not feasible else floor,
-        # The warnings of the file hold the findings in words, too.
-        warnings=tuple(
-            text for text in found.of("warnings", tuple[str, ...]) if text not in in_words
-        ),
-        confidence=found.of("confidence", float),
-        also=tuple(also),
-        objective=found.of("objective", Objective),
-        cost_per_hour=found.of("cost_per_hour", float | None),
-        physical_floor_s=found.of("physical_floor_s", float | None),
-        refused_node_types=found.of("refused_node_types", tuple[str, ...]),
-        **{
-            name: found.of(name, hints[name])
-            for name in PLAIN_PARTS
-            if name not in _SINCE_LATER or name in data
-        },
-    )
+    hints = get_type_hints(kind)
+    read: dict[str, Any] = {
+        "target": target,
+        "also": tuple(also),
+        "prediction": _prediction(found.at("prediction")),
+        "warnings": _beside_findings(found),
+    }
+    for field in fields(kind):
+        if field.name not in read and (field.name not in _SINCE_LATER or field.name in data):
+            read[field.name] = found.of(field.name, hints[field.name])
+    return kind(**read)
+
+
+def _beside_findings(found: _At) -> tuple[str, ...]:
+    """The warnings of a file, which hold its findings in words, too."""
+    in_words = all_words(found.of("findings", tuple[Finding, ...]))
+    return tuple(text for text in found.of("warnings", tuple[str, ...]) if text not in in_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +165,11 @@ class _At:
         return f"{self.place}.{key}" if self.place else key
 
 
-def _deadline_plan(found: _At) -> DeadlinePlan:
-    plan = _noun(DeadlinePlan, found)
-    assert isinstance(plan, DeadlinePlan)
-    # The warnings of the file hold the findings in words, too.
-    in_words = all_words(plan.findings)
-    warnings = tuple(text for text in plan.warnings if text not in in_words)
-    plan = replace(plan, warnings=warnings)
+def _deadline_plan(found: _At) -> BatchAnswer:
+    kind = DeadlinePlan if found.of("feasible", bool) else InfeasibleDeadlinePlan
+    plan: BatchAnswer = _noun(kind, found)
+    if "findings" in found.data:
+        plan = replace(plan, warnings=_beside_findings(found))
     if "promises" not in found.data:
         return plan
     promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
@@ -212,7 +191,7 @@ def _target(found: _At) -> Target:
 
 def _promises(found: _At) -> list[Promise]:
     """What a plan of a stream promises; plans of earlier versions keep all but one as text."""
-    promises: list[Promise | Deadline]
+    promises: list[AnyPromise]
     if "promises" in found.data:
         promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
     else:
@@ -223,32 +202,27 @@ def _promises(found: _At) -> list[Promise]:
     return [_of_a_stream(promise) for promise in promises]
 
 
-def _of_a_stream(promise: Promise | Deadline) -> Promise:
+def _of_a_stream(promise: AnyPromise) -> Promise:
     if isinstance(promise, Deadline):
         raise InputError(f"'{promise}' is not a promise of a streaming job")
     return promise
 
 
 def _prediction(found: _At) -> Prediction:
-    findings = found.of("findings", tuple[Finding, ...])
-    in_words = all_words(findings)
     return Prediction(
         configuration=found.of("configuration", Configuration),
         arrivals=found.of("arrivals", Arrivals),
         stable=found.of("stable", bool),
         utilization_ratio=found.of("utilization", float),
         calibrated=found.of("calibrated", bool),
-        # The warnings of the file hold the findings in words, too.
-        warnings=tuple(
-            text for text in found.of("warnings", tuple[str, ...]) if text not in in_words
-        ),
+        warnings=_beside_findings(found),
         batch_duration=_distribution(found, "batch_duration_s"),
         tuple_latency=_distribution(found, "tuple_latency_s"),
         window_latency=_distribution(found, "window_latency_s"),
         phases_s=found.of("phases_s", Mapping[str, float]),
         sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
         overrun_probability=found.of("overrun_probability", float),
-        findings=findings,
+        findings=found.of("findings", tuple[Finding, ...]),
         provenance=_provenance(found),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from headway.domain import (
     Advice,
@@ -11,6 +12,7 @@ from headway.domain import (
     Configuration,
     Finding,
     FrontierPoint,
+    InfeasiblePlan,
     JobProfile,
     LevelTime,
     MemoryPlan,
@@ -24,6 +26,7 @@ from headway.domain import (
     RuleOfThumb,
     Sensitivity,
     StageTerm,
+    StreamAnswer,
 )
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
@@ -44,11 +47,20 @@ from headway.units import counted, spark_memory_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The setting that was found, and why it is the one."""
+class Shortfall:
+    """Where nothing keeps the promises: what stands in the way, and what would have to give way."""
+
+    floor_s: float
+    physical_floor_s: float
+    nearest: tuple[NearestTarget, ...]
+    needs: tuple[PromiseNeed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSetting:
+    """The setting that was found, and why it is the one; with a shortfall, the nearest there is."""
 
     offer: Offer
-    feasible: bool
     nodes: int
     configuration: Configuration
     planned_latency_s: float
@@ -56,13 +68,10 @@ class Answer:
     frontier: tuple[FrontierPoint, ...]
     chosen: FrontierPoint
     binding: tuple[str, ...]
-    rejected: tuple[Rejection, ...]
     optimality: Optimality
     warnings: tuple[str, ...]
-    floor_s: float | None = None
-    physical_floor_s: float | None = None
-    nearest: tuple[NearestTarget, ...] = ()
-    needs: tuple[PromiseNeed, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
+    shortfall: Shortfall | None = None
     findings: tuple[Finding, ...] = ()
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -72,13 +81,13 @@ class Answer:
 
 
 def as_plan(
-    answer: Answer,
+    found: FoundSetting,
     objective: Objective,
     checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
-) -> Plan:
-    """The plan of an answer."""
-    offer, configuration = answer.offer, answer.configuration
+) -> StreamAnswer:
+    """The plan of a setting that was found, or the nearest one where nothing will do."""
+    offer, configuration = found.offer, found.configuration
     question, profile = offer.question, offer.question.profile
     expected = figures_at(profile, 0.0)
     prediction = predict(expected, configuration, profile.arrivals)
@@ -95,50 +104,54 @@ def as_plan(
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Also where it is Spark's default: the job may still be submitted with the other number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration, answer.limit.option)
-    return Plan(
+    options = query_options(configuration, found.limit.option)
+    common = dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
-        feasible=answer.feasible,
-        nodes=answer.nodes,
+        nodes=found.nodes,
         configuration=configuration,
         prediction=prediction,
-        planned_latency_s=answer.planned_latency_s,
-        frontier=answer.frontier,
-        chosen=answer.chosen,
-        findings=answer.findings,
-        binding=answer.binding,
-        rejected=answer.rejected,
+        planned_latency_s=found.planned_latency_s,
+        frontier=found.frontier,
+        chosen=found.chosen,
+        findings=found.findings,
+        binding=found.binding,
         changes=changes_from_today(profile, configuration, conf),
         spark_conf=conf,
         query_options=options,
-        floor_s=answer.floor_s,
         warnings=(
-            *answer.warnings,
+            *found.warnings,
             *_notes(offer, memory, configuration),
-            *([] if answer.limit.note is None else [answer.limit.note]),
+            *([] if found.limit.note is None else [found.limit.note]),
             *prediction.warnings,
         ),
         confidence=question.confidence,
         also=question.also,
         objective=objective,
         node_type=offer.node_type,
-        cost_per_hour=offer.cost_per_hour(answer.nodes),
+        cost_per_hour=offer.cost_per_hour(found.nodes),
         refused_node_types=refused,
         settings=planned_settings(profile, conf, options, checkpoint),
         memory=memory,
-        optimality=answer.optimality,
-        physical_floor_s=answer.physical_floor_s,
-        nearest=answer.nearest,
-        needs=answer.needs,
+        optimality=found.optimality,
         budget_per_hour=offer.budget_per_hour,
-        sensitivities=answer.sensitivities,
-        advice=answer.advice,
-        rules=answer.rules,
-        durations=_durations(profile, configuration, answer.planned_ratio),
-        spark_version=profile.applications[-1].spark_version,
+        sensitivities=found.sensitivities,
+        advice=found.advice,
+        durations=_durations(profile, configuration, found.planned_ratio),
+        spark_version=profile.application.spark_version,
         declared=profile.declared,
-        after_start=answer.after_start,
+    )
+    short = found.shortfall
+    if short is None:
+        return Plan(
+            **common, rejected=found.rejected, rules=found.rules, after_start=found.after_start
+        )
+    return InfeasiblePlan(
+        **common,
+        floor_s=short.floor_s,
+        physical_floor_s=short.physical_floor_s,
+        nearest=short.nearest,
+        needs=short.needs,
     )
 
 

@@ -48,8 +48,12 @@ class BatchRunTime:
         """How far so many slots are from those of the run on record."""
         return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
 
+    def planned_s(self, slots: int, core_speed: float, confidence: float) -> float:
+        """The run time that is exceeded with at most the remaining probability."""
+        return self.mean_s(slots, core_speed) * self.planned_ratio(slots, core_speed, confidence)
+
     def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
-        """The run time that is exceeded with at most the remaining probability, over its mean."""
+        """The planned run time over its mean."""
         if self.profile.declared is not None:
             at_end = work_at(self.profile, float(ndtri(confidence)))
             if at_end == self.profile:

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from headway.assumptions.advice import FAR_OFF_RATIO
 from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
 from headway.domain import (
-    ApplicationKind,
     ApplicationProfile,
+    BatchAnswer,
     Change,
     Deadline,
     DeadlinePlan,
     DeadlinePoint,
     Finding,
     FindingCode,
+    InfeasibleDeadlinePlan,
     NodeType,
     Objective,
     PlannedSetting,
     Provenance,
 )
 from headway.domain.configuration import task_slots
-from headway.errors import InputError
 from headway.models.job.calibration import DECLARED, far_off_text, is_within_reach
 from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.profiled_memory import (
@@ -59,7 +59,7 @@ def plan_for_deadline(
     *,
     confidence: float = CONFIDENCE.value,
     objective: Objective = Objective.NODES,
-) -> DeadlinePlan:
+) -> BatchAnswer:
     """The fewest nodes with which a batch job is done in time, or the cheapest of those.
 
     Parameters
@@ -96,18 +96,14 @@ def plan_for_deadline(
 
     The stage graph of (J1)-(J5), scaled to the run on record.
     """
-    if profile.kind is not ApplicationKind.BATCH:
-        raise InputError(
-            f"target '{deadline}': a {profile.kind.value} application has no end; "
-            "a deadline is for batch jobs"
-        )
+    profile.require_can_promise(deadline)
     job = BatchRunTime.of(profile, seen_slots_of(profile))
     every = [_plan(job, deadline, space, confidence, objective) for space in spaces]
     feasible = [one for one in every if one.feasible]
     if not feasible:
         return min(every, key=lambda one: one.run.planned_s)
 
-    def order(one: DeadlinePlan) -> tuple[float, ...]:
+    def order(one: BatchAnswer) -> tuple[float, ...]:
         cost = math.inf if one.run.cost_per_run is None else one.run.cost_per_run
         if objective is Objective.COST:
             return cost, one.nodes
@@ -141,7 +137,7 @@ def _plan(
     space: DeadlineSpace,
     confidence: float,
     objective: Objective,
-) -> DeadlinePlan:
+) -> BatchAnswer:
     points = [_point(job, space, nodes, confidence) for nodes in _node_counts(space.max_nodes)]
     fewest = _fewest_in_time(job, space, deadline, confidence)
     looked_at = points if fewest is None else [*points, fewest]
@@ -167,9 +163,8 @@ def _plan(
     slots = space.num_slots(run.nodes)
     in_range = bool(is_within_reach(job.doublings_beyond(slots)))
     measured = job.profile.provenance is Provenance.MEASURED
-    return DeadlinePlan(
+    return (DeadlinePlan if in_time else InfeasibleDeadlinePlan)(
         deadline=deadline,
-        feasible=bool(in_time),
         nodes=run.nodes,
         executors=executors,
         cores_per_executor=space.cores_per_executor,

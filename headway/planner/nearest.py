@@ -22,7 +22,7 @@ from headway.planner.frontier import best_of_each_node_count
 from headway.planner.infeasible import counts_to_look_at, physical_floor_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
-from headway.planner.question import NO_LIMIT_S, Question, burst_of, limit_s_of, with_limit
+from headway.planner.question import NO_LIMIT_S, Question, burst_of, with_limit
 from headway.planner.tasks import short_of_tasks, with_source_partitions
 from headway.units import counted, format_rate
 
@@ -116,7 +116,7 @@ class Nearest:
                 continue
             lowest_s = min(_lowest_s(offer.question, place) for offer in self.offers)
             limit_s = rounded_up(lowest_s)
-            if not limit_s_of(promise) < limit_s < math.inf:
+            if not promise.limit_s < limit_s < math.inf:
                 continue
             bought = self.fewest(partial(Question.with_limit, place=place, limit_s=limit_s))
             if bought is not None:

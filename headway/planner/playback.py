@@ -13,12 +13,12 @@ from headway.assumptions.planning import BEHIND_RATIO
 from headway.domain import (
     Metric,
     Outage,
-    Plan,
     PlannedDurations,
     Playback,
     PlayedStretch,
     RateTrace,
     Recovery,
+    StreamAnswer,
     Target,
 )
 from headway.errors import InputError
@@ -35,7 +35,7 @@ _MOST_BATCHES = 4_000_000
 
 
 def play(
-    plan: Plan,
+    plan: StreamAnswer,
     trace: RateTrace,
     *,
     outages: Sequence[Outage] = (),
@@ -121,7 +121,9 @@ def _model(durations: PlannedDurations) -> DurationModel:
     )
 
 
-def _require_playable(plan: Plan, trace: RateTrace, model: DurationModel, num_runs: int) -> None:
+def _require_playable(
+    plan: StreamAnswer, trace: RateTrace, model: DurationModel, num_runs: int
+) -> None:
     shortest_s = max(plan.configuration.trigger_s, float(model.mean_s(0.0)), 1e-3)
     num_batches = trace.length_s / shortest_s * num_runs
     if num_batches > _MOST_BATCHES:
@@ -133,7 +135,7 @@ def _require_playable(plan: Plan, trace: RateTrace, model: DurationModel, num_ru
 
 
 def _playback(
-    plan: Plan,
+    plan: StreamAnswer,
     trace: RateTrace,
     outages: tuple[Outage, ...],
     num_runs: int,

@@ -92,11 +92,6 @@ class Question:
         return replace(self, profile=replace(self.profile, arrivals=arrivals))
 
 
-def limit_s_of(promise: Promise) -> float:
-    """What a promise limits, at most [s]."""
-    return promise.target.limit_s if isinstance(promise, DuringBurst) else promise.limit_s
-
-
 def with_limit(promise: Promise, limit_s: float) -> Promise:
     """The same promise with another limit."""
     if isinstance(promise, DuringBurst):

@@ -16,14 +16,14 @@ from headway.domain import (
     JobProfile,
     NodeType,
     Objective,
-    Plan,
     Promise,
+    StreamAnswer,
     Target,
 )
 from headway.errors import InputError
 from headway.planner.advice import advice_of
 from headway.planner.after_start import after_start, for_fresh_jvm
-from headway.planner.answer import Answer, as_plan
+from headway.planner.answer import FoundSetting, Shortfall, as_plan
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.choice import as_fast_as_possible, chosen_setting
 from headway.planner.fewest import Fewest, fewest_nodes
@@ -64,7 +64,7 @@ def plan(
     checkpoint: Checkpoint | None = None,
     relaxation: bool = False,
     from_start: bool = False,
-) -> Plan:
+) -> StreamAnswer:
     """The fewest nodes, or the lowest cost or latency, that keep the promises, and the setting.
 
     Parameters
@@ -98,8 +98,8 @@ def plan(
 
     Returns
     -------
-    Plan
-        Infeasible plans carry the nearest feasible setting.
+    Plan or InfeasiblePlan
+        The latter is the nearest setting, and what would have to give way.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def chosen_at(question: Question, nodes: int) -> Candidates:
     return chosen_setting(all_candidates(question, (nodes,)))
 
 
-def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | None) -> Answer:
+def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | None) -> FoundSetting:
     question = offer.question
     setting = chosen_at(question, nodes) if fastest is None else fastest
     limit = planned_rate_limit(question, setting)
@@ -230,9 +230,8 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
     beside = neighbours(question, configuration, nodes)
     rejected = rejected_neighbours(question, nodes, beside)
     own = own_point(setting, configuration, offer.price_per_hour)
-    return Answer(
+    return FoundSetting(
         offer=offer,
-        feasible=True,
         nodes=nodes,
         configuration=configuration,
         planned_latency_s=latency_s,
@@ -255,7 +254,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
     )
 
 
-def _infeasible(found: _Found, nearest: Nearest) -> Answer:
+def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
     offer = found.offer
     question = offer.question
     frontier = _frontier(offer, question.space.max_nodes, counts_to_look_at(question))
@@ -269,9 +268,8 @@ def _infeasible(found: _Found, nearest: Nearest) -> Answer:
         setting = candidates_at(question, [(nodes, partitions, trigger_s)])
     configuration, nodes = setting.configuration(0), int(setting.nodes[0])
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
-    return Answer(
+    return FoundSetting(
         offer=offer,
-        feasible=False,
         nodes=nodes,
         configuration=configuration,
         planned_latency_s=latency_s,
@@ -279,12 +277,13 @@ def _infeasible(found: _Found, nearest: Nearest) -> Answer:
         frontier=frontier,
         chosen=own_point(setting, configuration, offer.price_per_hour),
         binding=why_infeasible(question, floor_s, setting, best),
-        rejected=(),
         optimality=found.fewest.optimality,
-        floor_s=floor_s,
-        physical_floor_s=physical_floor_s(question),
-        nearest=tuple(nearest.targets(failing)),
-        needs=needs,
+        shortfall=Shortfall(
+            floor_s=floor_s,
+            physical_floor_s=physical_floor_s(question),
+            nearest=tuple(nearest.targets(failing)),
+            needs=needs,
+        ),
         sensitivities=sensitivities(
             question, configuration, nodes, neighbours(question, configuration, nodes)
         ),
@@ -303,16 +302,16 @@ def _frontier(
     return tuple(frontier_of(candidates, counts, offer.price_per_hour))
 
 
-def _with_new_checkpoint(answer: Answer, asked: Question) -> Answer:
+def _with_new_checkpoint(answer: FoundSetting, asked: Question) -> FoundSetting:
     question = answer.offer.question
     if question.space.shuffle_partitions is None or asked.space.shuffle_partitions is None:
         return answer
-    nodes = answer.nodes if answer.feasible else question.space.max_nodes
+    nodes = answer.nodes if answer.shortfall is None else question.space.max_nodes
     found: Advice | None = new_checkpoint_advice(question, nodes, answer.planned_latency_s)
     return answer if found is None else replace(answer, advice=(found, *answer.advice))
 
 
-def _with_relaxation(answer: Answer) -> Answer:
+def _with_relaxation(answer: FoundSetting) -> FoundSetting:
     from headway.planner.relaxation import relaxed_nodes
 
     relaxed = relaxed_nodes(answer.offer.question)

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headway.assumptions import AnyAssumption, advice, fits, planning, predictions, resources
-from headway.domain import CatchUp, DuringBurst, Evidence, Plan
+from headway.domain import (
+    CatchUp,
+    DuringBurst,
+    Evidence,
+    InfeasiblePlan,
+    StreamAnswer,
+)
 from headway.report.columns import paragraph
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
 
 
-def assumption_lines(plan: Plan) -> list[str]:
+def assumption_lines(plan: StreamAnswer) -> list[str]:
     """What the plan assumes, one item each: name, value, source."""
     lines = []
     if plan.node_type is not None and plan.node_type.reserve_text is not None:
@@ -22,7 +28,7 @@ def assumption_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def assumptions_of(plan: Plan) -> Iterator[AnyAssumption]:
+def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     """The assumptions that this plan would be another without, in the order of its making.
 
     What the search merely looks through, and what decides whether advice is worth a sentence that
@@ -44,7 +50,7 @@ def assumptions_of(plan: Plan) -> Iterator[AnyAssumption]:
     yield from _of_promises(plan)
     if plan.memory is not None:
         yield from _of_memory(plan)
-    if plan.rules:
+    if plan.feasible and plan.rules:
         yield resources.BACKLOG_TIMEOUT_S
     if plan.sensitivities:
         yield planning.SENSITIVITY_RATIO
@@ -54,7 +60,7 @@ def assumptions_of(plan: Plan) -> Iterator[AnyAssumption]:
         yield advice.OVERRUNS_TOLD_RATIO
 
 
-def _of_the_choice(plan: Plan) -> Iterator[AnyAssumption]:
+def _of_the_choice(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     yield planning.CALM_TRIGGER_S
     yield planning.SELDOM_RATIO
     yield planning.ROOM_RATIO
@@ -67,24 +73,24 @@ def _of_the_choice(plan: Plan) -> Iterator[AnyAssumption]:
         yield planning.FARTHEST_LIMIT_RATIO
 
 
-def _of_the_nearest(plan: Plan) -> Iterator[AnyAssumption]:
+def _of_the_nearest(plan: InfeasiblePlan) -> Iterator[AnyAssumption]:
     yield planning.CLOSE_TO_FLOOR_RATIO
     if plan.nearest:
         yield planning.TIMES_THE_NODES
         yield planning.LEAST_CONFIDENCE_PERCENT
 
 
-def _of_promises(plan: Plan) -> Iterator[AnyAssumption]:
-    promised = (plan.target, *plan.also)
-    if any(isinstance(one, CatchUp | DuringBurst) for one in promised):
+def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
+    if any(isinstance(one, CatchUp | DuringBurst) for one in plan.promises):
         yield planning.USUAL_BATCH_RATIO
         yield planning.MOST_BATCHES_TO_RECOVER
-    if plan.after_start is not None and plan.after_start.evidence is Evidence.MEASURED:
+    start = plan.after_start if plan.feasible else None
+    if start is not None and start.evidence is Evidence.MEASURED:
         yield fits.FRESH_JVM_S
         yield planning.SAME_AFTER_START_RATIO
 
 
-def _of_memory(plan: Plan) -> Iterator[AnyAssumption]:
+def _of_memory(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     memory = plan.memory
     assert memory is not None
     yield resources.HEAP_ROOM_RATIO

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.domain import Plan
+from headway.domain import (
+    StreamAnswer,
+)
 from headway.report.comparison import ComparedFigure, ComparisonRow
 from headway.report.frontier import another_carries_more, rate_text
 from headway.report.wording import brief_setting_text, interval_text, percent
@@ -99,7 +101,7 @@ class DotChart:
     rows: tuple[DotRow, ...]
 
 
-def frontier_chart(plan: Plan) -> FrontierChart | None:
+def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
     """The frontier of a plan; None where it has no points."""
     if not plan.frontier:
         return None

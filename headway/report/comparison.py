@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.domain import Interval, LatencyDistribution
 from headway.report.columns import aligned, paragraph
-from headway.report.wording import interval_text, intervals90, statistics_s
+from headway.report.wording import interval_text
 from headway.units import format_duration
 
 
@@ -31,8 +31,8 @@ class ComparisonRow:
     @property
     def figures(self) -> tuple[ComparedFigure, ...]:
         """Mean, p50, p95 and p99."""
-        measured_s = statistics_s(self.measured)
-        intervals = intervals90(self.predicted)
+        measured_s = self.measured.statistics_s
+        intervals = self.predicted.intervals90_s
         return tuple(
             ComparedFigure(
                 statistic=statistic,
@@ -40,7 +40,7 @@ class ComparisonRow:
                 measured_s=measured_s[statistic],
                 interval90_s=intervals.get(statistic),
             )
-            for statistic, predicted_s in statistics_s(self.predicted).items()
+            for statistic, predicted_s in self.predicted.statistics_s.items()
         )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.domain import DeadlinePlan
+from headway.domain import (
+    BatchAnswer,
+)
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration
@@ -14,7 +16,7 @@ from headway.words import all_words
 _MOST_ROWS = 16
 
 
-def deadline_text(plan: DeadlinePlan) -> str:
+def deadline_text(plan: BatchAnswer) -> str:
     """A plan as lines of at most 100 columns."""
     verb = "keeps" if plan.nodes == 1 else "keep"
     head = (
@@ -53,14 +55,14 @@ def deadline_text(plan: DeadlinePlan) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _change_rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
+def _change_rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
     return [
         (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
         for change in plan.changes
     ]
 
 
-def _worse_than_fewer(plan: DeadlinePlan) -> set[int]:
+def _worse_than_fewer(plan: BatchAnswer) -> set[int]:
     """Numbers of nodes that promise less than fewer do."""
     worse, least_s = set(), math.inf
     for point in plan.frontier:
@@ -70,7 +72,7 @@ def _worse_than_fewer(plan: DeadlinePlan) -> set[int]:
     return worse
 
 
-def _legend(plan: DeadlinePlan) -> list[str]:
+def _legend(plan: BatchAnswer) -> list[str]:
     return (
         ["* a longer planned run time than with fewer nodes: see the notes"]
         if _worse_than_fewer(plan)
@@ -78,7 +80,7 @@ def _legend(plan: DeadlinePlan) -> list[str]:
     )
 
 
-def _rows(plan: DeadlinePlan) -> list[tuple[str, ...]]:
+def _rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
     """The plan and points around it, and some of the others."""
     step = -(-len(plan.frontier) // _MOST_ROWS)
     shown = [

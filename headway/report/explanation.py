@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
-from headway.domain import Applies, Metric, Objective, Plan, RuleOfThumb
+from headway.domain import (
+    Applies,
+    Metric,
+    Objective,
+    RuleOfThumb,
+    StreamAnswer,
+)
 from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraph, printable
@@ -13,15 +19,15 @@ from headway.report.frontier import max_rate_text
 from headway.report.needs import needs_rows
 from headway.report.wording import (
     METRIC_NAMES,
-    brief_setting_text,
     caution_text,
     cautions,
     cost_text,
     headline,
     memory_rows,
+    nearest_rows,
     notes,
     promise_text,
-    rejection_text,
+    rejection_rows,
     setting_text,
     stability_text,
 )
@@ -54,7 +60,7 @@ _FORMULAS = {
 _NUMBERS = "Numbers in brackets are equations; headway explain --equation P2 shows (P2)."
 
 
-def explanation_text(plan: Plan) -> str:
+def explanation_text(plan: StreamAnswer) -> str:
     """The plan explained, as lines of at most 100 columns."""
     sections = (
         ("Answer", _answer(plan)),
@@ -66,8 +72,8 @@ def explanation_text(plan: Plan) -> str:
         ("Where the latency comes from", _latency(plan)),
         ("Uncertainty", _confidence(plan)),
         ("Assumptions", assumption_lines(plan)),
-        ("After a restart", after_start_lines(plan)),
-        ("Why not less", _rejected(plan)),
+        ("After a restart", after_start_lines(plan) if plan.feasible else []),
+        ("Why not less", aligned(rejection_rows(plan))),
         (f"{plan.target.statistic} with one change", _sensitivities(plan)),
         ("Settings, and when they apply", _settings(plan)),
         ("Executor memory", _memory(plan)),
@@ -83,7 +89,7 @@ def _item(text: str) -> list[str]:
     return paragraph(text, lead="  ")
 
 
-def _answer(plan: Plan) -> list[str]:
+def _answer(plan: StreamAnswer) -> list[str]:
     lines = _item(headline(plan) + ".")
     for text in cautions(plan):
         lines += _item(f"{text[:1].upper()}{text[1:]}.")
@@ -101,7 +107,7 @@ def _answer(plan: Plan) -> list[str]:
     return lines + _item(stability_text(plan.prediction))
 
 
-def _declared(plan: Plan) -> list[str]:
+def _declared(plan: StreamAnswer) -> list[str]:
     costs = plan.declared
     if costs is None:
         return []
@@ -125,7 +131,7 @@ def _brief_duration(duration_s: float) -> str:
     return f"{1e6 * duration_s:.3g} us" if 0 < duration_s < 1e-3 else format_duration(duration_s)
 
 
-def _optimality(plan: Plan) -> list[str]:
+def _optimality(plan: StreamAnswer) -> list[str]:
     found, lines = plan.optimality, []
     if found is None:
         return []
@@ -159,9 +165,9 @@ def _optimality(plan: Plan) -> list[str]:
     return lines
 
 
-def _nearest(plan: Plan) -> list[str]:
-    lines = aligned([(f"with another {one.gives_way}", one.text) for one in plan.nearest])
-    if plan.physical_floor_s is not None:
+def _nearest(plan: StreamAnswer) -> list[str]:
+    lines = aligned(nearest_rows(plan, "with another {}"))
+    if not plan.feasible and plan.physical_floor_s is not None:
         lines += _item(
             f"Physical floor: {format_duration(plan.physical_floor_s)}, for the driver and one "
             "task "
@@ -170,7 +176,7 @@ def _nearest(plan: Plan) -> list[str]:
     return lines
 
 
-def _latency(plan: Plan) -> list[str]:
+def _latency(plan: StreamAnswer) -> list[str]:
     lines = _item(METRIC_NAMES[plan.target.metric] + ": " + _FORMULAS[plan.target.metric] + ".")
     if not plan.prediction.is_quotable:
         return lines
@@ -194,7 +200,7 @@ def _latency(plan: Plan) -> list[str]:
     return [*lines, "  Mean tuple latency by phase:", *aligned(rows, right=(1, 2), indent=4)]
 
 
-def _confidence(plan: Plan) -> list[str]:
+def _confidence(plan: StreamAnswer) -> list[str]:
     durations = plan.durations
     lines = _item(
         f"Planned at a confidence level of {plan.confidence:.0%}: durations are taken "
@@ -226,16 +232,7 @@ def _confidence(plan: Plan) -> list[str]:
     return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
 
 
-def _rejected(plan: Plan) -> list[str]:
-    return aligned(
-        [
-            (one.change, rejection_text(one), brief_setting_text(one.configuration))
-            for one in plan.rejected
-        ]
-    )
-
-
-def _sensitivities(plan: Plan) -> list[str]:
+def _sensitivities(plan: StreamAnswer) -> list[str]:
     rows = [
         (
             one.change,
@@ -258,7 +255,7 @@ def _difference(latency_s: float, planned_s: float) -> str:
     return f"{latency_s / planned_s - 1.0:+.0%}"
 
 
-def _settings(plan: Plan) -> list[str]:
+def _settings(plan: StreamAnswer) -> list[str]:
     was = {change.setting: change.before for change in plan.changes}
     rows = [
         (
@@ -280,15 +277,15 @@ def _settings(plan: Plan) -> list[str]:
     return aligned(rows)
 
 
-def _memory(plan: Plan) -> list[str]:
+def _memory(plan: StreamAnswer) -> list[str]:
     if plan.memory is None:
         known = "profiled" if plan.declared is None else "declared"
         return _item(f"As {known}: no memory peak was recorded and no node type was given.")
     return [*aligned(memory_rows(plan.memory), right=(1,)), *_item("theory.md (P10).")]
 
 
-def _rules(plan: Plan) -> list[str]:
-    if not plan.rules:
+def _rules(plan: StreamAnswer) -> list[str]:
+    if not plan.feasible or not plan.rules:
         return []
     head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
     return aligned([head, *(_rule_row(one) for one in plan.rules)], right=(1, 2))
@@ -305,5 +302,5 @@ def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
     )
 
 
-def _advice(plan: Plan) -> list[str]:
+def _advice(plan: StreamAnswer) -> list[str]:
     return [line for one in plan.advice for line in paragraph(one.text, lead="  * ")]

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.domain import FrontierPoint, Plan
+from headway.domain import (
+    FrontierPoint,
+    StreamAnswer,
+)
 from headway.units import counted, format_rate
 
 
@@ -29,7 +32,7 @@ def rate_text(point: FrontierPoint) -> str:
     return format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
 
 
-def frontier_rows(plan: Plan) -> tuple[FrontierRow, ...]:
+def frontier_rows(plan: StreamAnswer) -> tuple[FrontierRow, ...]:
     """One row for each number of nodes, and before the one of the plan's the plan's own.
 
     Where the plan's own setting is the best of its nodes, there is one row for both.
@@ -37,7 +40,7 @@ def frontier_rows(plan: Plan) -> tuple[FrontierRow, ...]:
     return tuple(_rows(plan))
 
 
-def _rows(plan: Plan) -> Iterator[FrontierRow]:
+def _rows(plan: StreamAnswer) -> Iterator[FrontierRow]:
     own = plan.chosen if plan.feasible else None
     for point in plan.frontier:
         if own is not None and point.nodes == own.nodes:
@@ -48,7 +51,7 @@ def _rows(plan: Plan) -> Iterator[FrontierRow]:
             yield FrontierRow(point=point, is_plan=False)
 
 
-def max_rate_text(plan: Plan) -> str:
+def max_rate_text(plan: StreamAnswer) -> str:
     """The maximum rate within target: of the plan's own setting, or else of any that was searched.
 
     Another setting of the same nodes that carries more is named.
@@ -68,7 +71,7 @@ def max_rate_text(plan: Plan) -> str:
     return f"{text}; {rate_text(more)} in another with {nodes}, see the frontier"
 
 
-def another_carries_more(plan: Plan) -> FrontierPoint | None:
+def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
     """The best setting of the plan's nodes, if it is another one and carries more."""
     own = plan.chosen
     if own is None or not plan.feasible:
@@ -77,7 +80,7 @@ def another_carries_more(plan: Plan) -> FrontierPoint | None:
     return next((point for point in of_nodes if not _is_own(plan, point)), None)
 
 
-def _is_own(plan: Plan, point: FrontierPoint) -> bool:
+def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
     """Whether a point says nothing that the plan's own does not."""
     own = plan.chosen
     assert own is not None

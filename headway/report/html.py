@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from headway.domain import LatencyDistribution, Plan, Prediction
+from headway.domain import (
+    LatencyDistribution,
+    Prediction,
+    StreamAnswer,
+)
 from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
@@ -21,14 +25,13 @@ from headway.report.wording import (
     facts,
     headline,
     interval_text,
-    intervals90,
     latencies,
     latency_rows,
+    nearest_rows,
     notes,
     percent,
-    rejection_text,
+    rejection_rows,
     stability_text,
-    statistics_s,
     trigger_words,
 )
 from headway.units import counted, format_duration, format_rate
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
+def plan_page(plan: StreamAnswer, comparisons: Sequence[ComparisonRow] = ()) -> str:
     """The page: answer, key figures, charts, tables, configuration, and the plan as JSON.
 
     It loads nothing, runs no script, and follows the reader's light or dark scheme.
@@ -72,6 +75,8 @@ def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
             frontier=frontier_chart(plan),
             frontier_rows=frontier_rows(plan),
             needs_rows=needs_rows(plan),
+            nearest_rows=nearest_rows(plan, "{}"),
+            rejection_rows=rejection_rows(plan),
             segments=phase_segments(plan.prediction.phases_s)
             if plan.prediction.is_quotable
             else (),
@@ -82,7 +87,7 @@ def plan_page(plan: Plan, comparisons: Sequence[ComparisonRow] = ()) -> str:
     )
 
 
-def _key_figures(plan: Plan) -> list[tuple[str, str, str]]:
+def _key_figures(plan: StreamAnswer) -> list[tuple[str, str, str]]:
     """Label, figure and what to know about it."""
     configuration, prediction = plan.configuration, plan.prediction
     executors = counted(configuration.executors, "executor")
@@ -125,7 +130,7 @@ def _load_figure(prediction: Prediction) -> tuple[str, str, str]:
 def _predicted_figures(
     statistic: str, distribution: LatencyDistribution
 ) -> list[tuple[str, str, str]]:
-    values_s, intervals = statistics_s(distribution), intervals90(distribution)
+    values_s, intervals = distribution.statistics_s, distribution.intervals90_s
     asked = [name for name in dict.fromkeys((statistic, "mean")) if name in values_s]
     return [
         (
@@ -154,7 +159,6 @@ def environment() -> Environment:
         counted=counted,
         duration=format_duration,
         rate=format_rate,
-        rejection=rejection_text,
         setting=brief_setting_text,
         place=_place,
     )

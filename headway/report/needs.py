@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from headway.domain import Plan, PromiseNeed
+from headway.domain import (
+    InfeasiblePlan,
+    PromiseNeed,
+    StreamAnswer,
+)
 from headway.units import counted, format_duration
 
 
-def failing_promises(plan: Plan) -> str:
+def failing_promises(plan: InfeasiblePlan) -> str:
     """The promises that no searched setting keeps: those that fail alone, or all together."""
     alone = [need.promise for need in plan.needs if not need.within]
     if alone:
         return " nor ".join(alone)
-    every = " and ".join(map(str, (plan.target, *plan.also)))
+    every = " and ".join(map(str, plan.promises))
     return f"{every} together" if plan.also else every
 
 
-def needs_rows(plan: Plan) -> list[tuple[str, ...]]:
+def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
     """Each promise, what it takes alone and what it gets there; then all together.
 
     Nothing where there is only one promise, which the headline and the nearest targets cover.
     """
-    if len(plan.needs) < 2 and plan.budget_per_hour is None:
+    needs = () if plan.feasible else plan.needs
+    if len(needs) < 2 and plan.budget_per_hour is None:
         return []
-    rows: list[tuple[str, ...]] = [(need.promise, "alone", _need_text(need)) for need in plan.needs]
+    rows: list[tuple[str, ...]] = [(need.promise, "alone", _need_text(need)) for need in needs]
     if len(rows) > 1:
         rows.append(("all targets", "together", f"not with {_most_text(plan)}"))
     if plan.budget_per_hour is not None:
@@ -45,7 +50,7 @@ def _need_text(need: PromiseNeed) -> str:
     return text if need.within else f"{text}, more than allowed"
 
 
-def _most_text(plan: Plan) -> str:
+def _most_text(plan: StreamAnswer) -> str:
     most = plan.frontier[-1].nodes if plan.frontier else plan.nodes
     return f"up to {_of_type(most, _type_name(plan))}"
 
@@ -54,5 +59,5 @@ def _of_type(nodes: int, name: str | None) -> str:
     return counted(nodes, "node") + ("" if name is None else f" of {name}")
 
 
-def _type_name(plan: Plan) -> str | None:
+def _type_name(plan: StreamAnswer) -> str | None:
     return None if plan.node_type is None else plan.node_type.name

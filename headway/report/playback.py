@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from headway.domain import Plan, Playback, PlayedStretch
+from headway.domain import (
+    Playback,
+    PlayedStretch,
+    StreamAnswer,
+)
 from headway.formats.as_json import fields_json
 from headway.report.charts import Tick, axis, place_percent
 from headway.report.columns import aligned, bar, paragraph
@@ -51,7 +55,7 @@ def playback_json(playback: Playback) -> dict[str, object]:
     return {"schema": PLAYBACK_SCHEMA, **found}
 
 
-def playback_text(plan: Plan, playback: Playback) -> str:
+def playback_text(plan: StreamAnswer, playback: Playback) -> str:
     """A playback as lines of at most 100 columns."""
     blocks = [
         [
@@ -104,7 +108,7 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
     return found
 
 
-def playback_page(plan: Plan, playback: Playback) -> str:
+def playback_page(plan: StreamAnswer, playback: Playback) -> str:
     """One page that needs nothing beside itself: figures, lines over time, the table."""
     from headway.report.html import environment
 

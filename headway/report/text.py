@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headway.domain import Metric, Plan, Prediction
+from headway.domain import (
+    AnyAnswer,
+    Metric,
+    Prediction,
+    StreamAnswer,
+)
 from headway.report.columns import aligned, bar, paragraph, printable
 from headway.report.frontier import another_carries_more, frontier_rows, rate_text
 from headway.report.needs import needs_rows
@@ -19,11 +24,12 @@ from headway.report.wording import (
     headline,
     latency_rows,
     memory_rows,
+    nearest_rows,
     notes,
     percent,
     prediction_notes,
     promise_text,
-    rejection_text,
+    rejection_rows,
     setting_text,
     stability_text,
 )
@@ -43,8 +49,17 @@ def prediction_text(prediction: Prediction) -> str:
     )
 
 
-def plan_text(plan: Plan) -> str:
-    """A plan as lines of at most 100 columns, the answer first and what to paste last.
+def plan_text(plan: AnyAnswer) -> str:
+    """A plan of any job as lines of at most 100 columns, the answer first."""
+    if plan.ends:
+        from headway.report.deadline import deadline_text
+
+        return deadline_text(plan)
+    return stream_text(plan)
+
+
+def stream_text(plan: StreamAnswer) -> str:
+    """A plan of a stream as lines of at most 100 columns, the answer first and what to paste last.
 
     Lines of the Spark configuration and the query options are never broken, however long, so that
     they can be copied.
@@ -65,7 +80,7 @@ def plan_text(plan: Plan) -> str:
         _titled("nodes for each target", aligned(needs_rows(plan))),
         _titled(
             "nearest feasible targets",
-            aligned([(f"other {one.gives_way}", one.text) for one in plan.nearest]),
+            aligned(nearest_rows(plan, "other {}")),
         ),
         _titled(
             "other improvements",
@@ -80,7 +95,7 @@ def plan_text(plan: Plan) -> str:
             f"frontier: max rate within {_promised(plan)}, by number of nodes",
             _frontier_lines(plan),
         ),
-        _titled("rejected neighbours", _rejected_lines(plan)),
+        _titled("rejected neighbours", aligned(rejection_rows(plan))),
         _titled("changes against the profiled run", _change_lines(plan)),
         _titled(
             "executor memory",
@@ -91,15 +106,15 @@ def plan_text(plan: Plan) -> str:
     )
 
 
-def _caution_lines(plan: Plan) -> list[str]:
+def _caution_lines(plan: StreamAnswer) -> list[str]:
     return [line for text in cautions(plan) for line in paragraph(text, lead="  ")]
 
 
-def _promised(plan: Plan) -> str:
-    return " and ".join(str(one) for one in (plan.target, *plan.also))
+def _promised(plan: StreamAnswer) -> str:
+    return " and ".join(map(str, plan.promises))
 
 
-def _promise(plan: Plan) -> list[tuple[str, str]]:
+def _promise(plan: StreamAnswer) -> list[tuple[str, str]]:
     relaxed = plan.optimality and plan.optimality.relaxed_nodes
     return [
         *([(f"planned {plan.target.statistic}", promise_text(plan))] if plan.feasible else []),
@@ -136,7 +151,7 @@ def _note_lines(warnings: tuple[str, ...]) -> list[str]:
     return [line for text in warnings for line in paragraph(text, lead="note: ")]
 
 
-def _frontier_lines(plan: Plan) -> list[str]:
+def _frontier_lines(plan: StreamAnswer) -> list[str]:
     if not plan.frontier:
         return []
     asked_per_s = plan.arrivals.rate_per_s
@@ -172,20 +187,7 @@ def _frontier_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def _rejected_lines(plan: Plan) -> list[str]:
-    return aligned(
-        [
-            (
-                rejection.change,
-                rejection_text(rejection),
-                brief_setting_text(rejection.configuration),
-            )
-            for rejection in plan.rejected
-        ]
-    )
-
-
-def _change_lines(plan: Plan) -> list[str]:
+def _change_lines(plan: StreamAnswer) -> list[str]:
     return aligned(
         [
             (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])

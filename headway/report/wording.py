@@ -11,6 +11,7 @@ from headway.domain import (
     Configuration,
     Finding,
     FindingCode,
+    InfeasiblePlan,
     Interval,
     LatencyDistribution,
     MemoryPlan,
@@ -19,6 +20,7 @@ from headway.domain import (
     Prediction,
     Provenance,
     Rejection,
+    StreamAnswer,
 )
 from headway.report.after_start import after_start_fact
 from headway.report.frontier import max_rate_text
@@ -70,27 +72,11 @@ def interval_text(interval: Interval) -> str:
     return f"{format_duration(interval.low)} to {format_duration(interval.high)}"
 
 
-def statistics_s(distribution: LatencyDistribution) -> dict[str, float]:
-    """Mean and percentiles by the names that people see [s]."""
-    return {
-        "mean": distribution.mean_s,
-        "p50": distribution.p50_s,
-        "p95": distribution.p95_s,
-        "p99": distribution.p99_s,
-    }
-
-
-def intervals90(distribution: LatencyDistribution) -> dict[str, Interval]:
-    """The 90% intervals that are known, by statistic [s]."""
-    known = {"mean": distribution.interval90_mean_s, "p99": distribution.interval90_p99_s}
-    return {name: interval for name, interval in known.items() if interval is not None}
-
-
 def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
     """A table of what may be quoted, names of the columns first; empty where nothing may."""
     rows: list[tuple[str, ...]] = []
     for name, distribution in latencies(prediction).items():
-        figures_s, known = statistics_s(distribution), intervals90(distribution)
+        figures_s, known = distribution.statistics_s, distribution.intervals90_s
         rows.append((name, *(format_duration(figure_s) for figure_s in figures_s.values())))
         if known:
             lows = {statistic: format_duration(known[statistic].low) for statistic in known}
@@ -252,7 +238,7 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     return [*rows, ("container", spark_memory_text(memory.container_bytes), "total")]
 
 
-def headline(plan: Plan) -> str:
+def headline(plan: StreamAnswer) -> str:
     """The answer in one sentence."""
     rate = format_rate(plan.arrivals.rate_per_s)
     if not plan.feasible:
@@ -266,12 +252,12 @@ def headline(plan: Plan) -> str:
     return f"{answer} for {left}, until the growing state makes it miss the target"
 
 
-def cautions(plan: Plan) -> tuple[str, ...]:
+def cautions(plan: StreamAnswer) -> tuple[str, ...]:
     """What a reader of the headline must know, in words."""
     return all_words(plan.findings)
 
 
-def _plan_finding(plan: Plan, code: FindingCode) -> Finding | None:
+def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
     return next((one for one in plan.findings if one.code is code), None)
 
 
@@ -281,13 +267,13 @@ def promise_text(plan: Plan) -> str:
     return f"up to {planned} of {limit}, {_margin_text(plan)}"
 
 
-def _margin_text(plan: Plan) -> str:
+def _margin_text(plan: StreamAnswer) -> str:
     if plan.declared is None:
         return "including the safety margin"
     return f"at the {plan.confidence:.0%} end of each declared range"
 
 
-def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
+def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     """What belongs right under the headline, as label and text."""
     found = [
         ("configuration", setting_text(plan.configuration)),
@@ -306,7 +292,7 @@ def facts(plan: Plan) -> tuple[tuple[str, str], ...]:
     )
 
 
-def notes(plan: Plan) -> tuple[str, ...]:
+def notes(plan: StreamAnswer) -> tuple[str, ...]:
     """Warnings of the plan and its prediction, without repetition of each other or of a bound."""
     every = dict.fromkeys((*plan.warnings, *prediction_notes(plan.prediction)))
     return tuple(text for text in every if not _is_said(text, plan.binding))
@@ -314,6 +300,20 @@ def notes(plan: Plan) -> tuple[str, ...]:
 
 def _is_said(text: str, binding: Sequence[str]) -> bool:
     return any(bound in text for bound in binding)
+
+
+def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
+    """The nearest promises that can be kept, behind what gives way; none of feasible plans."""
+    nearest = () if plan.feasible else plan.nearest
+    return [(label.format(one.gives_way), one.text) for one in nearest]
+
+
+def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
+    """The neighbours of a plan: the change, why it is ruled out, the setting."""
+    rejected = plan.rejected if plan.feasible else ()
+    return [
+        (one.change, rejection_text(one), brief_setting_text(one.configuration)) for one in rejected
+    ]
 
 
 def rejection_text(rejection: Rejection) -> str:
@@ -334,7 +334,7 @@ def cost_text(cost_per_hour: float | None) -> str:
     return "-" if cost_per_hour is None else f"{cost_per_hour:.4g}"
 
 
-def _bought_text(plan: Plan) -> str:
+def _bought_text(plan: StreamAnswer) -> str:
     assert plan.node_type is not None
     text = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
     if plan.cost_per_hour is None:
@@ -342,20 +342,18 @@ def _bought_text(plan: Plan) -> str:
     return f"{text}, {cost_text(plan.cost_per_hour)} per hour"
 
 
-def _also_text(plan: Plan) -> str:
+def _also_text(plan: StreamAnswer) -> str:
     return " and ".join(str(promise) for promise in plan.also)
 
 
-def _floor_text(plan: Plan) -> str:
+def _floor_text(plan: InfeasiblePlan) -> str:
     rate = format_rate(plan.arrivals.rate_per_s)
-    if plan.floor_s is None:
-        return "unknown"
     if math.isinf(plan.floor_s):
         return f"none: every configuration is over capacity at {rate}, or too close to saturation"
     return f"{format_duration(plan.floor_s)} at {rate}"
 
 
-def _nearest_text(plan: Plan) -> str:
+def _nearest_text(plan: InfeasiblePlan) -> str:
     nodes = counted(plan.nodes, "node")
     if not plan.prediction.stable:
         return f"{nodes}, over capacity"

@@ -13,7 +13,7 @@ from headway.cli.main import run
 from headway.emitters import ALL_FORMATS
 from headway.formats.as_json import json_text, plan_json
 from headway.sparkconf import parse_properties
-from tests.factories import a_plan
+from tests.factories import a_plan, an_infeasible_plan
 
 ROOT = Path(__file__).parents[2]
 ORDERS = str(ROOT / "configs" / "orders.yaml")
@@ -128,7 +128,7 @@ def test_a_plan_that_misses_its_target_is_written_and_called_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plan.json"
-    path.write_text(json_text(plan_json(a_plan(feasible=False))))
+    path.write_text(json_text(plan_json(an_infeasible_plan())))
     assert run(["emit", str(path), "--format", "tfvars"]) == 3
     assert "INFEASIBLE" in capsys.readouterr().err
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,11 @@ import yaml
 
 from headway.api.specs import plan_spec
 from headway.cli.main import run
-from headway.domain import DeadlinePlan
+from headway.domain import (
+    BatchAnswer,
+    DeadlinePlan,
+    InfeasibleDeadlinePlan,
+)
 from headway.emitters import ALL_FORMATS, Submission
 from headway.emitters.difference import only_what_differs, reasons_text
 from headway.formats.as_json import deadline_json, json_text
@@ -25,7 +29,7 @@ NIGHTLY = Submission(name="nightly", spark_version="4.1.2", node_type="m6i.xlarg
 
 
 @pytest.fixture(scope="module")
-def plan() -> DeadlinePlan:
+def plan() -> BatchAnswer:
     found = plan_spec(TOTALS).plan
     assert isinstance(found, DeadlinePlan)
     # Cores that every platform has.
@@ -33,27 +37,28 @@ def plan() -> DeadlinePlan:
     return replace(found, cores_per_executor=4, spark_conf=conf)
 
 
-def text_of(name: str, plan: DeadlinePlan) -> str:
+def text_of(name: str, plan: BatchAnswer) -> str:
     return ALL_FORMATS[name].render(plan, version="9.8.7", submission=NIGHTLY)
 
 
 @pytest.mark.parametrize("name", ALL_FORMATS)
-def test_no_format_speaks_of_a_query(name: str, plan: DeadlinePlan) -> None:
+def test_no_format_speaks_of_a_query(name: str, plan: BatchAnswer) -> None:
     text = text_of(name, plan)
     for word in ("trigger", "Stream", "STREAMING", "continuous", "maxOffsets", "Always"):
         assert word not in text
 
 
 @pytest.mark.parametrize("name", [n for n, each in ALL_FORMATS.items() if each.has_comments])
-def test_run_time_and_deadline_stand_on_top(name: str, plan: DeadlinePlan) -> None:
+def test_run_time_and_deadline_stand_on_top(name: str, plan: BatchAnswer) -> None:
     text = text_of(name, plan)
     assert "# target: deadline <= 90.0 s\n" in text
     assert "# predicted: run time " in text
-    missed = replace(plan, feasible=False)
+    shared = {each.name: getattr(plan, each.name) for each in fields(plan)}
+    missed = InfeasibleDeadlinePlan(**shared)
     assert text_of(name, missed).startswith("# !!! INFEASIBLE: no configuration meets")
 
 
-def test_each_platform_ends_the_job(plan: DeadlinePlan) -> None:
+def test_each_platform_ends_the_job(plan: BatchAnswer) -> None:
     kubeflow = yaml.safe_load(text_of("kubeflow", plan))
     assert kubeflow["spec"]["restartPolicy"] == {"type": "Never"}
     assert json.loads(text_of("emr-serverless", plan))["mode"] == "BATCH"
@@ -62,13 +67,13 @@ def test_each_platform_ends_the_job(plan: DeadlinePlan) -> None:
     assert parse_properties(text_of("spark-defaults", plan)) == dict(plan.spark_conf)
 
 
-def test_the_snippet_configures_a_builder(plan: DeadlinePlan) -> None:
+def test_the_snippet_configures_a_builder(plan: BatchAnswer) -> None:
     text = text_of("pyspark", plan)
     names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     assert names == {"configure"}
 
 
-def test_a_plan_is_read_back_from_its_json(plan: DeadlinePlan) -> None:
+def test_a_plan_is_read_back_from_its_json(plan: BatchAnswer) -> None:
     text = json_text(deadline_json(plan))
     again = parse_any_plan(text, name="plan.json")
     assert isinstance(again, DeadlinePlan)
@@ -77,7 +82,7 @@ def test_a_plan_is_read_back_from_its_json(plan: DeadlinePlan) -> None:
     assert json_text(deadline_json(again)) == text
 
 
-def test_only_what_differs(plan: DeadlinePlan) -> None:
+def test_only_what_differs(plan: BatchAnswer) -> None:
     current = {"spark.executor.cores": "4", "spark.executor.memory": "4096m"}
     left = only_what_differs(plan, current).spark_conf
     assert set(left) == {"spark.executor.instances", "spark.dynamicAllocation.enabled"}

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from headway.domain import Plan
+from headway.domain import (
+    StreamAnswer,
+)
 from headway.emitters import ALL_FORMATS, Submission
 from headway.emitters.dataproc import properties_flag
 from headway.emitters.emr import worker_heap_bytes
 from headway.errors import InputError
 from headway.formats.yaml_lines import yaml_document, yaml_scalar
 from headway.units import parse_size_bytes
-from tests.factories import a_plan
+from tests.factories import a_plan, an_infeasible_plan
 
 SHARED_SCHEMAS = Path(__file__).parents[3] / "shared" / "schemas"
 ORDERS = Submission(
@@ -37,7 +39,7 @@ AWKWARD = {
 }
 
 
-def text_of(name: str, plan: Plan | None = None, submission: Submission = ORDERS) -> str:
+def text_of(name: str, plan: StreamAnswer | None = None, submission: Submission = ORDERS) -> str:
     return ALL_FORMATS[name].render(plan or a_plan(), version="9.8.7", submission=submission)
 
 
@@ -56,7 +58,7 @@ def test_settings_stand_with_their_reasons(name: str) -> None:
     assert "headway 9.8.7" in text
     assert 'processingTime="2 seconds"' in text or "TRIGGER" in text
     assert "as profiled" in text
-    assert text_of(name, a_plan(feasible=False)).startswith("# !!! INFEASIBLE")
+    assert text_of(name, an_infeasible_plan()).startswith("# !!! INFEASIBLE")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from headway.domain import Interval, Plan, Prediction, Target
+from headway.domain import (
+    InfeasiblePlan,
+    Interval,
+    Prediction,
+    StreamAnswer,
+    Target,
+)
 from headway.formats.as_json import json_text, plan_json, prediction_json
-from tests.factories import a_plan, a_prediction
+from tests.factories import a_plan, a_prediction, an_infeasible_plan
 
 PREDICTION_KEYS = {
     "schema",
@@ -182,14 +188,12 @@ def test_a_target_can_be_made_again_from_its_fields(text: str) -> None:
     assert found["limit_s"] == target.limit_s
 
 
-def over_capacity() -> Plan:
-    return a_plan(
-        feasible=False, prediction=unstable(), planned_latency_s=math.inf, floor_s=math.inf
-    )
+def over_capacity() -> InfeasiblePlan:
+    return an_infeasible_plan(prediction=unstable(), planned_latency_s=math.inf, floor_s=math.inf)
 
 
-@pytest.mark.parametrize("plan", [over_capacity(), a_plan(floor_s=None)])
-def test_a_floor_that_is_none_or_nowhere_is_null(plan: Plan) -> None:
+@pytest.mark.parametrize("plan", [over_capacity(), a_plan()])
+def test_a_floor_that_is_none_or_nowhere_is_null(plan: StreamAnswer) -> None:
     found = read_back(plan_json(plan))
     assert found["floor_s"] is None
     assert found["feasible"] is plan.feasible

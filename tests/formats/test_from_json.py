@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.domain import Arrivals, NodeType, Plan, Target
+from headway.domain import (
+    Arrivals,
+    NodeType,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import load_plan, parse_plan
@@ -21,7 +26,7 @@ from tests.planner.enumeration import random_case
 from tests.planner.jobs import with_memory
 
 
-def text_of(found: Plan) -> str:
+def text_of(found: StreamAnswer) -> str:
     return json_text(plan_json(found))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from headway.errors import InputError
 from headway.pytest_plugin import assert_meets
-from tests.factories import a_plan
+from tests.factories import a_plan, an_infeasible_plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ def test_what_is_not_kept_says_by_how_much(target: str, expected: str) -> None:
 
 def test_a_plan_that_misses_its_own_promise_fails() -> None:
     with pytest.raises(AssertionError, match="not feasible: p99 <= 3"):
-        assert_meets(a_plan(feasible=False))
+        assert_meets(an_infeasible_plan())
 
 
 @pytest.mark.parametrize("target", ["p80 <= 1s", "window p99 <= 9s", "soon"])

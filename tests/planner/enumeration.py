@@ -16,8 +16,8 @@ from headway.domain import (
     DurationNoise,
     JobProfile,
     Metric,
-    Plan,
     RowsLaw,
+    StreamAnswer,
     Target,
 )
 from headway.models.arrays import Array, Numeric
@@ -43,7 +43,7 @@ class Case:
     space: SearchSpace
     confidence: float
 
-    def answer(self) -> Plan:
+    def answer(self) -> StreamAnswer:
         return plan(
             self.profile, self.arrivals, self.target, self.space, confidence=self.confidence
         )

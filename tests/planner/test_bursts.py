@@ -20,8 +20,8 @@ from headway.domain import (
     Deadline,
     DuringBurst,
     JobProfile,
-    Plan,
     RateTrace,
+    StreamAnswer,
     Target,
     parse_promise,
 )
@@ -50,7 +50,7 @@ def costly() -> JobProfile:
     return replace(profile, stages=(scan, profile.stages[1]), settings=(seen,))
 
 
-def planned(*promises: str, rate_per_s: float = RATE_PER_S) -> Plan:
+def planned(*promises: str, rate_per_s: float = RATE_PER_S) -> StreamAnswer:
     target, *others = [parse_promise(text) for text in promises]
     assert isinstance(target, Target)
     also = [one for one in others if not isinstance(one, Deadline)]
@@ -183,6 +183,7 @@ def test_a_short_burst_takes_less_than_a_long_one() -> None:
 
 def test_what_breaks_a_burst_promise_is_told_with_its_number() -> None:
     answer = planned("p99 <= 4s", "p99 <= 4s during 50k/s for 2m")
+    assert answer.feasible
     assert answer.rejected[0].change == "one node fewer"
     assert "during 50k/s for 2 min" in answer.rejected[0].reason
     assert answer.rejected[0].latency_s is not None

@@ -17,6 +17,7 @@ from headway.cli.main import run
 from headway.domain import (
     ApplicationKind,
     ApplicationProfile,
+    BatchAnswer,
     Cluster,
     Deadline,
     DeadlinePlan,
@@ -68,7 +69,7 @@ def a_long_job(num_tasks: int = 200) -> ApplicationProfile:
     return replace(profile, cluster=Cluster(executors=2, executors_mean=2.0, cores_per_executor=4))
 
 
-def answer(limit_s: float, **options: object) -> DeadlinePlan:
+def answer(limit_s: float, **options: object) -> BatchAnswer:
     return plan_for_deadline(
         a_long_job(),
         Deadline(limit_s=limit_s),

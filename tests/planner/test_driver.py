@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 import headway
-from headway.domain import Arrivals, NodeType, Plan, Target
+from headway.domain import (
+    Arrivals,
+    NodeType,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
@@ -18,7 +23,7 @@ TARGET = Target.parse("p99 <= 3.2s")
 ARRIVALS = Arrivals(rate_per_s=5000.0)
 
 
-def planned(space: SearchSpace) -> Plan:
+def planned(space: SearchSpace) -> StreamAnswer:
     return plan(a_profile(), ARRIVALS, TARGET, space, confidence=0.5)
 
 

@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headway.domain import Applies, Change, Plan, Target
+from headway.domain import (
+    Applies,
+    Change,
+    Plan,
+    StreamAnswer,
+    Target,
+)
 from headway.emitters import FORMATS
 from headway.sparkconf import parse_properties
-from tests.factories import a_plan, a_prediction
+from tests.factories import a_plan, a_prediction, an_infeasible_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +36,7 @@ AWKWARD_CONF = {
 }
 
 
-def outputs(plan: Plan) -> dict[str, str]:
+def outputs(plan: StreamAnswer) -> dict[str, str]:
     return {name: render(plan, version="9.8.7") for name, render in FORMATS.items()}
 
 
@@ -46,14 +52,14 @@ def test_every_format_says_where_it_comes_from(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_plan_that_misses_its_target_says_so_first(name: str) -> None:
-    text = outputs(a_plan(feasible=False))[name]
+    text = outputs(an_infeasible_plan())[name]
     assert text.startswith("# !!! INFEASIBLE")
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_over_capacity_no_latency_is_quoted(name: str) -> None:
     prediction = a_prediction(stable=False, tuple_latency=None, calibrated=False)
-    text = outputs(a_plan(feasible=False, prediction=prediction))[name]
+    text = outputs(an_infeasible_plan(prediction=prediction))[name]
     assert "no latency to quote" in text
     assert "80k/s" in text
     assert "outside the range" in text

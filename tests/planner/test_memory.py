@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Arrivals, JobProfile, NodeType, Plan, Target
+from headway.domain import (
+    Arrivals,
+    JobProfile,
+    NodeType,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.planner.memory import (
     fewest_nodes_by_memory,
@@ -135,7 +141,7 @@ def with_python(allowed: str | None) -> JobProfile:
     )
 
 
-def planned_with_python(allowed: str | None, memory: str = "64g") -> Plan:
+def planned_with_python(allowed: str | None, memory: str = "64g") -> StreamAnswer:
     kind = NodeType(name="n", cores=8, memory_bytes=parse_size_bytes(memory), executors_per_node=1)
     target, space = Target.parse("p99 <= 3s"), SearchSpace(max_nodes=4)
     arrivals = Arrivals(rate_per_s=5000.0)

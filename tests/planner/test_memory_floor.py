@@ -13,7 +13,7 @@ from headway.domain import (
     Deadline,
     JobProfile,
     NodeType,
-    Plan,
+    StreamAnswer,
 )
 from headway.emitters.wording import reasons
 from headway.errors import InputError
@@ -50,7 +50,7 @@ def small_job(
     return replace(profile, applications=(application,))
 
 
-def plan_of(profile: JobProfile, **options: Any) -> Plan:
+def plan_of(profile: JobProfile, **options: Any) -> StreamAnswer:
     return headway.plan(profile, rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
 
 

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import NearestTarget, NodeType, Objective, Plan, Promise, Target, parse_promise
+from headway.domain import (
+    InfeasiblePlan,
+    NearestTarget,
+    NodeType,
+    Objective,
+    Promise,
+    StreamAnswer,
+    Target,
+    parse_promise,
+)
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import first_place
 from headway.planner.infeasible import lowest_latency_in_reach
@@ -53,7 +62,7 @@ def a_promise(text: str) -> Promise:
     return promise
 
 
-def answered(question: Question) -> Plan:
+def answered(question: Question) -> StreamAnswer:
     return plan(
         question.profile,
         question.profile.arrivals,
@@ -65,7 +74,7 @@ def answered(question: Question) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def infeasible_plan(seed: int, *also: str) -> Plan | None:
+def infeasible_plan(seed: int, *also: str) -> InfeasiblePlan | None:
     answer = answered(asked(seed, *also))
     return None if answer.feasible else answer
 
@@ -120,7 +129,7 @@ def given_way(question: Question, one: NearestTarget) -> tuple[Question, Iterato
     return replace(question, target=target), between
 
 
-def check_nearest(question: Question, answer: Plan) -> None:
+def check_nearest(question: Question, answer: InfeasiblePlan) -> None:
     for one in answer.nearest:
         if one.gives_way in ("outage", "burst", "promise"):
             continue

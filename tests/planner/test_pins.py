@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from headway.domain import Applies, Arrivals, JobProfile, Pins, Plan, Target
+from headway.domain import (
+    Applies,
+    Arrivals,
+    JobProfile,
+    Pins,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.planner.pins import Checkpoint, pinned_partitions
 from headway.planner.search import plan
@@ -24,7 +31,9 @@ def pinned_at(partitions: int, spark_version: str = "4.3.0") -> JobProfile:
     return replace(profile, applications=(application,))
 
 
-def answer(profile: JobProfile, checkpoint: Checkpoint | None, rate_per_s: float = 5000.0) -> Plan:
+def answer(
+    profile: JobProfile, checkpoint: Checkpoint | None, rate_per_s: float = 5000.0
+) -> StreamAnswer:
     return plan(profile, Arrivals(rate_per_s=rate_per_s), TARGET, SPACE, checkpoint=checkpoint)
 
 
@@ -37,6 +46,7 @@ def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s
         point.configuration is None or point.configuration.shuffle_partitions == partitions
         for point in found.frontier
     )
+    assert found.feasible
     assert all(one.configuration.shuffle_partitions == partitions for one in found.rejected)
     assert all(one.configuration.shuffle_partitions == partitions for one in found.rules)
     (setting,) = [one for one in found.settings if one.setting == "shuffle partitions"]

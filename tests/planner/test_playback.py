@@ -9,7 +9,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from headway.domain import Arrivals, Outage, Plan, PlannedDurations, RateTrace, Target
+from headway.domain import (
+    Arrivals,
+    Outage,
+    PlannedDurations,
+    RateTrace,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.planner.playback import _model, play
 from headway.planner.search import plan
@@ -20,7 +27,7 @@ RATE_PER_S = 5000.0
 
 
 @cache
-def planned(target: str = "p99 <= 2s") -> Plan:
+def planned(target: str = "p99 <= 2s") -> StreamAnswer:
     space = SearchSpace(max_nodes=4, cores_per_executor=4)
     profile = a_profile()
     # Batches of half a million rows are on record: the plan has a rate limit.

@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import Arrivals, NodeType, Objective, Plan, Target
+from headway.domain import (
+    Arrivals,
+    NodeType,
+    Objective,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.planner.purchase import at_core_speed
 from headway.planner.search import plan
@@ -59,7 +65,7 @@ def enumerated(seed: int) -> tuple[int | None, float | None]:
     return min(nodes, default=None), min(costs, default=None)
 
 
-def answer(seed: int, objective: Objective) -> Plan:
+def answer(seed: int, objective: Objective) -> StreamAnswer:
     case = random_case(seed)
     return plan(
         case.profile,
@@ -92,7 +98,9 @@ def test_types_equal_enumeration_at_length(seed: int) -> None:
     check_against_enumeration(seed)
 
 
-def planned(*types: NodeType, objective: Objective = Objective.COST, **options: object) -> Plan:
+def planned(
+    *types: NodeType, objective: Objective = Objective.COST, **options: object
+) -> StreamAnswer:
     return plan(
         a_profile(),
         Arrivals(rate_per_s=5000.0),

@@ -12,9 +12,9 @@ from headway.domain import (
     Arrivals,
     JobProfile,
     ObservedArrivals,
-    Plan,
     RateTrace,
     RowsLaw,
+    StreamAnswer,
     Target,
 )
 from headway.emitters import ALL_FORMATS, Submission
@@ -47,7 +47,7 @@ def profile_of(*sources: str) -> JobProfile:
     )
 
 
-def plan_of(profile: JobProfile) -> Plan:
+def plan_of(profile: JobProfile) -> StreamAnswer:
     return plan(
         profile,
         Arrivals(rate_per_s=20_000.0),

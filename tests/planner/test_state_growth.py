@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from headway.domain import Finding, FindingCode, JobProfile, Plan, StateProfile, Target
+from headway.domain import (
+    Finding,
+    FindingCode,
+    JobProfile,
+    StateProfile,
+    StreamAnswer,
+    Target,
+)
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.html import plan_page
@@ -27,18 +34,18 @@ def growing(growth_per_s: float, rows: int = 1_000_000, cost_s: float = 1e-6) ->
     return replace(profile, stages=(*profile.stages[:-1], holding))
 
 
-def planned(profile: JobProfile, rate_per_s: float = 5000.0) -> Plan:
+def planned(profile: JobProfile, rate_per_s: float = 5000.0) -> StreamAnswer:
     arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
     return plan(profile, arrivals, TARGET, SearchSpace(max_nodes=1, cores_per_executor=8))
 
 
-def broken(answer: Plan) -> Finding:
+def broken(answer: StreamAnswer) -> Finding:
     (finding,) = answer.findings
     assert finding.code is FindingCode.STATE_BREAKS_PROMISE
     return finding
 
 
-def keeps_with(answer: Plan, profile: JobProfile, rows: float) -> bool:
+def keeps_with(answer: StreamAnswer, profile: JobProfile, rows: float) -> bool:
     """Whether the plan's own setting keeps the target with a state of so many rows."""
     assert profile.state is not None
     state = replace(profile.state, rows=int(rows))

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.domain import Arrivals, CatchUp, Metric, Plan, Target
+from headway.domain import (
+    Arrivals,
+    CatchUp,
+    Metric,
+    StreamAnswer,
+    Target,
+)
 from headway.errors import InputError
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.predict import predict
@@ -26,7 +32,7 @@ SPACE = SearchSpace(max_nodes=4, cores_per_executor=4)
 ARRIVALS = Arrivals(rate_per_s=5000.0)
 
 
-def answer(target: str, **shape: Any) -> Plan:
+def answer(target: str, **shape: Any) -> StreamAnswer:
     return plan(windowed(**shape), ARRIVALS, Target.parse(target), SPACE)
 
 

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from headway.domain import Arrivals, NodeType, Objective, Plan, Target
+from headway.domain import (
+    Arrivals,
+    NodeType,
+    Objective,
+    StreamAnswer,
+    Target,
+)
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.explanation import explanation_text
@@ -17,7 +23,7 @@ from tests.planner.jobs import windowed, with_memory
 SPACE = SearchSpace(max_nodes=4, cores_per_executor=4)
 
 
-def planned(target: str, **options: object) -> Plan:
+def planned(target: str, **options: object) -> StreamAnswer:
     return plan(
         windowed() if target.startswith("window") else with_memory(),
         Arrivals(rate_per_s=5000.0),

@@ -11,12 +11,20 @@ from typing import Any
 
 import pytest
 
-from headway.domain import Arrivals, FrontierPoint, Interval, LatencyDistribution, Plan
+from headway.domain import (
+    Arrivals,
+    FrontierPoint,
+    InfeasiblePlan,
+    Interval,
+    LatencyDistribution,
+    Plan,
+    StreamAnswer,
+)
 from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.html import plan_page
-from tests.factories import a_configuration, a_plan, a_prediction
+from tests.factories import a_configuration, a_plan, a_prediction, an_infeasible_plan
 
 HOSTILE = """</script><script>alert("it's")</script><!-- & <img src=x onerror=alert(1)>"""
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -60,13 +68,11 @@ def comparisons(label: str = "tuple latency") -> list[ComparisonRow]:
     return [ComparisonRow(label=label, predicted=predicted, measured=measured)]
 
 
-def over_capacity() -> Plan:
+def over_capacity() -> InfeasiblePlan:
     prediction = a_prediction(
         stable=False, tuple_latency=None, batch_duration=None, phases_s={}, calibrated=False
     )
-    return a_plan(
-        feasible=False, prediction=prediction, floor_s=math.inf, planned_latency_s=math.inf
-    )
+    return an_infeasible_plan(prediction=prediction, floor_s=math.inf, planned_latency_s=math.inf)
 
 
 def a_large_plan() -> Plan:
@@ -84,7 +90,11 @@ def a_large_plan() -> Plan:
     return replace(plan, frontier=frontier, prediction=a_prediction(phases_s=phases_s))
 
 
-PLANS = {"feasible": a_plan(), "over capacity": over_capacity(), "large": a_large_plan()}
+PLANS: dict[str, StreamAnswer] = {
+    "feasible": a_plan(),
+    "over capacity": over_capacity(),
+    "large": a_large_plan(),
+}
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -6,7 +6,14 @@ import json
 import re
 from functools import cache
 
-from headway.domain import Arrivals, Outage, Plan, Playback, RateTrace, Target
+from headway.domain import (
+    Arrivals,
+    Outage,
+    Playback,
+    RateTrace,
+    StreamAnswer,
+    Target,
+)
 from headway.formats.as_json import json_text
 from headway.planner.playback import play
 from headway.planner.search import plan
@@ -16,7 +23,7 @@ from tests.factories import a_profile
 
 
 @cache
-def played() -> tuple[Plan, Playback]:
+def played() -> tuple[StreamAnswer, Playback]:
     space = SearchSpace(max_nodes=2, cores_per_executor=4)
     found = plan(a_profile(), Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 2s"), space)
     trace = RateTrace(times_s=(0.0, 300.0), rates_per_s=(5000.0, 9000.0), end_s=600.0)

@@ -13,6 +13,7 @@ from headway.domain import (
     Finding,
     FindingCode,
     FrontierPoint,
+    InfeasiblePlan,
     Interval,
     Plan,
     Prediction,
@@ -22,6 +23,7 @@ from headway.domain import (
 from headway.report.columns import aligned
 from headway.report.text import plan_text, prediction_text
 from tests.factories import a_configuration, a_plan, a_prediction
+from tests.factories import an_infeasible_plan as nearest_plan
 
 LONG = "a very long name " * 12
 HOSTILE = "\x1b[2Jred\nalert"
@@ -32,9 +34,8 @@ def unstable(**changes: Any) -> Prediction:
     return a_prediction(stable=False, calibrated=False, **changes)
 
 
-def an_infeasible_plan(**changes: Any) -> Plan:
-    changes = {"feasible": False, "floor_s": 3.4, "planned_latency_s": 3.4} | changes
-    return a_plan(**changes)
+def an_infeasible_plan(**changes: Any) -> InfeasiblePlan:
+    return nearest_plan(**({"floor_s": 3.4, "planned_latency_s": 3.4} | changes))
 
 
 def a_long_plan() -> Plan:

@@ -19,9 +19,9 @@ from headway.domain import (
     SCORE_OF_RANGE,
     Configuration,
     JobProfile,
-    Plan,
     Provenance,
     StatedRange,
+    StreamAnswer,
 )
 from headway.formats.as_json import plan_json
 from headway.formats.from_json import plan_from_json
@@ -56,7 +56,7 @@ def profile_of(declared: DeclaredStream, rate_per_s: float = RATE_PER_S) -> JobP
     return declared_profile("orders", declared, Quantity.exactly(rate_per_s))
 
 
-def planned(profile: JobProfile, rate_per_s: float = RATE_PER_S, **asked: object) -> Plan:
+def planned(profile: JobProfile, rate_per_s: float = RATE_PER_S, **asked: object) -> StreamAnswer:
     return plan(
         profile,
         rate=rate_per_s,
@@ -68,7 +68,7 @@ def planned(profile: JobProfile, rate_per_s: float = RATE_PER_S, **asked: object
 
 
 @pytest.fixture(scope="module")
-def answer() -> Plan:
+def answer() -> StreamAnswer:
     return planned(profile_of(orders()))
 
 
@@ -102,14 +102,14 @@ def _lognormal(random: np.random.Generator, cv: float, count: int) -> Array:
     return np.asarray(random.lognormal(-0.5 * sigma**2, sigma, count))
 
 
-def test_the_plan_is_what_an_expert_says(answer: Plan) -> None:
+def test_the_plan_is_what_an_expert_says(answer: StreamAnswer) -> None:
     assert answer.feasible
     assert answer.nodes in (3, 4)
     assert 12 <= answer.configuration.shuffle_partitions <= 24
     assert 0.5 <= answer.configuration.trigger_s <= 1.0
 
 
-def test_the_planned_setting_keeps_the_promise_when_played(answer: Plan) -> None:
+def test_the_planned_setting_keeps_the_promise_when_played(answer: StreamAnswer) -> None:
     """At the upper end of every range, which is what the plan is for, and so in the middle too."""
     profile = profile_of(orders())
     for score in (0.0, SCORE_OF_RANGE):
@@ -120,7 +120,7 @@ def test_the_planned_setting_keeps_the_promise_when_played(answer: Plan) -> None
     )
 
 
-def test_one_node_less_keeps_it_with_no_setting_when_played(answer: Plan) -> None:
+def test_one_node_less_keeps_it_with_no_setting_when_played(answer: StreamAnswer) -> None:
     profile = figures_at(profile_of(orders()), SCORE_OF_RANGE)
     for partitions in (8, 12, 16, 24, 32):
         for trigger_s in (0.0, 0.25, 0.5, 1.0):
@@ -133,7 +133,7 @@ def test_one_node_less_keeps_it_with_no_setting_when_played(answer: Plan) -> Non
             assert played_p99_s(profile, fewer, seed=3) > TARGET_S, (partitions, trigger_s)
 
 
-def test_the_rate_that_was_declared_is_nothing_that_was_seen(answer: Plan) -> None:
+def test_the_rate_that_was_declared_is_nothing_that_was_seen(answer: StreamAnswer) -> None:
     """The same job declared at 1k/s has the same frontier."""
     small = planned(profile_of(orders(), 1000.0), 1000.0)
     rates = {point.nodes: point.sustainable_rate_per_s for point in answer.frontier}
@@ -182,7 +182,7 @@ def test_only_the_figure_that_is_unsure_widens_the_answer() -> None:
     assert batch.mean_s - batch.interval90_mean_s.low == pytest.approx(0.05, abs=0.005)
 
 
-def test_nothing_is_changed_against_a_run_that_never_was(answer: Plan) -> None:
+def test_nothing_is_changed_against_a_run_that_never_was(answer: StreamAnswer) -> None:
     assert answer.changes == ()
     assert not answer.prediction.calibrated
     assert answer.prediction.provenance is Provenance.DECLARED
@@ -194,7 +194,7 @@ def test_nothing_is_changed_against_a_run_that_never_was(answer: Plan) -> None:
     assert "Declared costs" in explanation_text(answer)
 
 
-def test_the_declared_figures_are_in_the_plan(answer: Plan) -> None:
+def test_the_declared_figures_are_in_the_plan(answer: StreamAnswer) -> None:
     data = json.loads(json.dumps(plan_json(answer)))
     assert data["prediction"]["provenance"] == "declared"
     assert data["declared"]["driver"] == {"low_s": 0.1, "mid_s": 0.15, "high_s": 0.225}

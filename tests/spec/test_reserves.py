@@ -12,7 +12,10 @@ import headway
 from headway.api.arguments import node_types_from
 from headway.cli.main import run
 from headway.cli.plan import _PLATFORMS
-from headway.domain import Deadline, Plan
+from headway.domain import (
+    Deadline,
+    StreamAnswer,
+)
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
@@ -37,7 +40,7 @@ EMR_MIB = {
 }
 
 
-def plan_of(**options: Any) -> Plan:
+def plan_of(**options: Any) -> StreamAnswer:
     return headway.plan(a_profile(), rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
 
 
@@ -84,7 +87,7 @@ def test_every_figure_is_dated_and_sourced() -> None:
     ))  # fmt: skip
 
 
-def container_bytes(plan: Plan) -> int:
+def container_bytes(plan: StreamAnswer) -> int:
     conf = plan.spark_conf
     heap = spark_memory_bytes(conf["spark.executor.memory"])
     overhead = conf.get("spark.executor.memoryOverhead")
