@@ -20,7 +20,9 @@ ASKED = ("--rate", "5k/s", "--target", "p99 <= 3s", "--max-nodes", "2")
 
 @pytest.fixture(scope="module")
 def plan() -> headway.Plan:
-    return headway.plan(PROFILE, rate="5k/s", target="p99 <= 3s", max_nodes=2)
+    answer = headway.plan(PROFILE, rate="5k/s", target="p99 <= 3s", max_nodes=2)
+    assert answer.feasible
+    return answer
 
 
 @pytest.fixture
@@ -88,3 +90,11 @@ def test_init_and_validate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     path = tmp_path / "cluster.yaml"
     path.write_text(headway.init("Cluster", name="ours", file=path), encoding="utf-8")
     assert headway.validate(path).kind == "Cluster"
+
+
+def test_what_is_infeasible_is_explained_too() -> None:
+    answer = headway.plan(PROFILE, rate="5k/s", target="p99 <= 1ms", max_nodes=2)
+    assert not answer.feasible
+    text = headway.explain(answer)
+    assert "Nearest feasible targets" in text
+    assert "Comparison with rules of thumb" not in text

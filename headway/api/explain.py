@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headway.domain import Plan
+from headway.domain import StreamAnswer
 from headway.formats.from_json import load_plan
 from headway.report.explanation import explanation_text
 
 
-def explain(plan: Plan | str | Path) -> str:
+def explain(plan: StreamAnswer | str | Path) -> str:
     """What binds, what each thing would change, every number with its source.
 
     Parameters
     ----------
-    plan : Plan or path
+    plan : Plan, InfeasiblePlan or path
         A plan, or the file that ``headway plan --json`` printed.
 
     Raises
@@ -22,4 +22,4 @@ def explain(plan: Plan | str | Path) -> str:
     InputError
         If the file cannot be read or is no such plan.
     """
-    return explanation_text(plan if isinstance(plan, Plan) else load_plan(plan))
+    return explanation_text(load_plan(plan) if isinstance(plan, str | Path) else plan)
