@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple
 
 from headway.profiler import schema
 from headway.profiler.engines import Engine
@@ -17,7 +18,9 @@ from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.pieces import Order, Piece, Result
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
-from headway.profiler.stage_totals import seconds
+from headway.profiler.stage_totals import least, most, seconds
+
+_SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
 
 
 class EventCount(NamedTuple):
@@ -208,10 +211,7 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
 
     return ApplicationFacts(
         app=app,
-        application_id=gathered.said.get("application_id"),
-        application_name=gathered.said.get("application_name"),
-        spark_version=gathered.said.get("spark_version"),
-        java_version=gathered.said.get("java_version"),
+        **{name: gathered.said.get(name) for name in _SAID},
         properties=gathered.properties[1] if gathered.properties is not None else {},
         executors=_executors(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
@@ -245,13 +245,8 @@ def _executors(events: Iterable[ExecutorEvent]) -> tuple[Executor, ...]:
                 Executor(
                     executor_id=executor_id,
                     num_cores=max(event.num_cores or 0 for event in added),
-                    added_s=seconds(_chosen(min, (event.at_ms for event in added))),
-                    removed_s=seconds(_chosen(max, removed_ms)),
+                    added_s=seconds(reduce(least, (event.at_ms for event in added), None)),
+                    removed_s=seconds(reduce(most, removed_ms, None)),
                 )
             )
     return tuple(found)
-
-
-def _chosen(choose: Callable[[list[int]], int], instants: Iterable[int | None]) -> int | None:
-    known = [instant for instant in instants if instant is not None]
-    return choose(known) if known else None

@@ -65,8 +65,6 @@ def read_line(line: bytes) -> Line | None:
     Values of another type than Spark writes cost themselves only; a line that is no JSON tells
     nothing.
 
-    Examples
-    --------
     >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}').event.spark_version
     '4.0.1'
     >>> read_line(b'{"Event":"SparkListenerJobEnd","Job ID":"7","Completion Time":5}')

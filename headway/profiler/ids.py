@@ -27,8 +27,6 @@ class Ids(NamedTuple):
     def of(cls, ids: Iterable[int]) -> Ids:
         """Ids in any order.
 
-        Examples
-        --------
         >>> Ids.of([3, 1, 2, 7, 2])
         Ids(seen=((1, 3), (7, 7)), repeated=((2, 2),))
         """
@@ -42,8 +40,6 @@ class Ids(NamedTuple):
     def with_others(self, others: Ids) -> Ids:
         """All of both; those that stand in both are repeated.
 
-        Examples
-        --------
         >>> Ids.of([1, 2, 3]).with_others(Ids.of([3, 4]))
         Ids(seen=((1, 4),), repeated=((3, 3),))
         """
@@ -56,8 +52,6 @@ class Ids(NamedTuple):
 def united(some: Ranges, others: Ranges) -> Ranges:
     """The ids of both.
 
-    Examples
-    --------
     >>> united([(1, 2), (8, 9)], [(3, 4)])
     ((1, 4), (8, 9))
     """
@@ -106,8 +100,6 @@ def _ranges(distinct: Sequence[int]) -> Ranges:
 def holds(ranges: Ranges, one: int) -> bool:
     """Whether an id is among them.
 
-    Examples
-    --------
     >>> holds([(1, 3), (7, 7)], 3), holds([(1, 3), (7, 7)], 4)
     (True, False)
     """

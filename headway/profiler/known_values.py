@@ -58,8 +58,6 @@ _VENDORS = frozenset(
 def is_known_value(key: str, value: str) -> bool:
     """Whether Spark knows the value of the property, one of :data:`KNOWN_VALUE_PROPERTIES`.
 
-    Examples
-    --------
     >>> is_known_value("spark.io.compression.codec", "LZ4")
     True
     >>> is_known_value("spark.serializer", "com.hunter2.TopSecret")

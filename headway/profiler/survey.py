@@ -9,7 +9,7 @@ from headway.domain import Application, ApplicationProfile, Coverage, JobProfile
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
-from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
+from headway.profiler.collect import CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.job_runs import NO_EVENT, listed
@@ -70,7 +70,14 @@ def surveys(
         yield LogSurvey(
             name=log.name,
             application=application_of(facts),
-            counts=_counts(facts),
+            counts=EventCounts(
+                jobs=facts.count(schema.JOB_START).num_distinct,
+                stages=facts.stages.num_ended,
+                tasks=facts.count(schema.TASK_END).num_distinct,
+                failed_tasks=facts.num_failed_tasks,
+                sql_executions=facts.count(schema.SQL_EXECUTION_START).num_distinct,
+                progress=facts.count(schema.QUERY_PROGRESS).num_lines,
+            ),
             coverage=coverage,
             profile=profile,
             why_not=why_not,
@@ -108,14 +115,3 @@ def profile_together(
         return profile_application(facts, logs.stage_runs, coverage, version)
     except EventLogError as error:
         raise EventLogError(f"{names[0]}: {error}") from None
-
-
-def _counts(facts: ApplicationFacts) -> EventCounts:
-    return EventCounts(
-        jobs=facts.count(schema.JOB_START).num_distinct,
-        stages=facts.stages.num_ended,
-        tasks=facts.count(schema.TASK_END).num_distinct,
-        failed_tasks=facts.num_failed_tasks,
-        sql_executions=facts.count(schema.SQL_EXECUTION_START).num_distinct,
-        progress=facts.count(schema.QUERY_PROGRESS).num_lines,
-    )

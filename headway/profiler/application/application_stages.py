@@ -26,6 +26,7 @@ from headway.domain.application_profile import (
 )
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS
+from headway.profiler.streaming.observations import share
 
 # Beyond these a number is damage, not a measurement: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0
@@ -161,10 +162,10 @@ def recorded_stage(
             spilled_bytes=round(stage.spilled_bytes),
         ),
         run_time=RunShares(
-            gc_ratio=_share(stage.gc_s, stage.run_s),
+            gc_ratio=share(stage.gc_s, stage.run_s),
             # Versions before 2.1 do not measure it.
-            cpu_ratio=_share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
-            python_ratio=None if stage.python_s is None else _share(stage.python_s, stage.run_s),
+            cpu_ratio=share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
+            python_ratio=None if stage.python_s is None else share(stage.python_s, stage.run_s),
         ),
     )
 
@@ -192,20 +193,6 @@ def memory_of(stages: Sequence[StageSums]) -> MemoryProfile:
         peak_heap_bytes=round(heap_bytes) if heap_bytes > 0 else None,
         spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
     )
-
-
-def covered_s(stages: Iterable[StageSums]) -> float:
-    """Time in which at least one of the stages ran: the union of their intervals."""
-    spans = sorted(
-        (stage.start_s, stage.end_s)
-        for stage in stages
-        if stage.start_s is not None and stage.end_s is not None
-    )
-    total_s, until_s = 0.0, -math.inf
-    for start_s, end_s in spans:
-        total_s += max(end_s - max(start_s, until_s), 0.0)
-        until_s = max(until_s, end_s)
-    return total_s
 
 
 def _sums_of(attempts: Sequence[Record]) -> StageSums:
@@ -309,8 +296,3 @@ def _wall_clock(stage: StageSums, started_s: float) -> WallClock:
 
 def _largest_ratio(rows_largest: float, rows_read: float, num_finished: int) -> float | None:
     return rows_largest * num_finished / rows_read if rows_read > 0 else None
-
-
-def _share(part_s: float, run_s: float) -> float:
-    """A part of the run time; clocks of different resolution may make it a little more."""
-    return min(part_s / run_s, 1.0) if run_s > 0 else 0.0

@@ -18,7 +18,6 @@ from headway.errors import EventLogError
 from headway.profiler import schema
 from headway.profiler.application.application_stages import (
     StageSums,
-    covered_s,
     heaviest,
     is_instant,
     memory_of,
@@ -39,6 +38,7 @@ from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.redaction import allowed_properties
 from headway.profiler.rows import Record
+from headway.profiler.streaming.batch_samples import covered_s
 from headway.profiler.streaming.summarize import application_of
 from headway.sparkconf import task_cpus_of
 from headway.units import counted
@@ -87,7 +87,11 @@ def profile_application(
         )
     endless = receivers(stages) if is_dstreams else []
     lifetime = _lifetime(facts, stages)
-    busy_s = covered_s(stage for stage in stages if stage not in endless)
+    busy_s = covered_s(
+        (stage.start_s, stage.end_s)
+        for stage in stages
+        if stage not in endless and stage.start_s is not None and stage.end_s is not None
+    )
     cluster, notes = _cluster(facts, lifetime)
     if (damaged := num_damaged(stage_runs)) > 0:
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")

@@ -87,20 +87,14 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _put_together(orders: Sequence[Order]) -> Iterator[Result]:
-    held: Result | None = None
+    held = Result(-1)
     for order in orders:
         result = carried_out(order, lambda _read_bytes, _num_events: None)
-        if (
-            held is None
-            or held.gathered is None
-            or result.gathered is None
-            or held.app != result.app
-        ):
-            if held is not None:
+        if held.app == result.app and held.gathered is not None and result.gathered is not None:
+            held.gathered.add(result.gathered)
+            held = held._replace(unpacked_bytes=held.unpacked_bytes + result.unpacked_bytes)
+        else:
+            if held.app >= 0:
                 yield held
             held = result
-            continue
-        held.gathered.add(result.gathered)
-        held = held._replace(unpacked_bytes=held.unpacked_bytes + result.unpacked_bytes)
-    if held is not None:
-        yield held
+    yield held

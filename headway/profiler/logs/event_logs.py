@@ -78,8 +78,6 @@ class UnfetchedLogError(UnreadableLogError, LogNotFetchedError):
 def exit_code_of(error: Exception) -> ExitCode:
     """Whether a log is at fault, or what stands between it and us.
 
-    Examples
-    --------
     >>> exit_code_of(FileNotFoundError()).name, exit_code_of(OSError(28, "No space left")).name
     ('INVALID', 'FAILURE')
     """

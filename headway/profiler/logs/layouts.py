@@ -51,8 +51,6 @@ class _Family(NamedTuple):
 def is_passed_over(base_name: str) -> bool:
     """Whether a file that was not asked for by its name is none of a log's.
 
-    Examples
-    --------
     >>> [is_passed_over(name) for name in (".app-1.crc", "_SUCCESS", "truth.jsonl", "app-1")]
     [True, True, True, False]
     >>> is_passed_over("orders.headway.jsonl")
@@ -78,8 +76,6 @@ def is_rolling_part(base_name: str) -> bool:
 def is_recorder_file(base_name: str) -> bool:
     """Whether a file's name is that of a recorder's newest file.
 
-    Examples
-    --------
     >>> is_recorder_file("a.headway.jsonl"), is_recorder_file("a.headway.jsonl.1")
     (True, False)
     """
@@ -90,8 +86,6 @@ def is_recorder_file(base_name: str) -> bool:
 def is_rotation_of(base_name: str, newest: str) -> bool:
     """Whether a file is an older part of what a recorder wrote to ``newest``.
 
-    Examples
-    --------
     >>> is_rotation_of("a.headway.jsonl.2", "a.headway.jsonl")
     True
     """
@@ -102,8 +96,6 @@ def is_rotation_of(base_name: str, newest: str) -> bool:
 def finished_name(base_name: str) -> str:
     """What a file is called once its application has ended.
 
-    Examples
-    --------
     >>> finished_name("app-1.zstd.inprogress")
     'app-1.zstd'
     """

@@ -13,8 +13,6 @@ _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 def one_line(text: str) -> str:
     r"""The text with what a terminal would obey spelled out, and its middle left out if long.
 
-    Examples
-    --------
     >>> print(one_line("two\nlines \x1b[31m"))
     two\nlines \x1b[31m
     >>> len(one_line("x" * 5000))
@@ -35,8 +33,6 @@ def one_line(text: str) -> str:
 def without_secrets(address: str) -> str:
     """An address without user, password and, on the web, query.
 
-    Examples
-    --------
     >>> without_secrets("http://me:hush@host:18080/history/app-1?token=hush")
     'http://host:18080/history/app-1'
     >>> without_secrets("s3a://KEY:sec/ret@bucket/logs")

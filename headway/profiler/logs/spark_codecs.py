@@ -119,8 +119,6 @@ def _xxh32(blocks: Sequence[bytes]) -> list[int]:
     -----
     Y. Collet, "xxHash fast digest algorithm", specification 0.1.1 (2018).
 
-    Examples
-    --------
     >>> [hex(one) for one in _xxh32([b"", b""])]
     ['0x8d3b42d8', '0x8d3b42d8']
     """

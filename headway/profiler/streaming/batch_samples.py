@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headway.assumptions.logs import LEAST_TASKS_RATIO
@@ -96,22 +96,21 @@ def batch_sample(
         state_commit_s=sum(max(operator["commit_s"] or 0.0, 0.0) for operator in operators),
         state=_state(operators),
         event_time_lag_s=_event_time_lag_s(report),
-        stages_s=_busy_s(stages),
+        stages_s=covered_s(
+            (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
+            for stage in stages
+        ),
         stages=tuple(_stage_sample(stage, levels[stage["stage_id"]]) for stage in stages),
     )
 
 
-def _busy_s(stages: Sequence[Record]) -> float:
-    """Time in which any of the stages ran: those of one level may follow each other or overlap."""
-    spans = sorted(
-        (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
-        for stage in stages
-    )
-    busy_s, until_s = 0.0, -math.inf
-    for launched_s, finished_s in spans:
-        busy_s += max(finished_s - max(launched_s, until_s), 0.0)
-        until_s = max(until_s, finished_s)
-    return busy_s
+def covered_s(spans: Iterable[tuple[float, float]]) -> float:
+    """The union of intervals: stages of one level may follow each other or overlap."""
+    total_s, until_s = 0.0, -math.inf
+    for start_s, end_s in sorted(spans):
+        total_s += max(end_s - max(start_s, until_s), 0.0)
+        until_s = max(until_s, end_s)
+    return total_s
 
 
 def _event_time_lag_s(report: Record) -> float | None:

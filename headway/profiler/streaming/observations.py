@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from headway.assumptions.fits import TELLING_SPREAD_RATIO
-from headway.domain import MemoryProfile, Pins, StageObserved, StageProfile, StateProfile
+from headway.domain import MemoryProfile, StageObserved, StageProfile, StateProfile
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
 
@@ -31,9 +31,9 @@ def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> 
         shuffle_write_bytes_per_row=per_row(lambda sample: sample.shuffle_write_bytes),
         spilled_bytes_per_row=per_row(lambda sample: sample.spilled_bytes),
         task_per_byte_s=stage.task_per_row_s / read_bytes if read_bytes > 0 else None,
-        cpu_ratio=_share(_total(samples, lambda sample: sample.cpu_s), run_s),
-        gc_ratio=_share(_total(samples, lambda sample: sample.gc_s), run_s),
-        python_ratio=_share(float(sum(python_s)), run_s) if python_s else None,
+        cpu_ratio=share(_total(samples, lambda sample: sample.cpu_s), run_s),
+        gc_ratio=share(_total(samples, lambda sample: sample.gc_s), run_s),
+        python_ratio=share(float(sum(python_s)), run_s) if python_s else None,
         scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
         largest_task_ratio=float(np.mean([_largest_ratio(sample) for sample in samples])),
         peak_task_memory_bytes=int(max(sample.peak_memory_bytes for sample in samples)),
@@ -71,20 +71,11 @@ def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
     )
 
 
-def pins_of(run: QueryRun) -> Pins:
-    """What the checkpoint and the source hold fast."""
-    return Pins(
-        state_partitions=run.pinned_state_partitions,
-        source_partitions=run.source_partitions,
-        state_store=run.state_store,
-    )
-
-
 def _total(samples: Sequence[StageSample], value: Callable[[StageSample], float]) -> float:
     return float(sum(value(sample) for sample in samples))
 
 
-def _share(part_s: float, run_s: float) -> float:
+def share(part_s: float, run_s: float) -> float:
     """A part of the run time; clocks of different resolution may make it a little more."""
     return min(part_s / run_s, 1.0) if run_s > 0 else 0.0
 

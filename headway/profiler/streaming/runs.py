@@ -49,8 +49,6 @@ class SteadyPart(NamedTuple):
 def query_label(query_id: str, query_name: str | None) -> str:
     """What messages call a query: its name, if it has one, and the start of its id.
 
-    Examples
-    --------
     >>> query_label("3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a", "orders")
     'orders (3f1c7e0a)'
     """

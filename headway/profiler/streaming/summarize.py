@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from headway.domain import (
     DurationNoise,
     JobProfile,
     ObservedSetting,
+    Pins,
     Share,
 )
 from headway.limits import MOST_SPREAD_RATIO
@@ -30,14 +30,10 @@ from headway.profiler.streaming.observations import (
     observe_memory,
     observe_stage,
     observe_state,
-    pins_of,
 )
 from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.warm_up import warm_up_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def summarize(
@@ -102,7 +98,11 @@ def profile_of(
         observed_arrivals=observed_arrivals(last.arrivals, _event_time_lag_s(last), last.mean_file),
         state=observe_state(runs),
         memory=observe_memory(runs),
-        pins=pins_of(last),
+        pins=Pins(
+            state_partitions=last.pinned_state_partitions,
+            source_partitions=last.source_partitions,
+            state_store=last.state_store,
+        ),
         coverage=coverage,
         notes=(*notes, *_drift_notes(runs, fit), *gaps(coverage)),
     )
