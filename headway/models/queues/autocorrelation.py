@@ -33,8 +33,8 @@ def autocorrelated_service_wait(
     service_cv : float, 0 to 2
         Its coefficient of variation. [-]
     autocorrelation : float, 0 to 0.98
-        Correlation of the logarithms of successive services; that of services :math:`k` jobs apart
-        is its :math:`k`-th power. [-]
+        Correlation of the logarithms of successive services; that of services `k` jobs apart
+        is its `k`-th power. [-]
 
     Returns
     -------

@@ -29,7 +29,7 @@ def rows_removed(queued_rows: Sequence[float], selectivities: Sequence[float]) -
     `Σ_j q_j(1-Π_(i = j)^k S_i)`. Exact; printed with the product from the source on.
 
     Klink (SIGMOD 2021, 3.4), corrected: rows at operator j pass only the operators from j on,
-    :math:`\sum_jq_j(1-\prod_{i=j}^kS_i)`; printed is the product from the source on.
+    `Σ_j q_j (1-Π_(i=j..k) S_i)`; printed is the product from the source on.
 
     Examples
     --------

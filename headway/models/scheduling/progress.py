@@ -34,12 +34,12 @@ def closing_delay_exceedance(delay_s: Numeric, rate_per_s: float, row_delays_s: 
     -----
     theory.md (G4). On Spark no watermark travels: a window that ends at e closes with the first row
     of an event time of at least e + W, where W is the watermark delay. Rows of rate r and delay law
-    F make that a Poisson process: :math:`P(\delta>x)=\exp(-r\int_0^xF(u)du)`. The fastest row
+    F make that a Poisson process: `P(δ > x) = exp(-r ∫_0^x F(u) du)`. The fastest row
     counts, where Klink (SIGMOD 2021) takes the mean delay.
 
     Examples
     --------
-    Delays uniform on (0, 1): :math:`\exp(-rx^2/2)`.
+    Delays uniform on (0, 1): `exp(-r x^2/2)`.
 
     >>> uniform = (np.arange(1000) + 0.5) / 1000
     >>> round(float(closing_delay_exceedance(0.1, 100.0, uniform)), 4)
@@ -111,7 +111,7 @@ def join_closing_delay_mean_s(inputs: list[tuple[float, Array]], *, waited_s: fl
 
     Notes
     -----
-    theory.md (G4): :math:`P(\max>x)=1-\prod(1-P_j(x))`. Spark's watermark of several inputs is the
+    theory.md (G4): `P(max > x) = 1 - Π(1-P_j(x))`. Spark's watermark of several inputs is the
     least of them; Klink (SIGMOD 2021, 3.3) takes the least slack, which is too early.
 
     Examples
@@ -167,8 +167,8 @@ def klink_slack_s(now_s: Numeric, mean_s: Numeric, sd_s: Numeric, cost_s: Numeri
     gives 0 beyond `μ + 2s`. The law of the next watermark has the predictive variance
     `s_d^2(1+1/(hm))`. Bounded Zipf delays: suffix sums; what is left grows with the age.
 
-    Closed form of Klink's Algorithm 1 (SIGMOD 2021): with :math:`\alpha=(t-\mu)/s`,
-    :math:`\mu-t+s\varphi(\alpha)/(1-\Phi(\alpha))-c`.
+    Closed form of Klink's Algorithm 1 (SIGMOD 2021): with `α = (t-μ)/s`,
+    `μ - t + s φ(α)/(1-Φ(α)) - c`.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def miss_probability(now_s: Numeric, mean_s: Numeric, sd_s: Numeric, cost_s: Num
 
     Notes
     -----
-    theory.md (G5): :math:`(\Phi(\alpha+c/s)-\Phi(\alpha))/\Phi(-\alpha)`; Klink (SIGMOD 2021).
+    theory.md (G5): `(Φ(α+c/s)-Φ(α))/Φ(-α)`; Klink (SIGMOD 2021).
 
     Examples
     --------

@@ -36,7 +36,7 @@ def never_collide(
     Notes
     -----
     theory.md (G6); Korst, Aarts and Lenstra (1991): with G the greatest common divisor of the
-    periods, iff :math:`d_a\le(\phi_b-\phi_a)\bmod G\le G-d_b`.
+    periods, iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def can_be_apart(
 
     Notes
     -----
-    theory.md (G6); Korst, Aarts and Lenstra (1991): iff :math:`d_a+d_b\le G`.
+    theory.md (G6); Korst, Aarts and Lenstra (1991): iff `d_a + d_b ≤ G`.
 
     Examples
     --------

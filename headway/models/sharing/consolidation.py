@@ -51,9 +51,9 @@ def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
     Parameters
     ----------
     num_keys : float, > 0
-        Keys of the stream, :math:`K`. [-]
+        Keys of the stream, `K`. [-]
     rows_per_ms : float, >= 0
-        Arrival rate, :math:`\lambda`. [rows/ms]
+        Arrival rate, `λ`. [rows/ms]
 
     Returns
     -------
@@ -62,9 +62,9 @@ def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
 
     Notes
     -----
-    :math:`K (1 - e^{-\lambda L / K})`: a key is absent from a piece with the probability that a
-    Poisson count is 0. With the rows of each piece given (theory.md (K5)) the exponential is
-    :math:`(1 - 1/K)^{\lambda L}`. Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315).
+    **(H1)** Keys of a piece of length `L`: `K (1 - e^(-λ L/K))`, since a key is absent with the
+    probability that a Poisson count is 0. With the rows of each piece given (K5) the exponential is
+    `(1 - 1/K)^(λ L)`. Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
 
     Examples
     --------

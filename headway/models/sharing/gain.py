@@ -42,7 +42,7 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     Parameters
     ----------
     keys : BatchKeys
-        Keys of a batch, :math:`K_b`, and its event time, :math:`T`.
+        Keys of a batch, `K_b`, and its event time, `T`.
     windows : WindowSet
         Sizes and slides.
 
@@ -53,8 +53,9 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
 
     Notes
     -----
-    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark's state:
-    :math:`U_0 = K_b \sum_i (s_i + T) / l_i` with sizes s and slides l.
+    **(H2)** Rows of state written by a batch of `K_b` keys and event time `T`, each window by
+    itself: `U_0 = K_b Σ_i (s_i + T)/l_i` with sizes `s_i` and slides `l_i`. Enorm 2016,
+    doi:10.1145/2933267.2933315, on Spark's state.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     Parameters
     ----------
     keys : BatchKeys
-        Keys of a batch, :math:`K_b`, of a pane, :math:`K_g`, and the event time :math:`T`.
+        Keys of a batch, `K_b`, of a pane, `K_g`, and the event time `T`.
     windows : WindowSet
         Sizes and slides.
 
@@ -85,8 +86,8 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
 
     Notes
     -----
-    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark's state:
-    :math:`U_1 = K_b (1 + T/g) + K_g m T / g` on average, m windows per row, pane g.
+    **(H3)** The same by panes of length `g`: `U_1 = K_b (1 + T/g) + K_g m T/g` on average, `m`
+    windows per row, `K_g` keys of a pane. Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -167,8 +168,9 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
 
     Notes
     -----
-    From the profile of the direct query alone, after Enorm 2016 (doi:10.1145/2933267.2933315):
-    :math:`G - b_c (m - 1) n - u (U_0 - U_1)`.
+    **(H4)** Panes change a batch of `n` rows by `G - b_c (m - 1) n - u (U_0 - U_1)`: a second stage
+    `G` against the copies of `m - 1` windows at `b_c` and the rows of state spared at `u`; from the
+    profile of the direct query alone. After Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -199,9 +201,9 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 
     Notes
     -----
-    :math:`n^* = (G - u (U_0 - U_1)) / (b_c (m - 1))`, after Enorm 2016
-    (doi:10.1145/2933267.2933315). Fewer rows than keys cannot hold all of them: there it is only
-    the zero of a line.
+    **(H5)** Panes pay from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm 2016,
+    doi:10.1145/2933267.2933315. Fewer rows than keys cannot hold all of them: there it is only the
+    zero of a line.
 
     Examples
     --------

@@ -73,10 +73,11 @@ def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
 
     Notes
     -----
-    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315), corrected: merging costs
-    ``merges * keys * c_m``; the printed "combine" mixes the first two of
-
-    ``U = n E W + M K``, ``C = n E + merges + M K PW``, ``S = n E + merges + PW G K + M K``.
+    **(H6)** Work of a period: unshared `n E W + M K`, in place `n E + Q + M K PW`, split
+    `n E + Q + PW G K + M K`, for `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
+    groups, `M` migrations, `K` seconds to send a key's state, `Q` those of all merges. Enorm 2016,
+    section 5.1.1, doi:10.1145/2933267.2933315, corrected: merges cost by keys, and the printed
+    "combine" mixes the first two.
 
     Examples
     --------
@@ -139,8 +140,9 @@ def split_break_even_windows(work: WindowWork) -> float:
 
     Notes
     -----
-    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315), corrected:
-    ``W > 1 + (PW G K1 + merges keys c_m) / (n E)``. Migrations cost both ways alike.
+    **(H7)** Splitting pays from `W > 1 + (PW G K + Q)/(n E)` windows per row on, symbols as in
+    (H6); migrations cost both ways alike. Enorm 2016, section 5.1.1,
+    doi:10.1145/2933267.2933315, corrected.
 
     Examples
     --------

@@ -182,8 +182,8 @@ def worth_repartitioning(
 
     Notes
     -----
-    theory.md (P8) for the catch-up; Enorm 2016, section 5.1.2 (doi:10.1145/2933267.2933315) decides
-    once per longest window.
+    **(H8)** Slots saved times horizon must exceed twice the slots times the time to catch up (P8).
+    Enorm 2016, section 5.1.2, doi:10.1145/2933267.2933315, decides once per longest window.
 
     Examples
     --------

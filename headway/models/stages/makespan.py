@@ -31,9 +31,9 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
     Parameters
     ----------
     num_tasks : int, >= 1
-        Tasks of the stage, :math:`T`. [-]
+        Tasks of the stage, `T`. [-]
     num_cores : int, >= 1
-        Cores, :math:`C`, all free at the start. [-]
+        Cores, `C`, all free at the start. [-]
     cv : float, 0 to 10
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
         significant digits, so that nearby values share one cached result. [-]
