@@ -10,7 +10,7 @@ CAMPAIGN ?= ../headway-campaign
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        speed-planning speed-capacity docs java clean
+        speed-planning speed-capacity window-equality window-sharing docs java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -87,6 +87,9 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
+
+window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 100 real runs
+	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 $(BIN)/python -m pytest tests/runtime/sharing
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py

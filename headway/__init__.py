@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from headway.formats.profile_file import load_profile, save_profile
     from headway.profiler.recording.recorder import record
     from headway.runtime.sharing.shared_windows import shared_windows
+    from headway.runtime.sharing.window_log import window_log
 
 _HOMES = {
     "headway.api.backtest": ("backtest",),
@@ -77,6 +78,7 @@ _HOMES = {
     "headway.formats.profile_file": ("load_profile", "save_profile"),
     "headway.profiler.recording.recorder": ("record",),
     "headway.runtime.sharing.shared_windows": ("shared_windows",),
+    "headway.runtime.sharing.window_log": ("window_log",),
 }
 
 __all__ = [
@@ -112,6 +114,7 @@ __all__ = [
     "simulate",
     "survey",
     "validate",
+    "window_log",
     "windows",
 ]
 

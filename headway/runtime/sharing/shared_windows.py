@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 How: TypeAlias = Literal["direct", "panes", "fused"]
-_WATERMARK = "spark.watermarkDelayMs"
-_SIZE, _END = f"{PREFIX}size", f"{PREFIX}end"
-_US_PER_MS = 1000
+WATERMARK = "spark.watermarkDelayMs"
+SIZE, END = f"{PREFIX}size", f"{PREFIX}end"
+US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class WindowQuery:
         key: Sequence[str],
         windows: Sequence[str],
         aggregates: Mapping[str, str],
+        watermarked: bool = True,
     ) -> WindowQuery:
         """Checked against the columns of a DataFrame.
 
@@ -62,6 +63,8 @@ class WindowQuery:
             aggregates=read_aggregates(aggregates),
         )
         query._require_columns(df)
+        if watermarked:
+            query._require_watermark(df)
         return query
 
     def _require_columns(self, df: DataFrame) -> None:
@@ -83,7 +86,9 @@ class WindowQuery:
             raise InputError(
                 f"{self.time} is of type {field.dataType.simpleString()}; expected a timestamp"
             )
-        if df.isStreaming and _WATERMARK not in field.metadata:
+
+    def _require_watermark(self, df: DataFrame) -> None:
+        if df.isStreaming and WATERMARK not in df.schema[self.time].metadata:
             raise InputError(
                 f"{self.time} has no watermark, so no window would ever end; call "
                 f"withWatermark({self.time!r}, '10 seconds') on the stream first"
@@ -185,16 +190,16 @@ def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
     )
     # Spark then holds window ends against the watermark, as it does with its own windows.
     if panes.isStreaming:
-        copied = copied.withMetadata(_END, {_WATERMARK: 0})
-    return copied.groupBy(_SIZE, _END, *map(quoted, query.key)).agg(*merge_columns(query))
+        copied = copied.withMetadata(END, {WATERMARK: 0})
+    return copied.groupBy(SIZE, END, *map(quoted, query.key)).agg(*merge_columns(query))
 
 
 def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame:
     """Merged partial results as the columns that were asked for, with the types of ``direct``."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    micros = f"unix_micros({_END}) - {_SIZE} * {_US_PER_MS}"
-    window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {_END})")
+    micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
+    window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {END})")
     types = _types(df, query)
     return windows.select(
         *map(quoted, query.key),
@@ -219,17 +224,17 @@ def windows_of_pane(start_us: str, windows: WindowSet) -> str:
     >>> windows_of_pane("t", WindowSet.parse(["10s"])).count("transform")
     1
     """
-    pane_us = windows.pane_ms * _US_PER_MS
+    pane_us = windows.pane_ms * US_PER_MS
     arrays = []
     for spec in windows.windows:
         size_us, slide_us, offset_us = (
-            part * _US_PER_MS for part in (spec.size_ms, spec.slide_ms, spec.offset_ms)
+            part * US_PER_MS for part in (spec.size_ms, spec.slide_ms, spec.offset_ms)
         )
         after = f"pmod({start_us} - {offset_us}L, {slide_us}L)"
         end_us = f"{start_us} - {after} + {size_us}L - j * {slide_us}L"
         arrays.append(
             f"transform(sequence(0L, ({size_us}L - {pane_us}L - {after}) div {slide_us}L), j -> "
-            f"named_struct('{_SIZE}', {spec.size_ms}L, '{_END}', timestamp_micros({end_us})))"
+            f"named_struct('{SIZE}', {spec.size_ms}L, '{END}', timestamp_micros({end_us})))"
         )
     return f"concat({', '.join(arrays)})"
 

@@ -1,0 +1,263 @@
+"""A stream as a log of partial windows: windows are made from it for one or several readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, get_args
+
+from headway.domain.window_set import WindowSet, WindowSpec
+from headway.errors import HeadwayError, InputError
+from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.log_state import Emit, WindowLog, window_path
+from headway.runtime.sharing.shared_windows import (
+    END,
+    SIZE,
+    US_PER_MS,
+    WATERMARK,
+    WindowQuery,
+    finished,
+    merge_columns,
+    partials,
+)
+from headway.units import parse_duration_s, s_to_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Sink = Callable[["DataFrame", int], object]
+"""Takes the windows of a batch and its number; the same batch again must overwrite the first."""
+_PANE, _NEWEST = f"{PREFIX}pane", f"{PREFIX}newest"
+
+
+def window_log(
+    df: DataFrame,
+    *,
+    time: str,
+    key: Sequence[str],
+    windows: Sequence[str],
+    aggregates: Mapping[str, str],
+    store: str,
+    emit: Emit = "exact",
+    delay: str | None = None,
+) -> SharedLog:
+    """A log of partial windows in a store, from which windows are made batch by batch.
+
+    Windows are those of Spark's own direct query, late rows too. ``emit="exact"`` gives them in
+    the batch in which Spark does without no-data batches; ``"early"`` one trigger sooner, in the
+    batch that moves the watermark past their end, as Spark does with no-data batches. Several
+    readers share the log (:meth:`SharedLog.add`).
+
+    Parameters
+    ----------
+    df : DataFrame
+        A stream, without an aggregation of its own.
+    time, key, windows, aggregates
+        As in :func:`headway.shared_windows`. The panes of the log divide these windows for good.
+    store : str
+        A folder of the log alone, on any file system that Spark writes to.
+    emit : {"exact", "early"}
+        When windows leave.
+    delay : str, optional
+        How far the watermark stays behind the newest event time, e.g. ``"10 seconds"``; that of
+        ``withWatermark`` where ``df`` has one.
+
+    Raises
+    ------
+    InputError
+        If what is asked cannot be shared; the message says why.
+    """
+    if emit not in get_args(Emit):
+        raise InputError(f"emit is {emit!r}; expected one of {', '.join(get_args(Emit))}")
+    query = WindowQuery.of(
+        df, time=time, key=key, windows=windows, aggregates=aggregates, watermarked=False
+    )
+    if not df.isStreaming:
+        raise InputError("a log of windows is of a stream; use shared_windows for other rows")
+    marked_ms = df.schema[time].metadata.get(WATERMARK)
+    if delay is not None:
+        delay_ms = s_to_ms(parse_duration_s(delay))
+    elif marked_ms is not None:
+        delay_ms = int(marked_ms)
+    else:
+        raise InputError("delay: none given; expected e.g. delay='10 seconds', or withWatermark")
+    return SharedLog(df, query, store.rstrip("/"), emit, delay_ms)
+
+
+class SharedLog:
+    """The log of :func:`window_log`: start it with a sink, add readers before or while it runs."""
+
+    def __init__(
+        self, df: DataFrame, query: WindowQuery, store: str, emit: Emit, delay_ms: int
+    ) -> None:
+        self._df, self._query, self._store = df, query, store
+        self._files = SparkFiles(df.sparkSession)
+        self._log = WindowLog(self._files, store, query.windows, delay_ms=delay_ms, emit=emit)
+        self._sinks = dict[str, Sink]()
+
+    def add(self, *, windows: Sequence[str], sink: Sink, name: str | None = None) -> None:
+        """Hand windows to another reader, from the next batch on.
+
+        Added to a log that has run, it is given the windows that begin from then on. After a
+        restart each is added again, under its own name.
+
+        Parameters
+        ----------
+        windows : sequence of str
+            Windows that the panes of the log divide.
+        sink : callable
+            Called with the windows of a batch and its number; must overwrite on a repeat.
+        name : str, optional
+            Of the reader; its windows in words by default.
+
+        Raises
+        ------
+        InputError
+            If the log cannot make those windows.
+        """
+        specs = WindowSet.parse(windows).windows
+        self._add(name or ", ".join(map(str, specs)), specs, sink)
+
+    def start(
+        self,
+        *,
+        sink: Sink,
+        checkpoint: str,
+        trigger: Mapping[str, str | bool] | None = None,
+        name: str | None = None,
+    ) -> StreamingQuery:
+        """Start the stream; ``sink`` is given the windows that the log was made with.
+
+        Parameters
+        ----------
+        sink : callable
+            Called with the windows of a batch and its number; must overwrite on a repeat.
+        checkpoint : str
+            The stream's own checkpoint. Store and checkpoint belong together.
+        trigger : mapping, optional
+            Arguments of Spark's ``trigger``, e.g. ``{"processingTime": "1 second"}``.
+        name : str, optional
+            Name of the Spark query.
+
+        Raises
+        ------
+        HeadwayError
+            If the store was filled with another checkpoint.
+        """
+        if self._log.state.batch >= 0 and not self._files.exists(f"{checkpoint}/offsets"):
+            raise HeadwayError(
+                f"{self._store}: filled up to batch {self._log.state.batch} with another "
+                f"checkpoint than {checkpoint}; start with that one, or with a new store"
+            )
+        self._add("windows of the log", self._query.windows.windows, sink)
+        writer = self._df.writeStream.foreachBatch(self._run_batch).option(
+            "checkpointLocation", checkpoint
+        )
+        if trigger is not None:
+            writer = writer.trigger(**trigger)  # type: ignore[arg-type]
+        return (writer if name is None else writer.queryName(name)).start()
+
+    def _add(self, name: str, specs: Sequence[WindowSpec], sink: Sink) -> None:
+        self._log.add(name, specs)
+        self._sinks[name] = sink
+
+    def _run_batch(self, batch: DataFrame, number: int) -> None:
+        self._log.run_batch(
+            number, _SparkStore(batch, number, self._query, self._store, self._files, self._sinks)
+        )
+
+
+class _SparkStore:
+    """What the log does with the rows of one batch."""
+
+    def __init__(
+        self,
+        batch: DataFrame,
+        number: int,
+        query: WindowQuery,
+        root: str,
+        files: SparkFiles,
+        sinks: Mapping[str, Sink],
+    ) -> None:
+        self._batch, self._number, self._query = batch, number, query
+        self._root, self._files, self._sinks = root, files, sinks
+        self._made: dict[tuple[int, int], DataFrame] = {}
+
+    def write_batch(self, folder: str) -> tuple[list[int], int | None]:
+        """Partial results by pane; the largest event time is observed on the way."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812
+
+        seen = Observation()
+        newest = F.max(F.expr(f"unix_micros({quoted(self._query.time)})")).alias(_NEWEST)
+        rows = partials(self._batch.observe(seen, newest), self._query)
+        pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
+        self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane", _PANE)
+        panes = self._panes(folder)
+        # Of a batch without rows Spark observes nothing.
+        return panes, seen.get[_NEWEST] // US_PER_MS if panes else None
+
+    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
+        """One part for each pane."""
+        paths = [path for parts in panes.values() for path in parts]
+        merged = self._merged(self._read(paths), _PANE)
+        self._write(merged, folder, "pane", _PANE)
+
+    def make_windows(
+        self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
+    ) -> None:
+        """One job for all windows of a size that are due; those that are kept are read back."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        made = {
+            end: self._merged(self._read(paths)).withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
+            for end, paths in ends.items()
+            if paths
+        }
+        kept = [made[end] for end in keep if end in made]
+        if kept:
+            self._write(_union(kept), folder, "window", _PANE)
+        for end, rows in made.items():
+            if end in keep:
+                rows = self._read([window_path(folder, size_ms, end)])
+            self._made[size_ms, end] = rows
+
+    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
+        """Finished columns of the windows, together, to the reader's sink."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        windows = [
+            self._made[size, end]
+            .withColumn(SIZE, F.lit(size).cast("bigint"))
+            .withColumn(END, F.timestamp_micros(F.lit(end * US_PER_MS)))
+            for size, end in made
+            if (size, end) in self._made
+        ]
+        if windows and reader in self._sinks:
+            self._sinks[reader](finished(_union(windows), self._query, self._batch), self._number)
+
+    def _panes(self, folder: str) -> list[int]:
+        names = self._files.names(f"{self._root}/{folder}")
+        return [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
+
+    def _read(self, paths: Sequence[str]) -> DataFrame:
+        spark = self._batch.sparkSession
+        return spark.read.parquet(*(f"{self._root}/{path}" for path in paths))
+
+    def _merged(self, parts: DataFrame, *more: str) -> DataFrame:
+        keys = [*more, *map(quoted, self._query.key)]
+        return parts.groupBy(*keys).agg(*merge_columns(self._query))
+
+    def _write(self, rows: DataFrame, folder: str, name: str, column: str) -> None:
+        """Parquet by the values of a column, which is kept in the files as well."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        kept = [*self._query.key, *columns_of(a.partials for a in self._query.aggregates), column]
+        by_folder = rows.select(*map(quoted, kept), F.col(quoted(column)).alias(name))
+        by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), parts)

@@ -1,0 +1,198 @@
+"""The log equals the direct query, batch by batch, whatever is late, restarted or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from headway.domain.window_set import WindowSpec
+from headway.errors import HeadwayError, InputError
+from headway.runtime.sharing.log_state import Emit, LogState, WindowLog
+from tests.runtime.sharing.log_cases import (
+    Case,
+    CountingStore,
+    MemoryFiles,
+    PlainFiles,
+    Result,
+    a_case,
+    direct,
+    on_time,
+    panes,
+    through_log,
+)
+
+NUM_CASES = int(os.environ.get("HEADWAY_WINDOW_CASES", "300"))
+
+
+def test_the_log_is_the_direct_query_for_every_row() -> None:
+    num_windows = num_late = 0
+    for seed in range(NUM_CASES):
+        seeded = random.Random(seed)
+        case = a_case(seeded)
+        for emit in ("exact", "early"):
+            found = Result()
+            through_log(case, emit, MemoryFiles(), "", found, restarts=sometimes(seed))
+            assert found == direct(case, emit), (seed, emit)
+            num_windows += len(found)
+        num_late += panes(case) != direct(case)
+    # The cases are worth something: they emit, and rows come late in many.
+    assert num_windows > NUM_CASES
+    assert num_late > NUM_CASES / 20
+
+
+def sometimes(seed: int) -> Callable[[], bool]:
+    seeded = random.Random(seed)
+    return lambda: seeded.random() < 0.3
+
+
+def test_panes_are_the_direct_query_for_rows_on_time() -> None:
+    num_windows = 0
+    for seed in range(2 * NUM_CASES):
+        case = on_time(a_case(random.Random(seed)))
+        assert panes(case) == direct(case), seed
+        num_windows += len(panes(case))
+    assert num_windows > NUM_CASES
+
+
+def test_a_late_row_counts_in_windows_that_are_open() -> None:
+    """Watermark 11, row at 2, window 20 every 5: the direct query takes it, panes do not."""
+    late = Case(
+        (WindowSpec(size_ms=20, slide_ms=5),), 0, (((11, "a"),), (), ((2, "a"),), ((40, "a"),), ())
+    )
+    ends = {end: n for (_, _, end, _), n in direct(late).items()}
+    assert {end: ends[end] for end in (15, 20)} == {15: 2, 20: 2}
+    assert {end: n for (_, _, end, _), n in panes(late).items()}[20] == 1
+    found = Result()
+    through_log(late, "exact", MemoryFiles(), "", found)
+    assert found == direct(late)
+
+
+def test_early_is_one_batch_sooner() -> None:
+    case = Case((WindowSpec(size_ms=10, slide_ms=10),), 0, (((1, "a"),), ((12, "a"),), ()))
+    assert direct(case, "early") == {(1, 10, 10, "a"): 1}
+    assert direct(case, "exact") == {(2, 10, 10, "a"): 1}
+
+
+def killed_and_restarted(case: Case, emit: Emit, folder: Path) -> tuple[Result, int]:
+    """The log in processes of their own, each killed before its n-th write, n = 1, 2, ...
+
+    Results are overwritten by batch, as a sink must.
+    """
+    sink = folder / "results"
+    sink.mkdir()
+    for num_killed in range(10_000):
+        child = os.fork()
+        if child == 0:
+            dying = Dying(num_killed % 7 + num_killed // 7)
+            found = SinkFiles(sink)
+            through_log(case, emit, PlainFiles(dying), str(folder / "store"), found)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            return read_results(sink), num_killed
+        assert os.WTERMSIG(status) == signal.SIGKILL
+    raise AssertionError("it never ends")
+
+
+class Dying:
+    """Ends the process at once before a write, after some that it allows."""
+
+    def __init__(self, allowed: int) -> None:
+        self.left = allowed
+
+    def __call__(self) -> None:
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+
+
+class SinkFiles(Result):
+    """A sink outside of the process: a file for each result, written over."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __setitem__(self, key: tuple[int, int, int, str], value: int) -> None:
+        name = "-".join(map(str, key))
+        (self.folder / name).write_text(json.dumps([key, value]))
+
+
+def read_results(folder: Path) -> Result:
+    found = (json.loads(each.read_text()) for each in folder.iterdir())
+    return {(batch, size, end, key): number for (batch, size, end, key), number in found}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_kill_9_between_any_two_writes_changes_nothing(tmp_path: Path) -> None:
+    num_killed = 0
+    for seed in range(6):
+        case = a_case(random.Random(1000 + seed))
+        emit: Emit = "exact" if seed % 2 else "early"
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found, killed = killed_and_restarted(case, emit, folder)
+        assert found == direct(case, emit), seed
+        num_killed += killed
+    assert num_killed > 30
+
+
+def run(log: WindowLog, files: MemoryFiles, first: int, batches: Mapping[int, int]) -> Result:
+    """One row a batch, at its time."""
+    results = Result()
+    for batch, at in batches.items():
+        log.run_batch(
+            first + batch, CountingStore(files, "", 5, first + batch, [(at, "a")], results)
+        )
+    return results
+
+
+def test_windows_added_later_are_given_from_then_on() -> None:
+    files = MemoryFiles()
+    ten, twenty = WindowSpec(size_ms=10, slide_ms=5), WindowSpec(size_ms=20, slide_ms=20)
+    case = Case((ten,), 0, ())
+    log = WindowLog(files, "", case.window_set, delay_ms=0, emit="early")
+    log.add("tens", [ten])
+    run(log, files, 0, {batch: 3 * batch for batch in range(10)})
+    closed = log.state.closed_ms
+    log.add("twenties", [twenty])
+    later = run(log, files, 10, {batch: 30 + 3 * batch for batch in range(20)})
+    starts = [end - size for (_, size, end, _) in later if size == 20]
+    assert starts and min(starts) >= closed
+    # Every row of those windows is there: one each 3 ms.
+    for (_, size, end, _), number in later.items():
+        if size == 20:
+            assert number == len([at for at in range(0, 90, 3) if end - 20 <= at < end])
+    with pytest.raises(InputError, match="panes of 5 ms"):
+        log.add("odd", [WindowSpec(size_ms=12, slide_ms=12)])
+    with pytest.raises(InputError, match="of that size with another slide"):
+        log.add("other", [WindowSpec(size_ms=20, slide_ms=5)])
+
+
+def test_what_no_window_needs_is_deleted() -> None:
+    files = MemoryFiles()
+    case = Case((WindowSpec(size_ms=60, slide_ms=5), WindowSpec(size_ms=20, slide_ms=20)), 0, ())
+    log = WindowLog(files, "", case.window_set, delay_ms=0, emit="exact")
+    log.add("all", case.windows)
+    run(log, files, 0, {batch: batch for batch in range(400)})
+    assert len(files.names("/log")) <= 3
+    # A pane is one part once it is closed: 60 ms of panes of 5 ms, and the open ones by batch.
+    assert sum(len(parts) for parts in log.state.panes.values()) <= 12 + 2 * 5 + 2
+    assert len(files.names("/panes")) <= len(log.state.folders)
+
+
+def test_a_log_of_another_format_is_refused() -> None:
+    state = LogState(pane_ms=5, readers=())
+    assert LogState.from_json(state.to_json()) == state
+    with pytest.raises(HeadwayError, match="of format 'v9'"):
+        LogState.from_json(json.dumps({"format": "v9"}))
+    files = MemoryFiles()
+    files.write_new("/log/000000000000.json", LogState(pane_ms=7, readers=()).to_json())
+    with pytest.raises(InputError, match="panes of 7 ms"):
+        WindowLog(files, "", Case((WindowSpec(size_ms=10, slide_ms=5),), 0, ()).window_set,
+                  delay_ms=0, emit="exact")  # fmt: skip
