@@ -10,7 +10,8 @@ CAMPAIGN ?= ../headway-campaign
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        speed-planning speed-capacity window-equality window-sharing docs java clean
+        speed-planning speed-capacity window-equality window-sharing window-runs \
+        docs java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	$(BIN)/headway demo
@@ -87,6 +88,12 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
+
+window-sharing: $(READY)  ## the paper's figures by the models, and the committed real runs -> docs/window-sharing.md
+	$(BIN)/python benchmarks/run.py window_sharing --output docs/window-sharing.md
+
+window-runs: $(READY) java  ## windows shared and not, real runs anew, three hours on a quiet machine
+	$(BIN)/python benchmarks/run.py window_sharing --measure
 
 window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 100 real runs
 	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 $(BIN)/python -m pytest tests/runtime/sharing

@@ -17,7 +17,7 @@ from pathlib import Path
 from headway.errors import HeadwayError
 
 HERE = Path(__file__).parent
-FOLDERS = ("accuracy", "speed")
+FOLDERS = ("accuracy", "speed", "sharing")
 
 
 def benchmarks() -> dict[str, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from headway.domain.window_set import WindowSet
@@ -30,7 +31,7 @@ ROW_S = 1.5e-4
 """Six nodes then take the 40,000 rows/s of the paper: 6 / 40,000 s a row."""
 COPY_S, MERGE_S = 5e-5, 5e-6
 """Of the state of a key, sent or merged: chosen, the paper names none."""
-KEYS = (1_000, 2_000, 5_000, 10_000, 20_000)
+KEYS = (10_000, 20_000, 50_000, 100_000, 200_000)
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,9 @@ def random_job(num_operators: int, seeded: random.Random) -> OperatorGraph:
         attributes.append(frozenset(f"a{n}" for n in seeded.sample(range(30), size)))
     num_levels = seeded.randint(3, max(int(0.75 * num_operators), 3))
     cuts = sorted(seeded.sample(range(1, num_operators), num_levels - 1))
-    levels = [
-        range(a, b) for a, b in zip([0, *cuts], [*cuts, num_operators], strict=True)
-    ]
+    levels = [range(a, b) for a, b in zip([0, *cuts], [*cuts, num_operators], strict=True)]
     edges = []
-    for above, below in zip(levels, levels[1:], strict=False):
+    for above, below in pairwise(levels):
         for source in above:
             left = 100.0
             for target in below:
@@ -219,4 +218,3 @@ def fast_job(sent_over_counted: float) -> list[float]:
     """7.7: four cheap operators, 0, 2, 3, 4 of them fused; time over that of all fused."""
     edges = {0: 3, 2: 2, 3: 1, 4: 0}
     return [(4.0 + crossing * sent_over_counted) / 4.0 for crossing in edges.values()]
-

@@ -171,7 +171,7 @@ def _started(df: DataFrame, setting: Setting, how: str, place: Path) -> Streamin
     return writer.option("checkpointLocation", checkpoint).trigger(**every).start()
 
 
-def _into_nothing(batch: DataFrame, number: int) -> None:
+def _into_nothing(batch: DataFrame, number: int) -> None:  # noqa: ARG001
     batch.write.format("noop").mode("overwrite").save()
 
 

@@ -1,7 +1,7 @@
 """Shared windows: the paper's figures by the models, and gains predicted and measured on Spark.
 
-    python benchmarks/run.py window_sharing --measure --results benchmarks/sharing/results/runs.jsonl
-    python benchmarks/run.py window_sharing --output docs/window-sharing.md
+python benchmarks/run.py window_sharing --measure --results benchmarks/sharing/results/runs.jsonl
+python benchmarks/run.py window_sharing --output docs/window-sharing.md
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from window_runs_shared import measure
 
 RESULTS = Path(__file__).parent / "results" / "runs.jsonl"
 GOAL_RATIO = 0.1
+_USE = Path(__file__).with_name("use.md")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Where results are, and whether to measure them first."""
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--measure", action="store_true", help="on a quiet machine, three hours")
-    parser.add_argument("--short", action="store_true", help="one small setting, no figures to keep")
+    parser.add_argument("--short", action="store_true", help="one small setting, to try it")
 
 
 def text(given: argparse.Namespace) -> str | None:
@@ -50,13 +51,15 @@ def _paper() -> Iterator[str]:
     yield ""
     yield "Made by `make window-sharing`."
     yield ""
+    yield from _USE.read_text().splitlines()
+    yield ""
     yield "## The paper's experiments, by the models"
     yield ""
     yield (
         "Enorm (DEBS 2016) ran on six small machines; most of its results are in figures only. "
-        "Here its models play the same settings. Costs per key were chosen (50 us to send the state "
-        "of a key, 5 us to merge it), the cost per row so that six nodes take 40,000 rows/s: what "
-        "can be compared is the shape, not the numbers."
+        "Here its models play the same settings. Costs per key were chosen (50 us to send the "
+        "state of a key, 5 us to merge it), the cost per row so that six nodes take 40,000 rows/s: "
+        "what can be compared is the shape, not the numbers."
     )
     yield ""
     yield "**7.1** Rows per second by keys in a pane:"
@@ -73,7 +76,7 @@ def _paper() -> Iterator[str]:
     yield ""
     yield (
         "As in the paper, the number of windows hardly matters and two components lose more with "
-        "keys. The paper's curves fall further: its merges are dearer than ours."
+        "keys; it gives its curves in a figure only."
     )
     yield ""
     yield "**7.2, 7.3** How long rows wait when a group of keys moves, and when it is done:"
@@ -112,8 +115,8 @@ def _paper() -> Iterator[str]:
         yield f"| {operators} ({jobs}) | {cells_of} |"
     yield ""
     yield (
-        "The order of the rows comes out. That COMM makes the most components, as the paper has it, "
-        "holds against PA only: the baseline makes more."
+        "The order of the rows comes out. That COMM makes the most components, as the paper has "
+        "it, holds against PA only: the baseline makes more."
     )
     yield ""
     yield (
@@ -141,7 +144,8 @@ def _measured(results: Path) -> Iterator[str]:
         return
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     yield (
-        "| keys | rows a batch | windows | checkpoint | way | predicted | measured (repeats) | error |"
+        "| keys | rows a batch | windows | checkpoint | way | predicted | measured (repeats) "
+        "| error |"
     )
     yield "| ---: | ---: | --- | --- | --- | ---: | ---: | ---: |"
     errors, wrong = list[float](), 0
@@ -153,9 +157,9 @@ def _measured(results: Path) -> Iterator[str]:
             wrong += _wrong_sign(row, rows)
         repeats = ", ".join(f"{1e3 * each:.0f}" for each in row["measured_s"])
         yield (
-            f"| {row['keys']:,} | {row['rows']:,} | {', '.join(row['windows'])} | {row['manager']} | "
-            f"{row['how']} | {1e3 * row['predicted_s']:.0f} ms | {1e3 * measured_s:.0f} ms "
-            f"({repeats}) | {error:+.0%} |"
+            f"| {row['keys']:,} | {row['rows']:,} | {', '.join(row['windows'])} | "
+            f"{row['manager']} | {row['how']} | {1e3 * row['predicted_s']:.0f} ms | "
+            f"{1e3 * measured_s:.0f} ms ({repeats}) | {error:+.0%} |"
         )
     yield ""
     yield (
@@ -169,4 +173,4 @@ def _wrong_sign(row: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
     direct_s = median(direct["measured_s"])
     gain = 1.0 - median(row["measured_s"]) / direct_s
     predicted = 1.0 - row["predicted_s"] / direct["predicted_s"]
-    return abs(gain) > GOAL_RATIO and gain * predicted < 0
+    return bool(abs(gain) > GOAL_RATIO and gain * predicted < 0)

@@ -14,6 +14,7 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from headway.domain.sharing import SharingGain
+    from headway.profiler.plan_exchanges import FusionAdvice
 
 
 def windows(
@@ -61,3 +62,30 @@ def windows(
         )
     asked = WindowSet.parse(windows) if windows else own
     return sharing_gain(job, configuration, asked, rate_per_s=arrivals_from(job, rate).rate_per_s)
+
+
+def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
+    """Exchanges of a physical plan that one exchange by common columns could serve.
+
+    Parameters
+    ----------
+    plan : path
+        A file with what ``df.explain()`` printed.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or holds no exchange by key.
+    """
+    from headway.profiler.plan_exchanges import fusion_advice, plan_exchanges
+
+    try:
+        exchanges = plan_exchanges(Path(plan).read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise InputError(f"{plan}: {error.strerror or error}") from None
+    if not exchanges:
+        raise InputError(
+            f"{plan}: no exchange by key in it; expected what df.explain() prints of a query that "
+            "groups or joins"
+        )
+    return fusion_advice(exchanges)

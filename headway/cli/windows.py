@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from headway.api.windows import windows
+from headway.api.windows import fusions_of, windows
 from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_options
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
-from headway.report.sharing import sharing_json, sharing_text
+from headway.report.sharing import fusions_json, fusions_text, sharing_json, sharing_text
 
 
 @click.command("windows", cls=Command)
@@ -22,6 +24,12 @@ from headway.report.sharing import sharing_json, sharing_text
 @click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
 @setting_options
 @click.option("--executors", type=EXECUTORS, help="Executors.")
+@click.option(
+    "--explain",
+    "plan",
+    type=click.Path(path_type=Path),
+    help="What df.explain() printed: which of its exchanges one could serve.",
+)
 @json_option
 def command(
     profile: str,
@@ -31,6 +39,7 @@ def command(
     executors: int | None,
     cores: int | None,
     partitions: int | None,
+    plan: Path | None,
     as_json: bool,
 ) -> int:
     """Predict what counting overlapping windows from shared panes would save.
@@ -51,5 +60,12 @@ def command(
         cores=cores,
         partitions=partitions,
     )
-    click.echo(json_text(sharing_json(gain)) if as_json else sharing_text(gain))
+    fusions = () if plan is None else fusions_of(plan)
+    if as_json:
+        found = sharing_json(gain)
+        click.echo(json_text(found | ({} if plan is None else {"fusions": fusions_json(fusions)})))
+    else:
+        click.echo(sharing_text(gain))
+        if plan is not None:
+            click.echo("\n" + fusions_text(fusions))
     return ExitCode.OK if gain.paying else ExitCode.INFEASIBLE

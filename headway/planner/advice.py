@@ -44,10 +44,10 @@ def advice_of(
     -----
     **(P14)** Advice is computed where it can be: the plan with the watermark delay shortened by
     `(w+δ) mod B` and a millisecond, (W7); with as many source tasks as slots; without the times of
-    the offset and commit logs. What cannot be computed is said with the measured number only: skew,
-    state commits, copies of rows by sliding windows (`h` divides into the size that often),
-    collections, and a drift (the factor of durations by age) by which batches 30 s after a start
-    take a tenth longer than the plan speaks for.
+    the offset and commit logs; with overlapping windows counted from shared panes, fused or from a
+    log, whichever takes the shortest batches. What cannot be computed is said with the measured
+    number only: skew, state commits, collections, and a drift (the factor of durations by age) by
+    which batches 30 s after a start take a tenth longer than the plan speaks for.
     """
     return (
         *_lower_watermark(question, chosen, nodes, latency_s),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
 from headway.report.columns import aligned
 from headway.units import format_duration, format_rate
+
+if TYPE_CHECKING:
+    from headway.profiler.plan_exchanges import FusionAdvice
 
 
 def sharing_json(gain: SharingGain) -> dict[str, object]:
@@ -135,4 +139,37 @@ def _code(gain: SharingGain) -> Iterator[str]:
     yield (
         'counted.writeStream.outputMode("append")'
         f'.trigger(processingTime="{gain.best.trigger_s:g} seconds")'
+    )
+
+
+def fusions_json(fusions: Sequence[FusionAdvice]) -> list[dict[str, object]]:
+    """Exchanges that one could serve, as JSON."""
+    return [
+        {
+            "by": list(each.by),
+            "exchanges": [list(exchange.keys) for exchange in each.exchanges],
+            "shuffle_partitions": max(e.num_partitions for e in each.exchanges),
+            "spared": each.spared,
+        }
+        for each in fusions
+    ]
+
+
+def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
+    """Exchanges that one could serve, and where that is allowed."""
+    if not fusions:
+        return "exchanges: no two that follow each other have a column in common"
+    lines = ["exchanges that one could serve:"]
+    for each in fusions:
+        number = max(exchange.num_partitions for exchange in each.exchanges)
+        names = ", ".join(f'"{key}"' for key in each.by)
+        keys = "; ".join(", ".join(exchange.keys) for exchange in each.exchanges)
+        lines += [f"  by {keys}", f"    df.repartition({number}, {names}) before the first of them"]
+    return "\n".join(
+        [
+            *lines,
+            "  in batch jobs and foreachBatch, from about four aggregations on, since rows are",
+            "  then shuffled uncombined; only if those columns have more values than slots;",
+            '  in a stream only headway.shared_windows(..., how="fused") does it',
+        ]
     )

@@ -7,6 +7,6 @@ from pathlib import Path
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-for folder in (BENCHMARKS, BENCHMARKS / "accuracy"):
+for folder in (BENCHMARKS, BENCHMARKS / "accuracy", BENCHMARKS / "sharing"):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -110,3 +110,40 @@ def test_the_break_even_is_where_panes_save_nothing() -> None:
     at_even = headway.windows(job(row_s=2e-6), rate=gain.break_even_rows)
     # More rows bring more keys, so panes pay there at the latest.
     assert at_even.ways[1].saved_s >= 0.0
+
+
+PLAN = """== Physical Plan ==
+HashAggregate(keys=[area#1], functions=[sum(n#2L)])
++- Exchange hashpartitioning(area#1, 8), ENSURE_REQUIREMENTS, [plan_id=1]
+   +- HashAggregate(keys=[area#1, user#3], functions=[sum(n#2L)])
+      +- Exchange hashpartitioning(area#1, user#3, 8), ENSURE_REQUIREMENTS, [plan_id=2]
+         +- HashAggregate(keys=[day#9], functions=[count(1)])
+            +- Exchange hashpartitioning(day#9, coalesce(a#4, 1), 8), ENSURE_REQUIREMENTS
+               +- Scan parquet [area#1,user#3]
+"""
+
+
+def test_exchanges_that_one_could_serve_are_told_with_their_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan.txt"
+    plan.write_text(PLAN)
+    path = file_of(job(), tmp_path)
+    run(["windows", path, "--explain", str(plan)])
+    assert 'df.repartition(8, "area") before the first' in capsys.readouterr().out
+    run(["windows", path, "--explain", str(plan), "--json"])
+    told = json.loads(capsys.readouterr().out)["fusions"]
+    assert told == [
+        {
+            "by": ["area"],
+            "exchanges": [["area"], ["area", "user"]],
+            "shuffle_partitions": 8,
+            "spared": 1.0,
+        }
+    ]
+    plan.write_text(PLAN.replace("area#1, user#3, 8", "user#3, 8"))
+    run(["windows", path, "--explain", str(plan)])
+    assert "no two that follow each other" in capsys.readouterr().out
+    plan.write_text("nothing")
+    assert run(["windows", path, "--explain", str(plan)]) == 2
+    assert run(["windows", path, "--explain", str(tmp_path / "missing")]) == 2

@@ -114,7 +114,7 @@ class LogState:
 
 
 class Store(Protocol):
-    """What a log does with data; every folder may be written again with the same content."""
+    """What a log does with data; to write a folder is to replace whatever is in it."""
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
         """Write the batch's partial results by pane; its panes, its largest event time [ms]."""
@@ -282,8 +282,8 @@ class WindowLog:
         until_ms: int,
     ) -> None:
         made = list[tuple[int, int]]()
-        folder = f"windows/{batch}"
         for spec in plan.made:
+            folder = f"windows/{batch}-{spec.size_ms}"
             ends = self._due(spec, panes, before, until_ms)
             if not ends:
                 continue

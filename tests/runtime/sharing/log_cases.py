@@ -193,10 +193,13 @@ class CountingStore:
     results: Result
     made: dict[tuple[int, int], Counter[str]] = field(default_factory=dict)
 
-    def _replace(self, path: str, counts: Counter[str]) -> None:
-        if self.files.exists(f"{self.root}/{path}"):
-            self.files.delete(f"{self.root}/{path}")
-        self.files.write_new(f"{self.root}/{path}/part", json.dumps(counts))
+    def _replace(self, folder: str, parts: Mapping[str, Counter[str]]) -> None:
+        """As Spark overwrites: the whole folder."""
+        if self.files.exists(f"{self.root}/{folder}"):
+            self.files.delete(f"{self.root}/{folder}")
+        for path, counts in parts.items():
+            assert path.startswith(f"{folder}/")
+            self.files.write_new(f"{self.root}/{path}/part", json.dumps(counts))
 
     def _sum(self, paths: Sequence[str]) -> Counter[str]:
         total: Counter[str] = Counter()
@@ -209,21 +212,23 @@ class CountingStore:
         by_pane: dict[int, Counter[str]] = {}
         for at, key in self.rows:
             by_pane.setdefault(at - at % self.pane_ms, Counter())[key] += 1
-        for start, counts in by_pane.items():
-            self._replace(pane_path(folder, start), counts)
+        self._replace(folder, {pane_path(folder, at): counts for at, counts in by_pane.items()})
         return list(by_pane), max((at for at, _ in self.rows), default=None)
 
     def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
-        for start, paths in panes.items():
-            self._replace(pane_path(folder, start), self._sum(paths))
+        self._replace(
+            folder, {pane_path(folder, at): self._sum(parts) for at, parts in panes.items()}
+        )
 
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
     ) -> None:
         for end, paths in ends.items():
             self.made[size_ms, end] = self._sum(paths)
-            if end in keep:
-                self._replace(window_path(folder, size_ms, end), self.made[size_ms, end])
+        if keep:
+            self._replace(
+                folder, {window_path(folder, size_ms, end): self.made[size_ms, end] for end in keep}
+            )
 
     def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
         for size, end in made:

@@ -1,0 +1,159 @@
+"""Exchanges of a physical plan with what they deal out by, and which of them could be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headway.models.sharing.fusion import (
+    Component,
+    Edge,
+    OperatorGraph,
+    fewest_rows,
+    rows_between,
+)
+
+_EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")
+_HASH = re.compile(r"hashpartitioning\((?P<keys>.*?), (?P<number>\d+)\)")
+_NUMBERED = re.compile(r"#\d+L?(?:-T\d+ms)?")
+_SECTION = re.compile(
+    r"^\((?P<number>\d+)\) Exchange\b.*?^Arguments: (?P<rest>[^\n]*)", re.M | re.S
+)
+_ROWS = re.compile(r"rowCount=(?P<rows>[\d.]+(?:E[+-]?\d+)?)|records: (?P<records>\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanExchange:
+    """One shuffle: keys, tasks behind it, how deep in the plan, and the next one towards the sink.
+
+    ``rows`` is 1 where the plan does not tell rows, so that exchanges are counted.
+    """
+
+    keys: tuple[str, ...]
+    num_partitions: int
+    depth: int
+    rows: float = 1.0
+    feeds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionAdvice:
+    """Exchanges that one coarser exchange could serve, and the columns to deal out by."""
+
+    exchanges: tuple[PlanExchange, ...]
+    by: tuple[str, ...]
+    spared: float
+
+
+def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
+    """Exchanges by key of a physical plan, from the sink down to the sources.
+
+    Parameters
+    ----------
+    plan : str
+        What ``df.explain()`` prints, in its simple or formatted form, or the event log holds.
+
+    Examples
+    --------
+    >>> plan = '''== Physical Plan ==
+    ... HashAggregate(keys=[area#1], functions=[sum(n#2L)])
+    ... +- Exchange hashpartitioning(area#1, 8), ENSURE_REQUIREMENTS, [plan_id=1]
+    ...    +- HashAggregate(keys=[area#1, user#3], functions=[count(1)])
+    ...       +- Exchange hashpartitioning(area#1, user#3, 8), ENSURE_REQUIREMENTS, [plan_id=2]
+    ...          +- Scan parquet [area#1,user#3]
+    ... '''
+    >>> [(each.keys, each.feeds) for each in plan_exchanges(plan)]
+    [(('area',), None), (('area', 'user'), 0)]
+    """
+    sections = {found["number"]: found["rest"] for found in _SECTION.finditer(plan)}
+    found = list[PlanExchange]()
+    above = list[tuple[int, int]]()
+    for line in plan.splitlines():
+        exchange = _EXCHANGE.match(line)
+        if exchange is None:
+            continue
+        rest = exchange["rest"]
+        numbered = re.search(r"\((\d+)\)\s*$", rest)
+        hashed = _HASH.search(sections.get(numbered[1], rest) if numbered else rest)
+        if hashed is None:
+            continue
+        depth = len(exchange["indent"])
+        while above and above[-1][0] >= depth:
+            above.pop()
+        rows = _ROWS.search(rest)
+        found.append(
+            PlanExchange(
+                keys=tuple(_NUMBERED.sub("", key).strip() for key in _split(hashed["keys"])),
+                num_partitions=int(hashed["number"]),
+                depth=depth,
+                rows=float(rows["rows"] or rows["records"]) if rows else 1.0,
+                feeds=above[-1][1] if above else None,
+            )
+        )
+        above.append((depth, len(found) - 1))
+    return tuple(found)
+
+
+def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ...]:
+    """Groups of exchanges that one by common columns could serve, those that spare most first.
+
+    Rows are what an exchange shuffles to the next one; a window's start and end are no column to
+    deal out by.
+
+    Examples
+    --------
+    >>> by_user = PlanExchange(keys=("area", "user"), num_partitions=8, depth=6, feeds=0)
+    >>> by_area = PlanExchange(keys=("area",), num_partitions=8, depth=3)
+    >>> [(advice.by, advice.spared) for advice in fusion_advice((by_area, by_user))]
+    [(('area',), 1.0)]
+    """
+    graph = OperatorGraph(
+        attributes=tuple(
+            frozenset(key for key in each.keys if not key.startswith("window"))
+            for each in exchanges
+        ),
+        edges=tuple(
+            Edge(source=place, target=each.feeds, rows=exchanges[each.feeds].rows)
+            for place, each in enumerate(exchanges)
+            if each.feeds is not None
+        ),
+    )
+    components = fewest_rows(graph)
+    total = sum(edge.rows for edge in graph.edges)
+    advice = [
+        FusionAdvice(
+            exchanges=tuple(exchanges[place] for place in sorted(component.operators)),
+            by=_in_order(component, exchanges),
+            spared=total - rows_between(graph, _split_up(components, component)),
+        )
+        for component in components
+        if len(component.operators) > 1
+    ]
+    return tuple(sorted(advice, key=lambda each: -each.spared))
+
+
+def _split_up(components: tuple[Component, ...], kept: Component) -> Iterator[Component]:
+    """All components but one taken apart again."""
+    for each in components:
+        if each == kept:
+            yield each
+        else:
+            for operator in each.operators:
+                yield Component(operators=frozenset({operator}), attributes=each.attributes)
+
+
+def _in_order(component: Component, exchanges: tuple[PlanExchange, ...]) -> tuple[str, ...]:
+    first = exchanges[min(component.operators)]
+    return tuple(key for key in first.keys if key in component.attributes)
+
+
+def _split(keys: str) -> list[str]:
+    """Keys of a list, whose expressions may hold commas of their own."""
+    parts, depth, start = list[str](), 0, 0
+    for place, each in enumerate(keys):
+        depth += (each in "([") - (each in ")]")
+        if each == "," and depth == 0:
+            parts.append(keys[start:place])
+            start = place + 1
+    return [*parts, keys[start:]]
