@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
@@ -21,9 +21,6 @@ from headway.profiler.redaction import allowed_properties, describe_source, reda
 from headway.profiler.rows import JOB_ENDS, QUERY_EVENTS, Record
 from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TABLES = ("applications", "queries", "batches", "jobs", "stages", "tasks", "plans")
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -101,7 +98,7 @@ def write_tables(
             path = paths[name]
             shown = [_SHOWN[name](row) if name in _SHOWN else row for row in rows]
             if shown:
-                writers[name].write_table(_table(shown, SCHEMAS[name]))
+                writers[name].write_table(pa.Table.from_pylist(shown, schema=SCHEMAS[name]))
         for name, path in paths.items():
             writers.pop(name).close()
             # As Spark does, and those who wait for tables look for.
@@ -113,12 +110,6 @@ def write_tables(
         for writer in writers.values():
             writer.close()
     return tuple(paths.values())
-
-
-def _table(rows: Sequence[Record], schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.Table.from_pylist(list(rows), schema=schema)
 
 
 def _not_seen(
@@ -239,10 +230,6 @@ def _shown_batch(row: Record) -> Record:
     }
 
 
-def _shown_query(row: Record) -> Record:
-    return {**row, "query_name": _redacted(row["query_name"])}
-
-
 @cache
 def _redacted(text: str | None) -> str | None:
     return None if text is None else redact(text)
@@ -252,6 +239,6 @@ _described = cache(describe_source)
 
 _SHOWN: Mapping[str, Callable[[Record], Record]] = {
     "applications": _shown_application,
-    "queries": _shown_query,
+    "queries": lambda row: {**row, "query_name": _redacted(row["query_name"])},
     "batches": _shown_batch,
 }

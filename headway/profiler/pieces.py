@@ -17,6 +17,7 @@ from headway.units import parse_size_bytes
 PIECE_BYTES = parse_size_bytes("16m")
 """How many bytes of a plain file are read at a time."""
 
+_PACKED_RATIO = 10
 _BLOCK_BYTES = parse_size_bytes("1m")
 # What is longer is damage: plans of some megabytes are the longest that Spark writes.
 _LONGEST_LINE_BYTES = parse_size_bytes("256m")
@@ -41,6 +42,11 @@ class Piece(NamedTuple):
     def size_bytes(self) -> int:
         """Bytes of the file that are read."""
         return self.end_bytes - self.start_bytes
+
+    @property
+    def events_bytes(self) -> int:
+        """About how much it is unpacked."""
+        return self.size_bytes * (_PACKED_RATIO if self.is_packed else 1)
 
 
 class Order(NamedTuple):

@@ -32,7 +32,6 @@ DEFAULT_MASTER = "local[*]"
 IN_PROCESS_BYTES = parse_size_bytes("8g")
 """Up to so many bytes of events local logs are read in process; packed files count tenfold."""
 
-_PACKED_RATIO = 10
 _TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
 
@@ -103,7 +102,11 @@ def read_logs(
             raise nothing_read((*found.failures, *unpacked.failures))
         with_spark = engine == SPARK or (
             engine == AUTO
-            and (asks_for_spark or bool(unpacked.pending) or _is_too_much(pieces_of(folder)))
+            and (
+                asks_for_spark
+                or bool(unpacked.pending)
+                or sum(piece.events_bytes for piece in pieces_of(folder)) > IN_PROCESS_BYTES
+            )
         )
         if not with_spark:
             unpacked = _without_pending(unpacked)
@@ -146,13 +149,6 @@ def read_logs(
             engine=reader,
             tell=tell,
         )
-
-
-def _is_too_much(pieces: Sequence[Piece]) -> bool:
-    num_bytes = sum(
-        piece.size_bytes * (_PACKED_RATIO if piece.is_packed else 1) for piece in pieces
-    )
-    return num_bytes > IN_PROCESS_BYTES
 
 
 def _without_pending(unpacked: Unpacked) -> Unpacked:

@@ -18,7 +18,6 @@ from headway.units import parse_size_bytes
 
 # To start a process takes as long as to read so much.
 _WORTH_A_PROCESS_BYTES = parse_size_bytes("24m")
-_PACKED_RATIO = 10
 _RESULTS_AHEAD = 8
 
 
@@ -38,7 +37,9 @@ class InProcess:
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
         """What was made of the pieces, in their order."""
-        others = min(self._num_processes, len(orders), _num_worthwhile(orders)) - 1
+        total_bytes = sum(order.piece.events_bytes for order in orders)
+        num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
+        others = min(self._num_processes, len(orders), num_worthwhile) - 1
         if others < 1:
             for order in orders:
                 yield carried_out(order, self._told)
@@ -161,14 +162,6 @@ def _num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _num_worthwhile(orders: Sequence[Order]) -> int:
-    """Processes that pay for their start, this one included."""
-    total_bytes = sum(
-        order.piece.size_bytes * (_PACKED_RATIO if order.piece.is_packed else 1) for order in orders
-    )
-    return 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
 
 
 def main() -> None:

@@ -247,8 +247,9 @@ class _Answer:
 def _opened(url: str, credentials: Credentials | None, patience: Patience) -> Iterator[_Answer]:
     request = urllib.request.Request(url)
     if credentials is not None:
+        told = base64.b64encode(":".join(credentials).encode()).decode("ascii")
         # Not forwarded when another server is redirected to.
-        request.add_unredirected_header("Authorization", _basic(credentials))
+        request.add_unredirected_header("Authorization", f"Basic {told}")
     with Watch(patience) as watch:
         try:
             response = _opener(watch).open(request, timeout=patience.first_s)
@@ -276,10 +277,6 @@ def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
     return UnfetchedLogError(
         f"no whole answer from the server ({reason}); is a Spark History Server running there?"
     )
-
-
-def _basic(credentials: Credentials) -> str:
-    return "Basic " + base64.b64encode(":".join(credentials).encode()).decode("ascii")
 
 
 def _opener(watch: Watch) -> urllib.request.OpenerDirector:

@@ -101,16 +101,13 @@ def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) 
     targets: list[Path] = []
     for place, file in enumerate(log.files):
         assert isinstance(file, HadoopFile)
-        target = folder / str(place) / _plain_name(file)
+        # Its own name, as any JVM can write it.
+        name = re.sub(r"[^\w.-]", "_", file.uri.rpartition("/")[2], flags=re.ASCII)[-100:]
+        target = folder / str(place) / name
         target.parent.mkdir()
         hadoop.fetch(file, target, allowance)
         targets.append(target)
     return replace(log, files=tuple(targets))
-
-
-def _plain_name(file: HadoopFile) -> str:
-    """Its own name, as any JVM can write it."""
-    return re.sub(r"[^\w.-]", "_", file.uri.rpartition("/")[2], flags=re.ASCII)[-100:]
 
 
 _MOST_FILES = 100_000
@@ -139,7 +136,10 @@ class Hadoop:
         with _java_complaints(source.uri):
             path = self._path(source.uri)
             reader = path.getFileSystem(self._hadoop_conf).open(path)
-            with closing(reader), closing(self._writer(target)) as writer:
+            with (
+                closing(reader),
+                closing(self._jvm.java.io.FileOutputStream(str(target))) as writer,
+            ):
                 self._copy(reader, writer, allowance)
 
     def _files_of(self, path: Any) -> Iterator[FoundFile]:
@@ -193,9 +193,6 @@ class Hadoop:
 
     def _path(self, uri: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(uri)
-
-    def _writer(self, file: Path) -> Any:
-        return self._jvm.java.io.FileOutputStream(str(file))
 
     def _copy(self, reader: Any, writer: Any, allowance: Allowance) -> None:
         copied = wanted = 0
