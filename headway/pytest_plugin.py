@@ -62,17 +62,17 @@ def assert_meets(plan: Answer, *targets: str) -> None:
     Raises
     ------
     AssertionError
-        With the figures, if one is not kept.
+        With the figures, if one is missed.
     InputError
-        If a target is none, or of something that the plan does not tell.
+        If a target is none, or of something that the plan does not predict.
     """
     from headway.domain import parse_promise
 
     __tracebackhide__ = True
     if not plan.feasible:
-        raise AssertionError(f"not feasible: {plan.promises[0]}: {'; '.join(plan.binding)}")
+        raise AssertionError(f"infeasible: {plan.promises[0]}: {'; '.join(plan.binding)}")
     for text in targets:
         promise = parse_promise(text)
         found_s = plan.most_s(promise)
         if found_s > promise.limit_s:
-            raise AssertionError(f"{promise} is not kept: up to {found_s:.3g} s")
+            raise AssertionError(f"{promise} is missed: up to {found_s:.3g} s")

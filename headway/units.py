@@ -223,9 +223,13 @@ def format_duration(seconds: float) -> str:
     --------
     >>> format_duration(0.0421), format_duration(2.304), format_duration(5400)
     ('42 ms', '2.30 s', '1.5 h')
+    >>> format_duration(55.1e-6), format_duration(864_000), format_duration(0.0)
+    ('55.1 us', '10 d', '0 ms')
     """
     if math.isinf(seconds):
         return "unbounded"
+    if 0 < seconds < 0.0009995:
+        return f"{seconds * 1e6:.3g} us"
     if seconds < 1:
         return (
             f"{seconds * _MS_PER_S:.3g} ms" if seconds < 0.01 else f"{seconds * _MS_PER_S:.0f} ms"
@@ -236,7 +240,9 @@ def format_duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     if seconds < 5400:
         return f"{seconds / 60:.3g} min"
-    return f"{seconds / 3600:.3g} h"
+    if seconds < 3 * HOURS_PER_DAY * S_PER_HOUR:
+        return f"{seconds / S_PER_HOUR:.3g} h"
+    return f"{seconds / (HOURS_PER_DAY * S_PER_HOUR):.3g} d"
 
 
 def exact_duration(seconds: float) -> str:
@@ -252,7 +258,8 @@ def exact_duration(seconds: float) -> str:
     usual = format_duration(seconds)
     if _is_about(_read_duration_s(usual), seconds):
         return usual
-    units = [("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1 / _MS_PER_S)]
+    units = [("d", 86400.0), ("h", S_PER_HOUR), ("min", 60.0), ("s", 1.0)]
+    units += [("ms", 1 / _MS_PER_S), ("us", 1e-6)]
     first = [unit for unit, _ in units].index(usual.split()[-1])
     texts = [f"{seconds / unit_s:.9g} {unit}" for unit, unit_s in units[first:]]
     return next((text for text in texts if _read_duration_s(text) == seconds), texts[0])

@@ -84,9 +84,7 @@ def promises_from(
     every = [_promise(one) for one in given]
     first = next((one for one in every if isinstance(one, Target)), None)
     if first is None:
-        raise InputError(
-            f"target '{every[0]}' is no promise for all times; add a latency, e.g. 'p99 <= 3s'"
-        )
+        raise InputError(f"target '{every[0]}' needs a latency target beside it, e.g. 'p99 <= 3s'")
     place = every.index(first)
     return first, [*every[:place], *every[place + 1 :]]
 
@@ -108,7 +106,7 @@ def _promise(given: Promise | str) -> Promise:
     promise = parse_promise(given)
     if isinstance(promise, Deadline):
         raise InputError(
-            f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
+            f"target '{promise}': a streaming job has no end; use a latency, e.g. "
             "'p99 <= 3s', and headway.api.deadlines.plan_deadline for batch jobs"
         )
     return promise
@@ -130,7 +128,8 @@ def node_types_from(
         raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
     if catalog is not None and not any(isinstance(one, str) and ":" not in one for one in given):
         raise InputError(
-            f"--catalog {catalog}: no node type is looked up in it; name one, e.g. --node-type NAME"
+            f"--catalog {catalog}: it is not used without node types; give one, e.g. --node-type "
+            "NAME"
         )
     types = [
         one
@@ -157,7 +156,7 @@ def _catalogued(name: str, catalog: str | Path | None, platform: str) -> NodeTyp
     found = built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
     nodes = {node.name: node for node in found.nodes}
     if name not in nodes:
-        where = "the catalogue that comes with Headway" if catalog is None else str(catalog)
+        where = "Headway's catalogue" if catalog is None else str(catalog)
         close = get_close_matches(name, nodes, n=1)
         hint = (
             f"did you mean {close[0]!r}?"

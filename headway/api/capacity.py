@@ -67,7 +67,7 @@ def capacity(
 
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
-    require_packages("capacity", "planning a fleet", "cvxpy", "highspy")
+    require_packages("capacity", "planning capacity", "cvxpy", "highspy")
     catalog = catalog_of(spec)
     maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
     tell("solving")
@@ -151,17 +151,17 @@ class _Maker:
         )
 
         rule = self.spec.scenarios
-        drawn = f"{rule.count} scenarios drawn with seed {rule.seed}"
+        drawn = f"{rule.count} scenarios drawn with random seed {rule.seed}"
         if rule.rule == "chance":
             found = plan_for_chance(fleets, rule.confidence, self._solve)
             if isinstance(found, Carried):
-                return found.plan, found.fleet, f"carries {found.num_carried} of {drawn}"
-            words = f"{drawn}, {rule.confidence:.0%} of them to be carried"
+                return found.plan, found.fleet, f"covers {found.num_carried} of {drawn}"
+            words = f"{drawn}, {rule.confidence:.0%} of them to be covered"
             return found, largest(fleets), words
         regret = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
         if isinstance(regret, Regret):
             words = (
-                f"least regret over {drawn}: at worst {regret.worst_per_day:.2f} a day too much; "
+                f"least regret over {drawn}: at worst {regret.worst_per_day:.2f} per day too much; "
                 f"short of nodes in {regret.num_short}, a missing node counting "
                 f"{rule.shortage_ratio:g} times its price"
             )
@@ -206,7 +206,7 @@ class _Maker:
 
         start, end = _month(since[:7]), _month(by)
         if end <= start:
-            raise InputError(f"--by {by}: expected a month after {since[:7]}, of the prices")
+            raise InputError(f"--by {by}: expected a month after that of the prices, {since[:7]}")
         num_points = min(end - start, 6)
         for at in range(num_points + 1):
             month = start + round((end - start) * at / num_points)
@@ -221,7 +221,7 @@ class _Maker:
 
         if not isinstance(found.plan, FleetPlan) or self.spec.scenarios.rule not in _ONE_FLEET:
             return ()
-        self._tell("pricing limits")
+        self._tell("computing the cost of limits")
         return shadow_prices(found.fleet, found.plan, gap_ratio=self.spec.gap_ratio)
 
     def target_prices(self, found: _Planned, growth: float) -> Iterator[TargetPrice]:
@@ -237,7 +237,7 @@ class _Maker:
         dearest = sorted(range(len(self.jobs)), key=lambda at: -plan.cost_by_job[at])
         prices = []
         for at in dearest[: PRICED_TARGETS.value]:
-            self._tell(f"pricing the promise of {self.jobs[at].entry.name}")
+            self._tell(f"computing the cost of the target of {self.jobs[at].entry.name}")
             looser = self.jobs[at].looser(LOOSER_TARGET_RATIO.value)
             units, allowed = fleet.units.copy(), fleet.allowed.copy()
             units[at], allowed[at] = self.form.row(self._needs(looser, growth, None))

@@ -87,22 +87,22 @@ def _findings(
         at_rate = f" at {format_rate(now.rate_per_s)}" if isinstance(now, Locked) else ""
         yield finding(
             planned, Rule.TARGET, Level.ERROR, key,
-            f"{promise} cannot be kept{at_rate}: {'; '.join(plan.binding)}",
+            f"{promise} cannot be met{at_rate}: {'; '.join(plan.binding)}",
         )  # fmt: skip
     if not planned.calibrated:
-        why = next(iter(planned.warnings), "the profile did not see such a setting")
+        why = next(iter(planned.warnings), "this configuration is outside the profiled range")
         level = Level.ERROR if limits.strict else Level.WARNING
         asked = "rate" if isinstance(now, Locked) else key
         is_declared = planned.profile.provenance is Provenance.DECLARED
-        text = why if is_declared else f"outside the profile: {why}"
+        text = why if is_declared else f"extrapolated: {why}"
         yield finding(planned, Rule.CALIBRATION, level, asked, text)
     if then is None:
         if has_lock:
-            text = f"{now.name} is not in the lock; add it with 'headway lock'"
+            text = f"{now.name} is not in the lock file; add it with 'headway lock'"
             yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
         return
     if type(then) is not type(now):
-        text = f"{now.name} is locked as another kind of job; lock it anew with 'headway lock'"
+        text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
         yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
         return
     if plan.feasible:
@@ -148,7 +148,7 @@ def _dearer(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -
         else f"{counted(int(after), 'node')}, was {int(before)}"
     )
     level = Level.ERROR if change > limits.cost_ratio else Level.NOTE
-    word = "dearer" if change > 0 else "cheaper"
+    word = "more expensive" if change > 0 else "cheaper"
     text = f"{figures} ({change:+.0%}): {word}"
     yield finding(planned, Rule.COST, level, planned.promise_key, text)
 
@@ -169,7 +169,7 @@ def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -
     if after_s is None or not before_s:
         return
     if not _same_promises(now, then):
-        text = f"the promise is {' and '.join(now.targets)}, was {' and '.join(then.targets)}"
+        text = f"the target is {' and '.join(now.targets)}, was {' and '.join(then.targets)}"
         yield finding(planned, Rule.LATENCY, Level.NOTE, key, text)
         return
     change = after_s / before_s - 1

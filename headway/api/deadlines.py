@@ -86,7 +86,7 @@ def plan_deadline(
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
         raise InputError("--objective cost needs the price of every node type (--node-type)")
     if types and node_cores is not None:
-        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
+        raise InputError("--node-cores contradicts --node-type, which has its own number of cores")
     today = job.cluster.cores_per_executor or 1
     per_task = task_cpus or job.cluster.task_cpus
     asked: list[tuple[NodeType | None, int, int]] = [

@@ -92,7 +92,7 @@ class BatchNeeds:
         )
         shortest_s, num = format_duration(found.run.planned_s), counted(found.nodes, "executor")
         return Refusal(
-            why=f"no number of executors keeps {self.promise}: the shortest run takes up to "
+            why=f"no number of executors meets {self.promise}: the shortest run takes up to "
             f"{shortest_s}, with {num}",
             instead=f"deadline <= {self._enough_min(found.run.planned_s, speed, scale, end)} min",
         )

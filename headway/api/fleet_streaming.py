@@ -76,7 +76,7 @@ class StreamingNeeds:
         return Refusal(
             why=_of_executors("; ".join(found.binding)),
             instead=_of_executors(" or ".join(one.text for one in nearest))
-            or f"a looser promise than {self.promise}, or a lower rate",
+            or f"a looser target than {self.promise}, or a lower rate",
         )
 
     def _rates_per_s(self, scale: float, end: str) -> list[float]:

@@ -33,8 +33,9 @@ def lock(specs: Sequence[str | Path]) -> Lock:
         planned = plan_spec(path)
         if not planned.plan.feasible:
             missed.append(
-                f"{planned.file.place(planned.promise_key)}: {planned.name}: not feasible, "
-                f"{'; '.join(planned.plan.binding)}; a lock holds plans that keep their targets"
+                f"{planned.file.place(planned.promise_key)}: {planned.name}: infeasible, "
+                f"{'; '.join(planned.plan.binding)}; a lock holds only plans that meet their "
+                "targets"
             )
         if any(job.name == planned.name for job in jobs):
             raise InputError(f"{path}: the job {planned.name!r} is there twice; expected one file")

@@ -81,7 +81,7 @@ def plan(
     confidence : float
         Plan for durations that are exceeded with at most the remaining probability.
     objective : str
-        ``"nodes"``, ``"cost"`` or ``"latency"``: what to make small.
+        ``"nodes"``, ``"cost"`` or ``"latency"``: the quantity to minimise.
     node_types : sequence of NodeType or str
         What is on offer, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``, or the name of a
         node in the catalogue.
@@ -90,8 +90,9 @@ def plan(
     budget : float
         Most that all nodes may cost per hour.
     checkpoint : str
-        ``"existing"`` keeps what the checkpoint pins; ``"new"`` starts without; by default today's
-        partitions are preferred, and a change of them says that it needs a new checkpoint.
+        ``"existing"`` starts from the checkpoint, which fixes the shuffle partitions; ``"new"``
+        does not; by default today's number is preferred, and a change is marked as needing a new
+        checkpoint.
     source_partitions : int
         Partitions of the source, or input splits, to plan for; as profiled by default.
     task_cpus : int
@@ -125,7 +126,7 @@ def plan(
     from headway.planner.tasks import with_source_partitions
 
     if rate is None:
-        raise InputError("rate is missing; expected the arrivals to plan for, e.g. '50k/s'")
+        raise InputError("rate is missing; expected the input rate to plan for, e.g. '50k/s'")
     job = job_from(profile)
     per_executor = count(
         job.baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
@@ -140,7 +141,7 @@ def plan(
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     types = node_types_from(node_types, catalog, platform)
     if types and node_cores is not None:
-        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
+        raise InputError("--node-cores contradicts --node-type, which has its own number of cores")
     if budget is not None and not (is_number(budget) and 0 < budget < math.inf):
         raise InputError(f"budget is {budget!r}; expected a positive price per hour")
     first, others = promises_from(target)

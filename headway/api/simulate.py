@@ -36,7 +36,7 @@ def simulate(
     rate_trace : RateTrace or path
         Arrivals over time; a CSV file with the columns ``time`` and ``rate``.
     outages : sequence of Outage or str
-        When the query stands still, e.g. ``"5m at 1h"``.
+        Outages, during which the query stands still, e.g. ``"5m at 1h"``.
     runs : int
         Runs to play, each with its own luck.
     seed : int
@@ -56,7 +56,7 @@ def simulate(
         raise InputError(f"runs is {runs!r}; expected 1 to 1000")
     if isinstance(rate_trace, RateTrace):
         if length is not None:
-            raise InputError("length is for traces in files; a RateTrace has an end of its own")
+            raise InputError("length is for trace files; a RateTrace has its own end")
         trace = rate_trace
     else:
         trace = load_rate_trace(rate_trace, length=length)

@@ -19,7 +19,7 @@ def story(outcome: DemoOutcome) -> str:
 
 
 def _profiled(outcome: DemoOutcome) -> list[str]:
-    lines = ["Profiled, from the event log of a running Spark:"]
+    lines = ["Profiled from the event log of a running Spark:"]
     seen_by_name = {one.query_name: one for one in outcome.profile.settings}
     for name, setting in PROFILED.items():
         seen = seen_by_name.get(name)
@@ -32,14 +32,14 @@ def _profiled(outcome: DemoOutcome) -> list[str]:
         )
     lines += [
         f"  {stage.name}: a task takes {format_duration(stage.task_fixed_s)} and "
-        f"{stage.task_per_row_s * 1e6:.3g} us per row"
+        f"{format_duration(stage.task_per_row_s)} per row"
         for stage in outcome.profile.stages
     ]
     return [*lines, *(f"  note: {note}" for note in outcome.profile.notes), ""]
 
 
 def _predicted(outcome: DemoOutcome) -> list[str]:
-    lines = ["Predicted, settings it has not run:"]
+    lines = ["Predicted, for configurations that have not run:"]
     for name, setting in PREDICTED.items():
         latency = outcome.predictions[name].tuple_latency
         lines.append(
@@ -56,8 +56,8 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 def _planned(outcome: DemoOutcome) -> list[str]:
     folder = outcome.folder
     smaller = [
-        f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)} would take "
-        f"{_machines(wished)}: planned, and run, for what this one can carry."
+        f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)} would need "
+        f"{_machines(wished)}: the demo plans for a rate that this machine sustains."
         for wished in outcome.plans[:-1]
     ]
     return [
@@ -76,13 +76,13 @@ def _verdict(outcome: DemoOutcome) -> list[str]:
     asked = f"{outcome.plan.target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
     p99 = format_duration(outcome.measured.tuple_latency.p99_s)
     if outcome.promise_kept:
-        verdict = f"The promise was KEPT: {asked}, measured p99 {p99}."
+        verdict = f"Target MET: {asked}, measured p99 {p99}."
     elif not outcome.measured.kept_up:
-        verdict = f"The promise was BROKEN: {asked}, but the query fell behind."
+        verdict = f"Target MISSED: {asked}, the query fell behind."
     else:
-        verdict = f"The promise was BROKEN: {asked}, measured p99 {p99}."
+        verdict = f"Target MISSED: {asked}, measured p99 {p99}."
     return [
-        "Predicted beside measured (tuple latency):",
+        "Predicted and measured tuple latency:",
         comparison_text(outcome.comparisons),
         "",
         verdict,
@@ -95,4 +95,4 @@ def _indented(text: str) -> str:
 
 
 def _machines(plan: StreamAnswer) -> str:
-    return f"{plan.nodes} such machines" if plan.feasible else "more than can be told from here"
+    return f"{plan.nodes} such machines" if plan.feasible else "an unknown number of such machines"

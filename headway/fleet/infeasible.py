@@ -76,7 +76,7 @@ def reasoned(found: Infeasible) -> Infeasible:
     if not (found.unserved and found.relaxations):
         raise SolverError(
             "no plan was found, but neither was a job to leave out nor a limit in the way; "
-            "expected both of a fleet that is not feasible; please report it"
+            "expected one of the two for an infeasible fleet; please report it"
         )
     return found
 

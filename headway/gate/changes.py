@@ -38,8 +38,8 @@ def drift(
     if abs(change) <= limit_ratio:
         return None
     text = (
-        f"{what} {format_duration(now_s)} by the profile of today, "
-        f"{format_duration(then_s)} by the one that was locked ({change:+.0%})"
+        f"{what} {format_duration(now_s)} with the current profile, "
+        f"{format_duration(then_s)} with the locked one ({change:+.0%})"
     )
     return finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
 
@@ -80,16 +80,16 @@ def _drifted(
     if prediction is None or not then.batch_duration_s:
         return
     if prediction.batch_duration is None:
-        state = "over capacity" if not prediction.stable else "too close to saturation to tell"
+        state = "over capacity" if not prediction.stable else "too close to saturation"
         text = (
-            f"the locked setting is {state} at {format_rate(then.rate_per_s)} "
-            "by the profile of today"
+            f"the locked configuration is {state} at {format_rate(then.rate_per_s)} "
+            "with the current profile"
         )
         yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
         return
     found = drift(
         planned, then.batch_duration_s, prediction.batch_duration.mean_s, limits.drift_ratio,
-        "batches of the locked setting take",
+        "batches in the locked configuration take",
     )  # fmt: skip
     if found is not None:
         yield found

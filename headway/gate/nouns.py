@@ -33,14 +33,14 @@ class Rule(StrEnum):
 
 #: One sentence for each rule.
 ABOUT: Mapping[Rule, str] = {
-    Rule.TARGET: "A target can no longer be met with what may be bought.",
+    Rule.TARGET: "A target cannot be met within the limits.",
     Rule.COST: "The plan costs more than the locked one.",
     Rule.LATENCY: "The planned latency or run time is higher than the locked one.",
-    Rule.DRIFT: "The job's profile predicts other durations at the locked setting than it did.",
+    Rule.DRIFT: "The profile predicts other durations for the locked configuration than before.",
     Rule.SETTINGS: "The planned settings differ from the locked ones.",
-    Rule.CALIBRATION: "The answer lies outside the range that the profile can speak for.",
-    Rule.UNLOCKED: "The job is not in the lock.",
-    Rule.GONE: "A locked job is not among the files that were checked.",
+    Rule.CALIBRATION: "The plan is outside the calibrated range.",
+    Rule.UNLOCKED: "The job is not in the lock file.",
+    Rule.GONE: "A locked job is not in the checked files.",
 }
 _EXIT_CODES = {
     Rule.TARGET: ExitCode.INFEASIBLE,
@@ -136,7 +136,7 @@ class Report:
         if num_failed:
             return f"{num_failed} of {jobs} failed"
         if self.errors:
-            return f"{len(self.errors)} faults in the lock"
+            return f"{len(self.errors)} errors in the lock file"
         warned = sum(1 for each in self.findings if each.level is Level.WARNING)
         tail = "" if not warned else f", {warned} warning" + ("s" if warned > 1 else "")
         return f"{jobs}: every target is met{tail}"

@@ -26,10 +26,10 @@ def capacity_text(answer: Capacity) -> str:
         _headline(answer, plan),
         _titled("jobs", _job_rows(answer, plan)),
         _not_served_lines(answer, plan),
-        _titled("what to buy", _purchase_rows(answer, plan)),
+        _titled("nodes to buy", _purchase_rows(answer, plan)),
         _hour_lines(answer, plan),
-        _titled("what promises cost", _promise_rows(answer)),
-        _titled("what limits cost", [(price.text,) for price in answer.shadow_prices]),
+        _titled("cost of targets", _promise_rows(answer)),
+        _titled("cost of limits", [(price.text,) for price in answer.shadow_prices]),
         _titled("growth", _growth_rows(answer)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -123,22 +123,24 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     most = int(plan.bill.nodes.sum(axis=0).max())
     by_day, by_month = _money(answer, cost), _money(answer, cost * _DAYS_PER_MONTH)
     nodes = counted(most, "node")
-    lines = [f"{answer.name}: {served} on {nodes} at most, {by_day} a day ({by_month} a month)"]
-    such = "no plan with these executors" if num_served == num_jobs else "none that serves as much"
+    lines = [f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"]
+    such = "no plan with these executors"
+    if num_served < num_jobs:
+        such = "no plan that serves as much"
     proved = (
-        f"{such} is cheaper"
+        f"{such} costs less"
         if plan.gap_ratio < 1e-9
         else f"{such} costs less than {_money(answer, plan.bound_per_day)}: "
         f"gap {plan.gap_ratio:.2%}"
     )
     if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
-        proved += f", with {answer.gap_asked_ratio:.2%} asked: the time to search was over"
+        proved += f", not the requested {answer.gap_asked_ratio:.2%}: the time limit was reached"
     if num_served < num_jobs:
         proved = f"{_as_much_as_can_be(answer, plan)}; {proved}"
     lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")
     budget = answer.fleet.budget_per_day
     if budget is not None:
-        lines.append(f"  budget {_money(answer, budget)} a day, {cost / budget:.0%} used")
+        lines.append(f"  budget {_money(answer, budget)} per day, {cost / budget:.0%} used")
     return lines
 
 
@@ -163,12 +165,12 @@ def _not_served_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
 
 def _why_not_served(answer: Capacity, name: str) -> str:
     if name in answer.why_impossible:
-        return f"can run nowhere: {answer.why_impossible[name]}"
-    return "the limits leave no room for it beside the jobs that are served"
+        return f"cannot run anywhere: {answer.why_impossible[name]}"
+    return "the limits leave no room for it besides the served jobs"
 
 
 def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost a day")]
+    rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost/day")]
     for at in np.argsort(-plan.cost_by_job, kind="stable").tolist():
         place = int(plan.supply_of[at])
         if place < 0:
@@ -187,7 +189,7 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
 
 
 def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost a day")]
+    rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost/day")]
     bill = plan.bill
     for at, offer in enumerate(answer.fleet.offers):
         if bill.nodes[at].any() or bill.committed[at]:
@@ -225,7 +227,7 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
     return [
         (
             price.job,
-            f"{price.promise} costs {_saving(answer, price)} a day more than {price.looser}",
+            f"{price.promise} costs {_saving(answer, price)} more per day than {price.looser}",
         )
         for price in answer.target_prices
         if price.saves_per_day >= SAVING_TOLD_RATIO.value
@@ -239,7 +241,7 @@ def _saving(answer: Capacity, price: TargetPrice) -> str:
 def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
     if not answer.growth:
         return []
-    rows: list[tuple[str, ...]] = [("month", "rates", "nodes at most", "cost a day")]
+    rows: list[tuple[str, ...]] = [("month", "rates", "max nodes", "cost/day")]
     for point in answer.growth:
         if isinstance(point.plan, Infeasible):
             rows.append((point.month, f"{point.ratio:.2f}x", "no plan", _first_reason(point.plan)))
@@ -251,17 +253,17 @@ def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
 
 
 def _infeasible_lines(answer: Capacity, plan: Infeasible) -> list[str]:
-    lines = [f"{answer.name}: not feasible"]
+    lines = [f"{answer.name}: infeasible"]
     for name in plan.impossible:
         why = answer.why_impossible[name]
-        lines += paragraph(f"{name} can run nowhere: {why}", lead="  ")
+        lines += paragraph(f"{name} cannot run anywhere: {why}", lead="  ")
     if plan.unserved and not plan.impossible:
         which = "the fewest jobs" if plan.fewest_unserved else "jobs"
         lines += paragraph(f"{which} to leave out: {', '.join(plan.unserved)}", lead="  ")
     if plan.impossible:
-        lines.append("what would do instead:")
+        lines.append("alternatives:")
     elif plan.relaxations:
-        lines.append("smallest relaxations, each enough by itself:")
+        lines.append("smallest changes of a limit, each sufficient by itself:")
     if plan.relaxations:
         for each in plan.relaxations:
             lines += paragraph(each.text, lead="  ")
@@ -298,4 +300,4 @@ def _titled(title: str, rows: list[tuple[str, ...]]) -> list[str]:
     return [title, *aligned(rows)] if len(rows) > (1 if title in _WITH_HEADING else 0) else []
 
 
-_WITH_HEADING = ("jobs", "what to buy", "growth")
+_WITH_HEADING = ("jobs", "nodes to buy", "growth")

@@ -115,7 +115,7 @@ def _declared(plan: StreamAnswer) -> list[str]:
     per_row = {f"row in {name}": one for name, one in zip(levels, costs.task_per_row, strict=False)}
     ranges = {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
     rows = [("", "low", "middle", "high")] + [
-        (name, *(_brief_duration(end_s) for end_s in (one.low_s, one.mid_s, one.high_s)))
+        (name, *(format_duration(end_s) for end_s in (one.low_s, one.mid_s, one.high_s)))
         for name, one in ranges.items()
     ]
     return [
@@ -125,10 +125,6 @@ def _declared(plan: StreamAnswer) -> list[str]:
             "without a range is taken to be right within a factor of 1.5."
         ),
     ]
-
-
-def _brief_duration(duration_s: float) -> str:
-    return f"{1e6 * duration_s:.3g} us" if 0 < duration_s < 1e-3 else format_duration(duration_s)
 
 
 def _optimality(plan: StreamAnswer) -> list[str]:

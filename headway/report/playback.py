@@ -59,7 +59,7 @@ def playback_text(plan: StreamAnswer, playback: Playback) -> str:
     """A playback as lines of at most 100 columns."""
     blocks = [
         [
-            *paragraph(setting_text(plan.configuration), lead="played: "),
+            *paragraph(setting_text(plan.configuration), lead="simulated: "),
             *aligned(figures(playback), indent=2),
         ],
         ["over time", *aligned(_rows(playback), right=(0, 1, 2, 3, 4, 5), indent=2)],
@@ -76,21 +76,21 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
         format_duration, (playback.p50_s, playback.p95_s, playback.p99_s, playback.max_s)
     )
     found = [
-        ("arrivals", f"{length} of {lowest} to {highest}, {format_rate(mean)} on average"),
-        ("played", f"{playback.num_runs} runs, {playback.num_batches:,} batches"),
-        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, most {most}"),
+        ("input rate", f"{length} of {lowest} to {highest}, {format_rate(mean)} on average"),
+        ("simulated", f"{playback.num_runs} runs, {playback.num_batches:,} batches"),
+        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {most}"),
     ]
     if playback.limit_s is not None:
         late, worst = _share(playback.late_ratio), _share(playback.late_ratio_worst_run)
         limit = format_duration(playback.limit_s)
-        found.append((f"late, beyond {limit}", f"{late} of rows, {worst} in the worst run"))
-        found.append(("longest late", format_duration(playback.longest_late_s)))
+        found.append((f"rows above {limit}", f"{late}, {worst} in the worst run"))
+        found.append(("longest time above it", format_duration(playback.longest_late_s)))
     found.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
     for one in playback.recoveries:
         outage = f"{format_duration(one.outage.length_s)} at {format_duration(one.outage.start_s)}"
         found.append(
             (
-                f"in time again after {outage}",
+                f"recovery after {outage}",
                 f"{_recovered(one.median_s)}, worst run {_recovered(one.worst_s)}",
             )
         )
@@ -100,11 +100,13 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
         found.append(
             (
                 "end of the trace",
-                f"its last line, at {length}; {begun} from there on are played with --for",
+                f"its last line, at {length}; --for continues with {begun}",
             )
         )
     if playback.ends_behind:
-        found.append(("at the end", "the backlog still grows: the plan does not carry this trace"))
+        found.append(
+            ("at the end", "the backlog still grows: the plan does not sustain this trace")
+        )
     return found
 
 
@@ -131,7 +133,7 @@ def timelines(playback: Playback) -> tuple[Timeline, ...]:
     return (
         _timeline(
             playback,
-            "tuple latency, by time of arrival",
+            "tuple latency by arrival time",
             format_duration,
             {"p99": [one.p99_s for one in stretches], "p50": [one.p50_s for one in stretches]},
             limit=playback.limit_s,
@@ -144,7 +146,7 @@ def timelines(playback: Playback) -> tuple[Timeline, ...]:
         ),
         _timeline(
             playback,
-            "backlog, rows",
+            "backlog in rows",
             lambda value: f"{value:,.0f}",
             {"backlog": [one.backlog_rows for one in stretches]},
         ),

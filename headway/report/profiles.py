@@ -61,16 +61,16 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
             f"  application {printable(log.application.id)} ({printable(log.application.name)}), "
             f"Spark {printable(log.application.spark_version)}"
         )
-        yield f"  holds {_counted(log.counts)}"
+        yield f"  contains {_counted(log.counts)}"
         missing = gaps(log.coverage)
-        yield "  lacks nothing that should be there" if not missing else "  lacks:"
+        yield "  nothing is missing" if not missing else "  missing:"
         yield from (f"    {gap}" for gap in missing)
         if log.coverage.unknown_events:
-            yield f"  passed over {log.coverage.unknown_events} events that Spark does not write"
+            yield f"  skipped {log.coverage.unknown_events} events that Spark does not write"
     if log.profile is None:
-        yield f"  gives no profile: {printable(log.why_not)}"
+        yield f"  no profile: {printable(log.why_not)}"
         return
-    yield "  gives a profile:"
+    yield "  profile:"
     for line in profile_summary(log.profile).splitlines():
         if line.removeprefix("note: ") not in missing:
             yield f"    {line}"
@@ -98,7 +98,7 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     for stage in profile.stages:
         yield (
             f"  {stage.name}: {format_duration(stage.task_fixed_s)} per task, "
-            f"{stage.task_per_row_s * 1e6:.3g} us per row"
+            f"{format_duration(stage.task_per_row_s)} per row"
         )
 
 

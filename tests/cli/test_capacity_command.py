@@ -61,7 +61,7 @@ def test_the_text_leads_with_the_answer(fleet: Path, capsys: pytest.CaptureFixtu
     assert run(["capacity", str(fleet)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("f: 2 jobs on ")
-    assert "EUR a day" in out.splitlines()[0]
+    assert "EUR per day" in out.splitlines()[0]
     assert max(map(len, out.splitlines())) <= 100
 
 
@@ -104,7 +104,8 @@ def test_a_job_that_fits_nowhere_says_why(fleet: Path, capsys: pytest.CaptureFix
     fleet.write_text(FLEET.replace("work: 20h", "work: 2000h"))
     assert run(["capacity", str(fleet)]) == 3
     assert (
-        "report can run nowhere: no number of executors keeps deadline" in capsys.readouterr().out
+        "report cannot run anywhere: no number of executors meets deadline"
+        in capsys.readouterr().out
     )
 
 
@@ -115,12 +116,12 @@ def test_where_no_job_can_run_as_many_as_can_be_are_none(
     fleet.write_text(f"{nowhere}  objective: served\n")
     data = answer(fleet, capsys, code=3)
     assert [job["served"] for job in data["jobs"]] == [False, False]
-    assert all("no number of executors keeps deadline" in job["why"] for job in data["jobs"])
+    assert all("no number of executors meets deadline" in job["why"] for job in data["jobs"])
     assert data["cost_per_day"] == 0
     assert run(["capacity", str(fleet)]) == 3
     out = capsys.readouterr().out
-    assert out.startswith("f: 0 of 2 jobs on 0 nodes at most, 0.00 EUR a day")
-    assert "report: can run nowhere" in out
+    assert out.startswith("f: 0 of 2 jobs on at most 0 nodes, 0.00 EUR per day")
+    assert "report: cannot run anywhere" in out
 
 
 def test_what_is_not_served_says_why(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,8 +130,8 @@ def test_what_is_not_served_says_why(fleet: Path, capsys: pytest.CaptureFixture[
     assert run(["capacity", str(fleet)]) == 3
     out = " ".join(capsys.readouterr().out.split())
     assert "1 of 2 jobs" in out
-    assert "no plan within the limits serves more, by weight; none that serves as much" in out
-    assert "the limits leave no room for it beside the jobs that are served" in out
+    assert "no plan within the limits serves more, by weight; no plan that serves as much" in out
+    assert "the limits leave no room for it besides the served jobs" in out
 
 
 def test_what_would_do_instead_does(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +195,12 @@ def test_what_jobs_need_is_what_was_planned_for(
         ("", "", ["--by", "2027-01"], "--by needs --growth"),
         ("", "", ["--growth", "lots"], "expected a ratio"),
         ("", "", ["--growth", "2x", "--by", "soon"], "expected a month"),
-        ("", "", ["--growth", "2x", "--by", "2020-01"], "expected a month after 2026-11"),
+        (
+            "",
+            "",
+            ["--growth", "2x", "--by", "2020-01"],
+            "expected a month after that of the prices, 2026-11",
+        ),
         ("kind: CapacityPlan", "kind: Cluster", [], "unknown key"),
     ],
 )

@@ -178,7 +178,7 @@ def test_a_folder_of_somebody_else_is_told_before_the_work(
 def test_a_lock_of_what_is_infeasible_is_infeasible(capsys: pytest.CaptureFixture[str]) -> None:
     Path("tight.yaml").write_text(SPEC.replace("5s", "50ms").replace("orders}", "tight}"))
     text = said(capsys, ["lock", "orders.yaml", "tight.yaml"], ExitCode.INFEASIBLE)
-    assert "tight.yaml:7:11: tight: not feasible" in text
+    assert "tight.yaml:7:11: tight: infeasible" in text
 
 
 def test_the_table_is_what_the_help_and_the_pages_say(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_a_plan_is_played(
     page = tmp_path / "play.html"
     arguments = ["simulate", plan_file, "--rate-trace", trace_file, "--runs", "3"]
     text = printed(capsys, *arguments, "--outage", "1m at 2m", "-o", str(page))
-    assert "in time again after 60.0 s at 120.0 s" in " ".join(text.split()) or "in time" in text
+    assert "recovery after 60.0 s at 120.0 s" in " ".join(text.split()) or "recovery after" in text
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     found: dict[str, Any] = json.loads(printed(capsys, *arguments, "--json"))
     assert found["num_runs"] == 3
@@ -67,7 +67,7 @@ def test_a_trace_ends_with_its_last_line_or_where_it_is_told_to(
     arguments = ["simulate", plan_file, "--rate-trace", str(path), "--runs", "1"]
     text = " ".join(printed(capsys, *arguments).split())
     assert "10 min of 5k/s to 8k/s, 6.5k/s on average" in text
-    assert "its last line, at 10 min; 6k/s from there on are played with --for" in text
+    assert "its last line, at 10 min; --for continues with 6k/s" in text
     longer = json.loads(printed(capsys, *arguments, "--for", "15m", "--json"))["trace"]
     assert longer["rates_per_s"] == [5000, 8000, 6000]
     assert (longer["end_s"], longer["rate_at_end_per_s"]) == (900, None)

@@ -27,8 +27,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, 
 @pytest.mark.spark
 def test_the_verdict_is_what_was_measured(demo: tuple[Path, str, int]) -> None:
     folder, printed, exit_code = demo
-    assert ("The promise was KEPT" in printed) == (exit_code == 0)
-    assert ("The promise was BROKEN" in printed) == (exit_code == 1)
+    assert ("Target MET" in printed) == (exit_code == 0)
+    assert ("Target MISSED" in printed) == (exit_code == 1)
     assert "predicted" in (folder / "comparison.txt").read_text()
 
 

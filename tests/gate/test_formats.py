@@ -101,7 +101,7 @@ def test_markdown_starts_with_its_marker_and_stays_one_table() -> None:
     assert len(rows) == 3
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     assert "<b>" not in text.replace("\\<b\\>", "")
-    assert "<details><summary>1 changes without harm</summary>" in text
+    assert "<details><summary>1 changes without regression</summary>" in text
 
 
 def test_sarif_has_rules_and_places() -> None:

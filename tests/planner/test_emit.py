@@ -62,7 +62,7 @@ def test_over_capacity_no_latency_is_quoted(name: str) -> None:
     text = outputs(an_infeasible_plan(prediction=prediction))[name]
     assert "no latency to quote" in text
     assert "80k/s" in text
-    assert "outside the range" in text
+    assert "outside the profiled range" in text
     assert "p99 2.30 s" not in text
 
 

@@ -32,7 +32,7 @@ def played() -> tuple[StreamAnswer, Playback]:
 
 def test_the_text_has_the_figures_and_fits_a_terminal() -> None:
     text = playback_text(*played())
-    for part in ("10 min of 5k/s to 9k/s", "4 runs", "late, beyond 2.00 s", "in time again after"):
+    for part in ("10 min of 5k/s to 9k/s", "4 runs", "rows above 2.00 s", "recovery after"):
         assert part in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert len(text.splitlines()) <= 40

@@ -19,7 +19,7 @@ def markdown_text(report: Report) -> str:
     lines = [MARKER, f"**Headway: {_escaped(report.headline)}**", ""]
     if report.jobs:
         lines += [
-            "| job | promise | nodes | cost | planned | |",
+            "| job | target | nodes | cost | planned | |",
             "|---|---|---|---|---|---|",
             *map(_row, report.jobs),
             "",
@@ -30,7 +30,7 @@ def markdown_text(report: Report) -> str:
     if bad:
         lines.append("")
     if notes:
-        lines += [f"<details><summary>{len(notes)} changes without harm</summary>", ""]
+        lines += [f"<details><summary>{len(notes)} changes without regression</summary>", ""]
         lines += [*map(_item, notes), "", "</details>", ""]
     against = f" against {_escaped(report.baseline)}" if report.baseline else ""
     lines.append(f"<sub>headway {__version__}{against}; this comment is updated.</sub>")

@@ -20,7 +20,7 @@ _PATTERNS = ListOf(item=Text(words="a node's name, or a pattern such as m6i.*"),
 class FleetEntry:
     """One job of a fleet."""
 
-    name: str = entry(NAME, "What it is called in the plan.")
+    name: str = entry(NAME, "Name in the plan.")
     file: Path | None = entry(
         FilePath(words="a file of the kind StreamingJob or BatchJob"),
         "The job's own file. One of `file`, `streaming`, `batch`.",
@@ -38,7 +38,7 @@ class FleetEntry:
     )
     weight: float = entry(
         Number(words="a weight above 0", above=True, high=1e6),
-        "How much it counts where not all jobs can be served. Default 1.",
+        "Weight of the job if not all jobs can be served. Default 1.",
         default=1.0,
     )
     growth_ratio: float = entry(
@@ -57,7 +57,7 @@ class FleetEntry:
 class PoolEntry:
     """Nodes that jobs share, or that each job has for itself."""
 
-    name: str = entry(NAME, "What it is called.")
+    name: str = entry(NAME, "Name.")
     sharing: str = entry(
         Choice(("shared", "dedicated")),
         "`shared`: executors of all its jobs fill the same nodes; `dedicated`: each job has nodes "
@@ -80,7 +80,7 @@ class PoolEntry:
         default=0,
     )
     max_nodes: int | None = entry(
-        Whole(low=0, high=1_000_000), "Most nodes of the pool at any hour.", default=None
+        Whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
     )
     reserved_cores: int = entry(
         Whole(low=0, high=MOST_CORES), "Cores of each node for the system. Default 0.", default=0
@@ -99,7 +99,7 @@ class PoolEntry:
 class QuotaEntry:
     """A limit on nodes, at any hour."""
 
-    name: str = entry(NAME, "What it is called.")
+    name: str = entry(NAME, "Name.")
     node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
     zones: tuple[str, ...] = entry(
         ListOf(item=NAME, or_one=True), "Zones that count. Default: all.", default=()
@@ -107,7 +107,7 @@ class QuotaEntry:
     max_nodes: int | None = entry(
         Whole(low=0, high=10_000_000), "Most nodes. One of `max_nodes`, `max_cores`.", default=None
     )
-    max_cores: int | None = entry(Whole(low=0, high=100_000_000), "Most cores.", default=None)
+    max_cores: int | None = entry(Whole(low=0, high=100_000_000), "Maximum cores.", default=None)
 
     def __post_init__(self) -> None:
         if (self.max_nodes is None) == (self.max_cores is None):
@@ -135,8 +135,8 @@ class PurchasingEntry:
 class BudgetEntry:
     """What may be spent."""
 
-    per_day: float | None = entry(MONEY, "Most money a day.", default=None)
-    per_month: float | None = entry(MONEY, "Most money a month of 30 days.", default=None)
+    per_day: float | None = entry(MONEY, "Maximum cost per day.", default=None)
+    per_month: float | None = entry(MONEY, "Maximum cost per month of 30 days.", default=None)
 
     def __post_init__(self) -> None:
         if (self.per_day is None) == (self.per_month is None):
@@ -144,7 +144,7 @@ class BudgetEntry:
 
     @property
     def limit_per_day(self) -> float:
-        """Most money a day."""
+        """Maximum cost per day."""
         return self.per_day if self.per_day is not None else (self.per_month or 0.0) / 30.0
 
 
@@ -159,11 +159,13 @@ class ScenarioEntry:
         "enough for all but a few scenarios. Default `high`.",
         default="high",
     )
-    count: int = entry(Whole(low=1, high=1000), "Scenarios to draw. Default 20.", default=20)
-    seed: int = entry(Whole(low=0), "Seed of the draw. Default 1.", default=1)
+    count: int = entry(
+        Whole(low=1, high=1000), "Number of scenarios to draw. Default 20.", default=20
+    )
+    seed: int = entry(Whole(low=0), "Random seed. Default 1.", default=1)
     confidence: float = entry(
         Number(words="a probability, 0.5 or more and below 1", low=0.5, high=0.9999),
-        "Share of the scenarios that `chance` must carry. Default 0.9.",
+        "Share of the scenarios that `chance` must cover. Default 0.9.",
         default=0.9,
     )
     shortage_ratio: float = entry(
@@ -195,14 +197,12 @@ class CapacityPlan:
         default=(PoolEntry(name="dedicated", sharing="dedicated"),),
     )
     quotas: tuple[QuotaEntry, ...] = entry(
-        ListOf(item=Nested(QuotaEntry)), "Limits on nodes.", default=()
+        ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.", default=()
     )
     headroom_ratio: float = entry(
-        SHARE, "Rates are planned higher by this share. Default 0%.", key="headroom", default=0.0
+        SHARE, "Share added to all rates. Default 0%.", key="headroom", default=0.0
     )
-    growth_ratio: float = entry(
-        RATIO, "Rates are planned times this. Default 1.", key="growth", default=1.0
-    )
+    growth_ratio: float = entry(RATIO, "Factor on all rates. Default 1.", key="growth", default=1.0)
     schedule: str = entry(
         Choice(("hourly", "fixed")),
         "`hourly`: nodes come and go by the hour; `fixed`: one size for the day. Default `fixed`.",
@@ -211,7 +211,7 @@ class CapacityPlan:
     purchasing: PurchasingEntry = entry(
         Nested(PurchasingEntry), "Spot nodes and commitments.", default=PurchasingEntry()
     )
-    budget: BudgetEntry | None = entry(Nested(BudgetEntry), "Most money.", default=None)
+    budget: BudgetEntry | None = entry(Nested(BudgetEntry), "Maximum cost.", default=None)
     objective: str = entry(
         Choice(("cost", "served")),
         "`cost`: serve every job as cheaply as possible; `served`: as many jobs, by weight, as "
@@ -219,10 +219,10 @@ class CapacityPlan:
         default="cost",
     )
     scenarios: ScenarioEntry = entry(
-        Nested(ScenarioEntry), "How ranges are taken.", default=ScenarioEntry()
+        Nested(ScenarioEntry), "How ranges are used.", default=ScenarioEntry()
     )
     gap_ratio: float = entry(
-        SHARE, "Most that the plan may cost above the proved least. Default 0.1%.",
+        SHARE, "Maximum gap between the cost and its proven lower bound. Default 0.1%.",
         key="gap", default=0.001,
     )  # fmt: skip
 

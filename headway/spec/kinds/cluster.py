@@ -18,11 +18,11 @@ class Cluster:
     """The nodes that jobs get, and how executors fill them."""
 
     platform: str = entry(
-        Choice(PLATFORMS), "What runs Spark there. Default `standalone`.", default="standalone"
+        Choice(PLATFORMS), "Platform that runs Spark. Default `standalone`.", default="standalone"
     )
     spark_version: str | None = entry(
         Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
-        "Its Spark, which decides spellings. Default: as profiled.",
+        "Spark version, which determines property names. Default: as profiled.",
         default=None,
     )
     node: str | NodeEntry = entry(
@@ -31,7 +31,7 @@ class Cluster:
     )
     max_nodes: int = entry(
         Whole(low=1, high=MOST_NODES),
-        f"Most nodes that may be used. Default {MOST_NODES_OF_PLAN.value}.",
+        f"Maximum number of nodes. Default {MOST_NODES_OF_PLAN.value}.",
         default=MOST_NODES_OF_PLAN.value,
     )
     cores_per_executor: int | None = entry(

@@ -46,7 +46,7 @@ def _executor_memory() -> Any:
 
 def _spark_version() -> Any:
     version = Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'")
-    return entry(version, "The Spark that runs it. Default 4.0.0.", default="4.0.0")
+    return entry(version, "Spark version that runs it. Default 4.0.0.", default="4.0.0")
 
 
 def _profile(words: str) -> Any:
@@ -57,19 +57,19 @@ def _profile(words: str) -> Any:
 def _confidence(of: str) -> Any:
     return entry(
         _CONFIDENCE,
-        f"How sure the plan must be of its {of}. Default {CONFIDENCE.value}.",
+        f"Confidence level for the {of}. Default {CONFIDENCE.value}.",
         default=CONFIDENCE.value,
     )
 
 
 def _cluster() -> Any:
     return entry(
-        _CLUSTER, "Where it runs: a file of the kind Cluster, or its figures.", default=None
+        _CLUSTER, "Cluster to run on: a file of the kind Cluster, or its figures.", default=None
     )
 
 
 def _application() -> Any:
-    about = "What is submitted, for `headway emit`."
+    about = "What to submit, for `headway emit`."
     return entry(Nested(ApplicationEntry), about, default=ApplicationEntry())
 
 
@@ -82,31 +82,31 @@ class DeclaredStream:
     """What a micro-batch costs, stated by people before there is a log."""
 
     task_per_row_s: Quantity = entry(
-        COST, "Core time that the first stage needs per record.", key="task_per_row"
+        COST, "Core time per record in the first stage.", key="task_per_row"
     )
     task_fixed_s: Quantity = entry(
         COST_OR_ZERO, "Core time of a task without records. Default 10ms.",
         key="task_fixed", default=COST.about(0.01),
     )  # fmt: skip
     driver_s: Quantity = entry(
-        COST, "Time of the driver per batch: planning and logs. Default 150ms.",
+        COST, "Driver time per batch: planning and logs. Default 150ms.",
         key="driver", default=COST.about(0.15),
     )  # fmt: skip
     source_partitions: int = entry(
         Whole(low=1, high=MOST_PARTITIONS), "Partitions of the source: tasks of the first stage."
     )
-    stateful: bool = entry(Flag(), "Whether the query keeps state. Default true.", default=True)
+    stateful: bool = entry(Flag(), "Whether the query is stateful. Default true.", default=True)
     shuffle_ratio: float = entry(
-        SHARE, "Share of the records that reach the stage behind the exchange. Default 100%.",
+        SHARE, "Share of the records that reach the stage after the exchange. Default 100%.",
         key="shuffled_share", default=1.0,
     )  # fmt: skip
     shuffle_task_per_row_s: Quantity | None = entry(
-        COST, "Core time per record behind the exchange; without it there is none.",
+        COST, "Core time per record after the exchange; without it there is no exchange.",
         key="shuffle_task_per_row", default=None,
     )  # fmt: skip
     shuffle_partitions: int | None = entry(
         Whole(low=1, high=MOST_PARTITIONS),
-        "Shuffle partitions today. Without it there are none yet that a plan would keep.",
+        "Current shuffle partitions, if there is a checkpoint to keep.",
         default=None,
     )
     cores_per_executor: int = _executor_cores()
@@ -124,11 +124,11 @@ class DeclaredBatch:
         key="driver", default=COST.about(30.0),
     )  # fmt: skip
     num_tasks: int = entry(
-        Whole(low=1, high=10_000_000), "Tasks of its widest stage: no more cores are of use.",
+        Whole(low=1, high=10_000_000), "Tasks of the widest stage, which limits the useful cores.",
         key="tasks",
     )  # fmt: skip
     num_stages: int = entry(
-        Whole(low=1, high=100), "Stages that follow each other. Default 1.",
+        Whole(low=1, high=100), "Number of consecutive stages. Default 1.",
         key="stages", default=1,
     )  # fmt: skip
     cores_per_executor: int = _executor_cores()
@@ -167,7 +167,7 @@ class Pinned:
 
     shuffle_partitions: int | None = entry(
         Whole(low=1, high=MOST_PARTITIONS),
-        "Shuffle partitions, as a checkpoint keeps them.",
+        "Shuffle partitions, e.g. those of the checkpoint.",
         default=None,
     )
     trigger_s: float | None = entry(
@@ -184,10 +184,10 @@ class StreamingJob:
     declared: DeclaredStream | None = entry(
         Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
     )
-    rate: Rate = entry(RateForm(), "Records that arrive; the plan is made for the highest.")
+    rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=10, or_one=True),
-        "The promise, e.g. `p99 <= 3s`, or a list of promises, which must all hold.",
+        "Target, e.g. `p99 <= 3s`, or a list of targets, which must all be met.",
         key="target",
     )
     confidence: float = _confidence("durations")
@@ -224,7 +224,7 @@ class BatchJob:
     declared: DeclaredBatch | None = entry(
         Nested(DeclaredBatch), "Declared costs, where there is no log yet.", default=None
     )
-    deadline_s: float = entry(DURATION, "The longest it may run, e.g. 45min.", key="deadline")
+    deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.", key="deadline")
     start_hour: int = entry(
         Whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
     )
