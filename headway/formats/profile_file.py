@@ -169,7 +169,7 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
     return (
         f"# A job profile, {made} the job.\n"
         "# Latency at another setting:   headway predict FILE --executors 4\n"
-        "# Fewest nodes for a promise:   headway plan FILE --rate 50k/s --target 'p99 <= 3s'\n"
+        "# Fewest nodes for a target:   headway plan FILE --rate 50k/s --target 'p99 <= 3s'\n"
     )
 
 

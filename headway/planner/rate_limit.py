@@ -103,7 +103,7 @@ def _told_in_files(
 ) -> RateLimit:
     """In files of the mean size that was profiled, or in their bytes: theory.md (P6)."""
     arrivals = question.profile.observed_arrivals
-    would = f"no rate limit, though batches of up to {counted(rows, 'row')} keep the promise"
+    would = f"no rate limit, though batches of up to {counted(rows, 'row')} meet the target"
     if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
         return RateLimit(note=f"{would}: {limit.why_none}")
     num_files = math.floor(rows / arrivals.file_mean_rows)

@@ -32,7 +32,7 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
     head = (
         f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {at}"
         if plan.feasible
-        else f"not feasible: nothing in the searched space keeps {plan.target} at {at}"
+        else f"infeasible: no configuration meets {plan.target} at {at}"
     )
     facts = [
         ("setting", _setting(plan.setting)),

@@ -83,7 +83,7 @@ def steady_part(
         stages = {report["batch_id"]: [whole_batch(report, num_slots)] for report in reports}
         notes.append(
             f"{label}: no tasks on record, only progress: what other cores or partitions would "
-            "cost cannot be told; record a classic session, or an event log"
+            "cost is unknown; record a classic session, or an event log"
         )
     # The first batch has no interval that filled it, and pays for planning and class loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]

@@ -116,7 +116,7 @@ def _ratio_of_number(number: float) -> float:
 def _promise(text: str) -> object:
     found = parse_promise(text)
     if type(found).__name__ == "Deadline":
-        raise InputError("a deadline is a promise of batch jobs")
+        raise InputError("a deadline is a target for batch jobs")
     return found
 
 
@@ -182,10 +182,10 @@ TARGET = Parsed(
     examples=("p99 <= 3s", "mean < 1s", "window p95 <= 5s", "catch_up <= 15m after 30m"),
     pattern=r"^\s*((tuple|batch|window)\s+)?(mean|p[0-9.]+|catch_up)\s*<=?\s*.+$",
     slips=(
-        (r"deadline.*", "a deadline is the promise of a BatchJob"),
+        (r"deadline.*", "a deadline is the target of a BatchJob"),
         (r"(.+?)\s*(?:=<|≤)\s*(.+)", r"did you mean '\1 <= \2'?"),
         (r"(p[0-9.]+|mean)\s*:?\s+([0-9.]+[a-z]+)", r"did you mean '\1 <= \2'?"),
-        (r"(.+?)\s*>=?\s*(.+)", r"a promise is an upper limit, did you mean '\1 <= \2'?"),
+        (r"(.+?)\s*>=?\s*(.+)", r"a target is an upper limit, did you mean '\1 <= \2'?"),
     ),
 )
 PRICE = Number(words="a price per node and hour, 0 or more", high=1e6)

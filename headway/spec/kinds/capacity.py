@@ -75,7 +75,7 @@ class PoolEntry:
     )
     failures: int = entry(
         Whole(low=0, high=100),
-        "Nodes that may fail at once without a promise broken: in each pool, node type and zone, "
+        "Nodes that may fail at once with all targets still met: in each pool, node type and zone, "
         "of dedicated pools for each job. Default 0.",
         default=0,
     )

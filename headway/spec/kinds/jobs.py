@@ -193,8 +193,8 @@ class StreamingJob:
     confidence: float = _confidence("durations")
     checkpoint: str | None = entry(
         Choice(("new", "existing")),
-        "Whether a checkpoint is kept: of a stateful query it pins the shuffle partitions. "
-        "Default: today's partitions are preferred, not pinned.",
+        "Whether the query starts from its checkpoint, which fixes the shuffle partitions. "
+        "Default: the current number is preferred, not fixed.",
         default=None,
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())

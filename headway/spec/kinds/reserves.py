@@ -29,7 +29,7 @@ class CoreTier:
         "Of the cores up to this one; default: of all others.",
         default=None,
     )
-    share_ratio: float = entry(SHARE, "The share that is kept.", key="share")
+    share_ratio: float = entry(SHARE, "Share that is reserved.", key="share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class MemoryTier:
     up_to_bytes: int | None = entry(
         SIZE, "Of the memory up to this size; default: of all the rest.", key="up_to", default=None
     )
-    share_ratio: float = entry(SHARE, "The share that is kept.", key="share")
+    share_ratio: float = entry(SHARE, "Share that is reserved.", key="share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class ScheduledJob:
     rate: Quantity = entry(Uncertain(RATE), "Records that arrive.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=2, or_one=True),
-        "What it promises: `p99 <= 2s` of its rows, `window p99 <= 3s` of its windows, or both.",
+        "Its targets: `p99 <= 2s` for rows, `window p99 <= 3s` for windows, or both.",
         key="target",
     )
     trigger_s: float | None = entry(
