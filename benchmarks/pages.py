@@ -1,4 +1,4 @@
-"""What pages of benchmarks say of themselves."""
+"""What pages of benchmarks have in common: what they say of themselves, and how a table begins."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def made_by(command: str, *packages: str) -> str:
         f"{platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}, "
         f"{platform.system()}."
     )
+
+
+def headed(columns: str) -> tuple[str, str]:
+    """The first two lines of a table in Markdown: the names of its columns, and the rule below.
+
+    Examples
+    --------
+    >>> headed("| setting | error |")
+    ('| setting | error |', '|---|---|')
+    """
+    return columns, "|" + "---|" * (columns.count("|") - 1)

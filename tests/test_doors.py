@@ -8,6 +8,7 @@ import pytest
 
 import headway
 from headway.cli.main import run
+from headway.domain import StreamAnswer
 from headway.formats.as_json import json_text, plan_json, prediction_json
 from headway.report.playback import playback_json
 
@@ -19,14 +20,12 @@ ASKED = ("--rate", "5k/s", "--target", "p99 <= 3s", "--max-nodes", "2")
 
 
 @pytest.fixture(scope="module")
-def plan() -> headway.Plan:
-    answer = headway.plan(PROFILE, rate="5k/s", target="p99 <= 3s", max_nodes=2)
-    assert answer.feasible
-    return answer
+def plan() -> StreamAnswer:
+    return headway.plan(PROFILE, rate="5k/s", target="p99 <= 3s", max_nodes=2)
 
 
 @pytest.fixture
-def plan_file(plan: headway.Plan, tmp_path: Path) -> Path:
+def plan_file(plan: StreamAnswer, tmp_path: Path) -> Path:
     path = tmp_path / "plan.json"
     path.write_text(json_text(plan_json(plan)), encoding="utf-8")
     return path
@@ -43,7 +42,7 @@ def test_predict(capsys: pytest.CaptureFixture[str]) -> None:
     assert out == json_text(prediction_json(found)) + "\n"
 
 
-def test_plan(plan: headway.Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan(plan: StreamAnswer, capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, "plan", PROFILE, *ASKED, "--json")
     assert out == json_text(plan_json(plan)) + "\n"
 
@@ -54,6 +53,8 @@ def test_explain_reads_a_file_or_takes_a_plan(
     out = printed(capsys, "explain", plan_file)
     assert out == headway.explain(plan_file) + "\n"
     assert out == headway.explain(headway.load_plan(plan_file)) + "\n"
+    infeasible = headway.plan(PROFILE, rate="5k/s", target="p99 <= 1ms", max_nodes=1)
+    assert "p99 <= 1 ms" in headway.explain(infeasible)
 
 
 @pytest.mark.parametrize("output_format", ["kubeflow", "emr"])

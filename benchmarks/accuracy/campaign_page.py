@@ -46,6 +46,7 @@ from campaign.schedule import EVERY, FIT, VARIED
 from campaign.speed_table import speed_beside_runs, speed_table
 from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
 from error_parts import parts_tables
+from pages import headed
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -161,8 +162,7 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
         "cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
-    yield "| figure | median error | within 10 % | within 15 % | largest | floor |"
-    yield "|---|---|---|---|---|---|"
+    yield from headed("| figure | median error | within 10 % | within 15 % | largest | floor |")
     for figure in QUOTED:
         of = errors(rows, "latency", figure)
         floor = median_size(repeat_differences(rows, figure))
@@ -205,11 +205,10 @@ def _shares(mean: Sequence[float], p99: Sequence[float]) -> str:
 
 
 def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
-    yield (
+    yield from headed(
         f"| {first} | judged | mean | within | p99 | within | largest: mean | p99 | duration "
         "| intervals held | floor: mean | within | p99 | within |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for name, rows in groups.items():
         mean, p99 = errors(rows, "latency", "mean"), errors(rows, "latency", "p99")
         floors = repeat_differences(rows, "mean"), repeat_differences(rows, "p99")
@@ -241,8 +240,9 @@ def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
         "window, p50": ("windows", "p50"),
         "window, longest": ("windows", LONGEST),
     }
-    yield f"| | judged | {' | '.join(columns)} | sustainable rate, over what a backlog ran at |"
-    yield "|---|---|" + "---|" * (len(columns) + 1)
+    yield from headed(
+        f"| | judged | {' | '.join(columns)} | sustainable rate, over what a backlog ran at |"
+    )
     ran_per_s = {
         _workload(row): row["truth"]["rows_per_s"] for row in rows if row["setting"]["backlog"]
     }
@@ -260,11 +260,10 @@ def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _window_table(rows: Sequence[Row]) -> Iterator[str]:
-    yield (
+    yield from headed(
         "| setting | windows | mean: predicted | measured | error "
         "| longest: predicted | measured | error |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
     for row in rows:
         true, told = row["truth"]["windows"], row["predicted"].get("windows")
         if not is_judged(row) or true is None:
@@ -293,8 +292,7 @@ def _saturation(rows: Sequence[Row]) -> Iterator[str]:
         for kept_up in (True, False)
         for stable in (True, False)
     }
-    yield "| | called stable | called unstable |"
-    yield "|---|---|---|"
+    yield from headed("| | called stable | called unstable |")
     for kept_up, name in ((True, "kept up"), (False, "fell behind")):
         yield f"| {name} | {len(counts[kept_up, True])} | {len(counts[kept_up, False])} |"
     yield ""
@@ -325,8 +323,7 @@ def _is_warned_of(row: Row) -> bool:
 
 
 def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
-    yield "| workload | rows per batch | predicted | measured | error |"
-    yield "|---|---|---|---|---|"
+    yield from headed("| workload | rows per batch | predicted | measured | error |")
     for row in rows:
         told, true = row["predicted"]["rows_per_s"], row["truth"]["rows_per_s"]
         yield (
@@ -337,11 +334,10 @@ def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _details(rows: Sequence[Row]) -> Iterator[str]:
-    yield (
+    yield from headed(
         "| setting | rows/s | others' cores | mean: predicted | measured | plays | error "
         "| p99: predicted | measured | plays | error |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:
         if not is_judged(row):
             continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pages import made_by
+from pages import headed, made_by
 from scale import host_counts, stream_clusters, task_counts
 from scale.stream_clusters import Law, Run
 
@@ -128,12 +128,11 @@ def _calibration(
 def _capacities(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Iterator[str]:
     yield "### Which cluster carries which rate"
     yield ""
-    yield (
+    yield from headed(
         "| workers x cores | carried | no longer "
         + "".join(f"| told ({one.name}) | fitted | right " for one in calibrations)
         + "|"
     )
-    yield "|---|---|---|" + "---|---|---|" * len(calibrations)
     for cluster in dict.fromkeys(run.cluster for run in sorted(runs, key=lambda run: run.cores)):
         own = [run for run in runs if run.cluster == cluster]
         carried = max(run.rate_per_s for run in own if run.is_carried)
@@ -157,14 +156,13 @@ def _capacities(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Ite
 def _latencies(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Iterator[str]:
     yield "### Latency on clusters that were not fitted"
     yield ""
-    yield (
+    yield from headed(
         "| workers x cores | rate | p50 measured "
         + "".join(f"| {one.name} | error " for one in calibrations)
         + "| p99 measured "
         + "".join(f"| {one.name} | error " for one in calibrations)
         + "|"
     )
-    yield "|---|---|---|---|" + "---|---|" * (2 * len(calibrations))
     for run in runs:
         if not any(run in one.judged for one in calibrations):
             continue
@@ -229,8 +227,9 @@ def task_section(root: Path) -> Iterator[str]:
     yield "## One job by 1 to 70 tasks at a time"
     yield ""
     yield TASK_PREFACE.format(alone=curve.alone_s, last=curve.num_tasks[-1], servers=curve.servers)
-    yield "| tasks | job | repeats differ by " + "".join(f"| {n} | error " for n, _ in laws) + "|"
-    yield "|---|---|---|" + "---|---|" * len(laws)
+    yield from headed(
+        "| tasks | job | repeats differ by " + "".join(f"| {n} | error " for n, _ in laws) + "|"
+    )
     for place in range(0, len(curve.num_tasks), 3):
         cells = [
             f"{curve.num_tasks[place]:.0f}",
@@ -247,8 +246,7 @@ def task_section(root: Path) -> Iterator[str]:
     bands = ((2, 10), (11, 20), (21, 30), (31, 45), (46, 69))
     yield "Median error by number of tasks:"
     yield ""
-    yield "| tasks " + "".join(f"| {name} " for name, _ in laws) + "|"
-    yield "|---|" + "---|" * len(laws)
+    yield from headed("| tasks " + "".join(f"| {name} " for name, _ in laws) + "|")
     for low, high in bands:
         band = (curve.num_tasks >= low) & (curve.num_tasks <= high)
         medians = [_median((seconds / curve.job_s - 1)[band]) for _, seconds in laws]
@@ -266,11 +264,10 @@ def host_section(root: Path) -> Iterator[str]:
     yield HOST_PREFACE.format(
         runs=len(runs), cores=host_counts.CORES_PER_HOST, tasks=runs[0].num_tasks
     )
-    yield (
+    yield from headed(
         "| job | hosts | runs | fitted | median error | largest | on average "
         "| with half the cores | with twice |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
     for job in dict.fromkeys(run.job for run in runs):
         own = [run for run in runs if run.job == job]
         fitted = [run for run in own if run.hosts in host_counts.FITTED_HOSTS]

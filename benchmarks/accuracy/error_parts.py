@@ -18,6 +18,7 @@ from typing import Any
 
 from campaign.figures import grouped, is_judged, regimes
 from campaign.schedule import FIT
+from pages import headed
 
 Row = dict[str, Any]
 
@@ -71,8 +72,7 @@ def parts_tables(rows: Sequence[Row]) -> Iterator[str]:
         "columns are the sizes of latency errors left where the mean duration is put right."
     )
     yield ""
-    yield f"| | runs | {' | '.join(PARTS)} | duration | left: mean | left: p99 |"
-    yield "|---|---|" + "---|" * (len(PARTS) + 3)
+    yield from headed(f"| | runs | {' | '.join(PARTS)} | duration | left: mean | left: p99 |")
     for name, of in groups.items():
         if of:
             yield f"| {name} | {len(of)} | {' | '.join(_error_cells(of))} |"
@@ -83,8 +83,9 @@ def parts_tables(rows: Sequence[Row]) -> Iterator[str]:
         "state; both are parts of their stages."
     )
     yield ""
-    yield "| | checkpoint | driver | first stages | launch | shuffled stages | launch | commit |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield from headed(
+        "| | checkpoint | driver | first stages | launch | shuffled stages | launch | commit |"
+    )
     for name, of in groups.items():
         if of:
             yield f"| {name} | {' | '.join(_share_cells(of))} |"

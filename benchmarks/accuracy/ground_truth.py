@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pages import made_by
+from pages import headed, made_by
 from read_logs import LogsOfRuns, read_logs_of_runs
 
 from headway.domain import Arrivals, Configuration, JobProfile
@@ -184,11 +184,10 @@ def summary(judged: Sequence[Judged]) -> str:
 def detail_table(judged: Sequence[Judged]) -> list[str]:
     """One row per judged run."""
     lines = [
-        (
+        *headed(
             "| setting | others' cores | mean: predicted | measured | error "
             "| p99: predicted | measured | error | batch duration error | calibrated |"
         ),
-        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in judged:
         truth = one.truth
@@ -204,11 +203,10 @@ def detail_table(judged: Sequence[Judged]) -> list[str]:
 def single_table(rows: Sequence[tuple[Truth, Sequence[Judged]]]) -> list[str]:
     """One row per run that was fitted alone."""
     lines = [
-        (
+        *headed(
             "| fitted on | median error: mean | p99 | batch duration | largest: mean | p99 "
             "| called unstable |"
         ),
-        "|---|---|---|---|---|---|---|",
     ]
     for truth, judged in rows:
         stable = [one for one in judged if one.stable]

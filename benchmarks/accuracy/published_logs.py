@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pages import made_by
+from pages import headed, made_by
 from published import history_server, rapids_tools, sparklens
 from published.figures import Figure, LogTables, tables_of_logs
 
@@ -155,8 +155,9 @@ def tool_section(tool: Tool, figures: Sequence[Figure]) -> list[str]:
         "",
         f"{len(tool.answers)} files about {len(tool.logs)} logs. {_summary(figures)}",
         "",
-        "| figure | compared | equal | both 0 | largest difference, ours less theirs | why |",
-        "|---|---|---|---|---|---|",
+        *headed(
+            "| figure | compared | equal | both 0 | largest difference, ours less theirs | why |"
+        ),
         *(_row(name, of_name) for name, of_name in by_name.items()),
         "",
     ]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pages import headed
 from scale.evidence import Error, all_errors, read_errors, write_errors
 from scale.split import COVERED_SHARE, LEAST_COVERED_SHARE, LEAST_ERRORS, is_fitted
 
@@ -161,11 +162,10 @@ def _fit_section(errors: Sequence[Error]) -> Iterator[str]:
         "spread in all."
     )
     yield ""
-    yield (
+    yield from headed(
         "| doublings of several kinds | spread per doubling | fitted: held | spread, mean "
         "| judged: held |"
     )
-    yield "|---|---|---|---|---|"
     for rule in rules:
         mean = np.mean([rule.spread(error) for error in fitted])
         yield (
@@ -196,8 +196,7 @@ def _band_section(errors: Sequence[Error]) -> Iterator[str]:
     yield ""
     yield "Judged errors by how far one kind lies outside, whatever the others do."
     yield ""
-    yield f"| | doublings | errors | root mean square | held |{'|'.join(sources)}|"
-    yield "|---|---|---|---|---|" + "---|" * len(sources)
+    yield from headed(f"| | doublings | errors | root mean square | held |{'|'.join(sources)}|")
     judged = [error for error in errors if not is_fitted(error.kind)]
     for kind in KINDS:
         for doubling in range(9):
@@ -230,11 +229,10 @@ def _part_section(errors: Sequence[Error]) -> Iterator[str]:
     rule = fitted_rules(errors)[0]
     yield "## By source"
     yield ""
-    yield (
+    yield from headed(
         "| source | part | | errors inside | held | errors beyond | root mean square | held "
         "| without the spread per doubling |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
     alone = rule._replace(per_doubling=0.0)
     for kind in dict.fromkeys(error.kind for error in errors):
         own = [error for error in errors if error.kind == kind]

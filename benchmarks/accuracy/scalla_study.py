@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from pages import made_by
+from pages import headed, made_by
 from scalla_experiments import (
     DEFAULT,
     NUM_RUNS,
@@ -157,8 +157,7 @@ def detail_table(experiments: Sequence[Experiment], *, of_p99: bool) -> list[str
     """Every experiment and the error of each model."""
     models = list(experiments[0].predicted_mean_s)
     lines = [
-        f"| workload | setting | simulated | {' | '.join(models)} |",
-        "|---|---|---|" + "---|" * len(models),
+        *headed(f"| workload | setting | simulated | {' | '.join(models)} |"),
     ]
     for one in experiments:
         true_s = one.p99_s if of_p99 else one.mean_s
@@ -178,8 +177,7 @@ def share_table(experiments: Sequence[Experiment]) -> list[str]:
         ("p99 within 20 %, all", experiments, True, 0.20, ""),
     )
     lines = [
-        f"| quantity | {' | '.join(models)} | the paper, on its cluster |",
-        "|---|" + "---|" * (len(models) + 1),
+        *headed(f"| quantity | {' | '.join(models)} | the paper, on its cluster |"),
     ]
     for label, chosen, of_p99, band, theirs in labels:
         cells = []
@@ -201,7 +199,7 @@ def phase_table(workload: Workload) -> list[str]:
         tuple_latency(pipeline),
         published_tuple_latency(pipeline, ReducerArrivals.IN_BULK),
     )
-    lines = ["| phase | simulated | corrected | published, in bulk |", "|---|---|---|---|"]
+    lines = [*headed("| phase | simulated | corrected | published, in bulk |")]
     for mine, theirs in zip(ours.parts, published.parts, strict=True):
         times = (simulated[mine.name], float(mine.mean_s), float(theirs.mean_s))
         lines.append(f"| {mine.name} | " + " | ".join(f"{1e3 * t:.2f} ms" for t in times) + " |")
@@ -236,7 +234,7 @@ def rule_table(jobs: Sequence[Workload]) -> list[str]:
         for shuffle_s, poll_s in product(RULE_PERIODS_S, RULE_PERIODS_S)
     ]
     head = " | ".join(f"{job.name} (limit {job.limit_s:g} s)" for job in jobs)
-    lines = [f"| M, R | B_sh, B_ch | {head} |", "|---|---|" + "---|" * len(jobs)]
+    lines = [*headed(f"| M, R | B_sh, B_ch | {head} |")]
     for label, setting in rules:
         cells = [rule_cell(run_experiment(job, label, setting), job) for job in jobs]
         lines.append(f"| {label} | {' | '.join(cells)} |")
@@ -266,8 +264,9 @@ def setting_label(setting: PipelineSetting) -> str:
 def capacity_table(jobs: Sequence[Workload]) -> list[str]:
     """Settings chosen for the highest rate by each model, and what comes of them."""
     lines = [
-        "| workload | chosen by | M, R | B_sh, B_ch | rate promised | limit | simulated mean |",
-        "|---|---|---|---|---|---|---|",
+        *headed(
+            "| workload | chosen by | M, R | B_sh, B_ch | rate promised | limit | simulated mean |"
+        ),
     ]
     for job in jobs:
         for model in ("corrected", "published, in bulk", "published, Poisson"):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from campaign.truth import window_commits_s
-from pages import made_by
+from pages import headed, made_by
 
 import headway
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution
@@ -136,11 +136,10 @@ def section(case: Case, runs: Sequence[Run], log: Path) -> Iterator[str]:
     """Each trigger predicted from the runs of the case at the other triggers."""
     yield f"## {str(case).capitalize()}"
     yield ""
-    yield (
+    yield from headed(
         "| trigger | windows | mean: predicted | measured | error "
         "| p99: predicted | measured | error |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
     for run in runs:
         others = [other.name for other in runs if other is not run]
         law = predicted(headway.profile(log, queries=others), run.trigger_s)

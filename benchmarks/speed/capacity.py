@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from fleet_files import NUM_PROFILES, STREAMING_SHARE, write_fleet
-from pages import made_by
+from pages import headed, made_by
 
 from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet
@@ -186,8 +186,7 @@ def page(num_seeds: int, num_processes: int) -> str:
             "largest gap and the most memory."
         ),
         "",
-        "| fleet | time | processor time | gap | nodes at most | memory |",
-        "|---|---|---|---|---|---|",
+        *headed("| fleet | time | processor time | gap | nodes at most | memory |"),
     ]
     for name, pools in PROCESSES.items():
         every = [process(seed, pools) for seed in range(1, num_processes + 1)]
@@ -204,8 +203,7 @@ def page(num_seeds: int, num_processes: int) -> str:
             "gap."
         ),
         "",
-        "| fleet | time | processor time | gap | nodes at most |",
-        "|---|---|---|---|---|",
+        *headed("| fleet | time | processor time | gap | nodes at most |"),
     ]
     plan_fleet(a_fleet(seed=0, **CASES["shared pools"]), gap_ratio=GAP_RATIO)  # type: ignore[arg-type]
     for name, options in CASES.items():

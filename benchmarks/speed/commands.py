@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pages import made_by
+from pages import headed, made_by
 
 PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
 SPEC = PROFILE.parents[1] / "configs" / "orders.yaml"
@@ -97,8 +97,7 @@ def page(rounds: int) -> str:
         "",
         made,
         "",
-        "| command | goal | least | median | most | processor time, median |",
-        "|---|---|---|---|---|---|",
+        *headed("| command | goal | least | median | most | processor time, median |"),
     ]
     lines += [_row(name, values) for name, values in times.items()]
     return "\n".join([*lines, ""])

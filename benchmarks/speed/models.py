@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import ciw
 import numpy as np
 import simpy
-from pages import made_by
+from pages import headed, made_by
 
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import AffineDuration, steady_state
@@ -186,8 +186,7 @@ def _settings_lines(rounds: int) -> Iterator[str]:
         "batches outlast the trigger."
     )
     yield ""
-    yield "| computed | settings per second: least | median | most |"
-    yield "|---|---|---|---|"
+    yield from headed("| computed | settings per second: least | median | most |")
     for name, rates in found.items():
         yield (
             f"| {name} | {min(rates):,.0f} | {statistics.median(rates):,.0f} | {max(rates):,.0f} |"
@@ -195,8 +194,9 @@ def _settings_lines(rounds: int) -> Iterator[str]:
 
 
 def _simulation_lines(rounds: int) -> Iterator[str]:
-    yield "| queue | simulator | jobs | mean wait | exact | jobs per second (median) | Headway is |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from headed(
+        "| queue | simulator | jobs | mean wait | exact | jobs per second (median) | Headway is |"
+    )
     for is_clocked in (False, True):
         exact = exact_wait_s(is_clocked)
         found: dict[str, list[Played]] = {name: [] for name in SIMULATORS}

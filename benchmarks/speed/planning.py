@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pages import made_by
+from pages import headed, made_by
 
 from headway import load_profile
 from headway.domain import (
@@ -130,8 +130,7 @@ def page(rounds: int) -> str:
         "",
         made,
         "",
-        "| question | median | answer |",
-        "|---|---|---|",
+        *headed("| question | median | answer |"),
     ]
     for name, call in questions.items():
         print(name, file=sys.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pages import headed
+
 from campaign.figures import Row, is_undisturbed
 from campaign.promises import (
     KEPT_HEADER,
@@ -61,8 +63,9 @@ def _kept(plans: Sequence[Row]) -> Iterator[str]:
 
 
 def _table(plans: Sequence[Row]) -> Iterator[str]:
-    yield "| place | checkpoint | promise | rows/s | planned | setting | measured | of limit |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield from headed(
+        "| place | checkpoint | promise | rows/s | planned | setting | measured | of limit |"
+    )
     for row in sorted(filter(_is_told, plans), key=lambda row: row["name"]):
         yield (
             f"| {row['place']} | {row['checkpoint']} "
@@ -94,8 +97,7 @@ def _rules(rules: Sequence[Row]) -> Iterator[str]:
         f"<= {first['limit_s']:g} s. Planned is the upper end that plans are made on."
     )
     yield ""
-    yield "| setting by | setting | planned | keeps the promise | measured | kept it |"
-    yield "|---|---|---|---|---|---|"
+    yield from headed("| setting by | setting | planned | keeps the promise | measured | kept it |")
     for row in rules:
         if row["truth"] is None:
             measured, kept = "no two batches in time", "no"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pages import headed
+
 from campaign.figures import (
     GOAL_MEAN_RATIO,
     GOAL_P99_RATIO,
@@ -28,11 +30,10 @@ def missed_table(rows: Sequence[Row], every: Sequence[Row]) -> Iterator[str]:
         f"{sum(_lie_apart(row) for row in missed)} the plays themselves lie further apart than it."
     )
     yield ""
-    yield (
+    yield from headed(
         "| setting | mean: error | p99: error | batch: error | fitted on every run: mean | p99 "
         "| plays apart: mean | p99 |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
     for row in missed:
         best = of_every.get(_name(row))
         errors = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pages import headed
+
 from campaign.figures import Row, is_undisturbed
 from campaign.promises import (
     KEPT_HEADER,
@@ -30,8 +32,7 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
         yield kept_row(name, (row for row in told if row["feasible"] is feasible))
     yield ""
     yield from _planned_anew(told, anew)
-    yield "| plan | promise | rows/s | planned | setting | measured | of the limit |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from headed("| plan | promise | rows/s | planned | setting | measured | of the limit |")
     for row in told:
         yield (
             f"| {row['name'].removeprefix('plan/')} | {row['target']} | {row['rate_per_s']:,.0f} "

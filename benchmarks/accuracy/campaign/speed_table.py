@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from pages import headed
 
 from campaign.figures import Row
 from campaign.fixed_work import KINDS
@@ -36,11 +37,10 @@ def speed_table(rows: Sequence[Row]) -> Iterator[str]:
         "those of logarithms."
     )
     yield ""
-    yield (
+    yield from headed(
         f"| | standard deviation | of means over {_TOGETHER_S:.0f} s "
         "| correlation of these with the batch |"
     )
-    yield "|---|---|---|---|"
     for name, single, mean, shared in zip(
         _NAMES.values(), _spread(logs), _spread(means), together, strict=True
     ):

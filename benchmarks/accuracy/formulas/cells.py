@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pages import headed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,9 @@ def section(family: Family, found: Mapping[str, Cell]) -> Iterator[str]:
     yield ""
     yield (f"{family.equations}. {len(found)} cells: {family.over}. Judge: {family.judge}.")
     yield ""
-    yield "| quantity | median error | 90 % of cells within | largest | its cell | chance there |"
-    yield "|---|---|---|---|---|---|"
+    yield from headed(
+        "| quantity | median error | 90 % of cells within | largest | its cell | chance there |"
+    )
     for quantity in dict.fromkeys(name for cell in found.values() for name in cell):
         errors = {
             name: cell[quantity].error_ratio for name, cell in found.items() if quantity in cell

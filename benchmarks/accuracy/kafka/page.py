@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
+from pages import headed
+
 from kafka.cases import Mode
 from kafka.real_time import real_time_section
 from kafka.runs import Record
@@ -24,7 +26,6 @@ The model is told the topic's partitions, since they decide how many tasks read 
 from the stamp to the broker's own stamp in the topic that the query writes: rows of a sink that is
 no transaction can be read before their batch ends.
 """
-
 
 NOTES = """\
 * Latency is told better than the duration of a batch, which with a trigger is a small part of it.
@@ -77,11 +78,10 @@ def page(records: Sequence[Record]) -> str:
 def _latency_section(runs: Sequence[Record]) -> Iterator[str]:
     yield "## Latency, predicted and measured"
     yield ""
-    yield (
+    yield from headed(
         "| run | fitted | mean: predicted | measured | error | p99: predicted | measured | error "
         "| batch: predicted | measured | error | idle cores |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for run in sorted(runs, key=_order):
         yield _latency_row(run)
     yield ""
@@ -182,8 +182,7 @@ def _recovery_section(runs: Sequence[Record]) -> Iterator[str]:
     )
     yield ""
     yield OUTAGE_NOTES
-    yield "| run | piled up | batches | time: predicted | measured | error |"
-    yield "|---|---|---|---|---|---|"
+    yield from headed("| run | piled up | batches | time: predicted | measured | error |")
     for run in outages:
         seen, told = run["recovery"], run["predicted"]["recovery"]
         yield (
@@ -206,11 +205,10 @@ def _asynchronous_section(runs: Sequence[Record]) -> Iterator[str]:
         "the two phases left out that another thread then does."
     )
     yield ""
-    yield (
+    yield from headed(
         "| run | batch: measured | as profiled | without the two | error "
         "| p99: measured | as profiled | without the two | error |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
     for run in found:
         cells = [run["name"]]
         for field, figure in (("batch_duration_s", "mean"), ("tuple_latency_s", "p99")):
@@ -228,8 +226,9 @@ def _append_section(runs: Sequence[Record]) -> Iterator[str]:
         return
     yield "## When rows can be read"
     yield ""
-    yield "| run | mean: to the commit | to the append | p99: to the commit | to the append |"
-    yield "|---|---|---|---|---|"
+    yield from headed(
+        "| run | mean: to the commit | to the append | p99: to the commit | to the append |"
+    )
     for run in sorted(found, key=_order):
         commit, append = run["tuple_latency_s"], run["to_append_s"]
         yield (
@@ -242,11 +241,10 @@ def _append_section(runs: Sequence[Record]) -> Iterator[str]:
 def _profiler_section(runs: Sequence[Record]) -> Iterator[str]:
     yield "## What the profiler reads off each log"
     yield ""
-    yield (
+    yield from headed(
         "| run | trigger | partitions | counted by | rate | sent | largest partition "
         "| rows left behind: p95 | most |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
     for run in sorted(runs, key=_order):
         seen = run["profiled"]
         if "error" in seen:

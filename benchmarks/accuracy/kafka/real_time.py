@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from pages import headed
 from read_logs import LogsOfRuns
 
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
@@ -193,12 +194,11 @@ def real_time_section(runs: Sequence[Record]) -> Iterator[str]:
 
 def _table(told: Sequence[Record]) -> Iterator[str]:
     figures = ("mean", "p50", "p95", "p99")
-    yield (
+    yield from headed(
         "| run | rows | slots "
         + "".join(f"| {name}: told | measured | error " for name in figures)
         + "|"
     )
-    yield "|---|---|---|" + "---|---|---|" * len(figures)
     for run in told:
         cells = [
             run["name"] + (" (fitted)" if _is_fitted(run) else ""),
@@ -216,8 +216,7 @@ def _table(told: Sequence[Record]) -> Iterator[str]:
 
 
 def _gaps(told: Sequence[Record]) -> Iterator[str]:
-    yield "| run | late | to the first task | state | gap | gap that p99 implies |"
-    yield "|---|---|---|---|---|---|"
+    yield from headed("| run | late | to the first task | state | gap | gap that p99 implies |")
     for run in told:
         predicted = run["predicted"]
         parts_s = (*gap_of(run), predicted["gap_s"], predicted["implied_gap_s"])
