@@ -5,126 +5,126 @@ from __future__ import annotations
 from headway.assumptions import Assumption
 
 MUCH_RATIO = Assumption(
-    name="Share of a batch that is much for bookkeeping or garbage collection",
+    name="Threshold for bookkeeping or garbage collection, as a share of a batch",
     value=0.1,
     unit="-",
     source="judgement: less is not worth a change of storage or heap",
     influences="advice on checkpoints and on garbage collection (P14)",
 )
 SKEWED_RATIO = Assumption(
-    name="Largest task or source partition, over an even share, that is skewed",
+    name="Skew threshold: largest task or source partition over an even share",
     value=1.5,
     unit="-",
     source="judgement: less is within what tasks vary by",
     influences="advice on skew (P14)",
 )
 SLOW_COMMIT_S = Assumption(
-    name="Commit of the state of a partition that is slow",
+    name="Threshold for a slow state commit of one partition",
     value=0.01,
     unit="s",
     source="judgement: a dozen of them in a row are a visible part of a batch",
     influences="advice on the state store (P14)",
 )
 BURSTY_RATIO = Assumption(
-    name="Highest rate over the mean that is bursty",
+    name="Burst threshold: highest rate over mean rate",
     value=2.0,
     unit="-",
     source="judgement: a plan for the mean then says nothing of the peak",
     influences="advice to plan for bursts (P14)",
 )
 YOUNG_JVM_S = Assumption(
-    name="Age of a JVM that a drift is told at",
+    name="JVM age at which the slowdown of a young JVM is reported",
     value=30.0,
     unit="s",
     source="judgement: a restarted query has run its first batches",
     influences="advice on warm-up (P14)",
 )
 SLOWER_WHEN_YOUNG_RATIO = Assumption(
-    name="Slowdown at that age that is told",
+    name="Slowdown of a young JVM that is reported",
     value=0.1,
     unit="-",
     source="judgement: less is within the spread between runs",
     influences="advice on warm-up (P14)",
 )
 FAR_OFF_RATIO = Assumption(
-    name="Run on record over the model from which on it is told",
+    name="Ratio of profiled to modelled run time that is reported",
     value=1.5,
     unit="-",
     source="judgement: beyond, the graph of stages does not explain the run",
     influences="a warning of plans of batch jobs (P16)",
 )
 OVERRUNS_TOLD_RATIO = Assumption(
-    name="Share of overruns from which on they are told",
+    name="Share of overruns that is reported",
     value=0.05,
     unit="-",
     source="judgement: less is one batch in twenty",
     influences="a sentence of a prediction",
 )
 SAVING_TOLD_RATIO = Assumption(
-    name="Saving from which on it is told",
+    name="Minimum saving that is reported",
     value=0.005,
     unit="-",
     source="judgement: less than half a percent of the bill",
     influences="what a capacity plan says would save money",
 )
 WHOLE_SAVING_RATIO = Assumption(
-    name="Share of a saving that is proved, from which on it is the whole",
+    name="Proved share at which a saving counts as complete",
     value=0.99,
     unit="-",
     source="judgement: bounds of two plans never meet to the last cent",
     influences="whether a capacity plan says 'saves' or 'saves at least'",
 )
 PRICED_TARGETS = Assumption(
-    name="Targets that a capacity plan prices",
+    name="Maximum number of targets that a capacity plan prices",
     value=8,
     unit="targets",
     source="judgement: the dearest; each takes a plan of the fleet",
     influences="what a capacity plan says looser targets would save",
 )
 ADVISED_ROWS_RATIO = Assumption(
-    name="Ratio of rows per batch that advised runs should span",
+    name="Ratio of rows per batch between advised runs",
     value=3.0,
     unit="-",
     source="judgement: fixed time and time per row are then told apart",
     influences="headway profile --advise",
 )
 ADVISED_PARTITIONS_RATIO = Assumption(
-    name="Factor on the shuffle partitions of an advised run",
+    name="Ratio of shuffle partitions between advised runs",
     value=4,
     unit="-",
     source="judgement: two doublings, as far as a calibrated prediction may go",
     influences="headway profile --advise",
 )
 MANY_PARTITIONS = Assumption(
-    name="Shuffle partitions from which on fewer are advised, not more",
+    name="Shuffle partitions above which an advised run has fewer, not more",
     value=64,
     unit="partitions",
     source="judgement: four times as many would be more than a test cluster launches",
     influences="headway profile --advise",
 )
 FEWEST_ADVISED_BATCHES = Assumption(
-    name="Batches of an advised run at least",
+    name="Minimum batches of an advised run",
     value=10,
     unit="batches",
     source="judgement: from ten on a warm-up is cut",
     influences="headway profile --advise",
 )
 MOST_ADVISED_BATCHES = Assumption(
-    name="Batches of an advised run at most",
+    name="Maximum batches of an advised run",
     value=60,
     unit="batches",
     source="judgement: beyond, runs differ by more than batches tell",
     influences="headway profile --advise",
 )
 ADVISED_ACCURACY_RATIO = Assumption(
-    name="Error of the planned duration that advised runs aim for",
+    name="Accuracy of the planned duration that advised runs aim for",
     value=0.05,
     unit="-",
     source="judgement: below the spread between runs",
     influences="headway profile --advise (E17)",
 )
 LEAST_ADVISED_NOISE_RATIO = Assumption(
-    name="Noise that advised runs expect at least",
+    name="Minimum noise assumed for advised runs",
     value=0.01,
     unit="-",
     source="judgement: no run is quieter for long",

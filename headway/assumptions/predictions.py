@@ -13,28 +13,28 @@ SPREAD_PER_DOUBLING_RATIO = Assumption(
     influences="intervals and the margin of plans outside the profiled range (P2)",
 )
 CALIBRATED_DOUBLINGS = Assumption(
-    name="Doublings outside the profiled range that still count as calibrated",
+    name="Maximum doublings outside the profiled range for a calibrated prediction",
     value=2.0,
     unit="doublings",
     source="the runs behind docs/scaling-accuracy.md reach up to four times what was profiled",
     influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
 )
 USUAL_RUN_TO_RUN_RATIO = Assumption(
-    name="Run-to-run spread before several runs were seen",
+    name="Prior for the run-to-run spread",
     value=0.08,
     unit="-",
     source="repeats of one setting in one warmed JVM; docs/accuracy.md",
     influences="intervals and margins of profiles of few runs, and of batch jobs (E5, P2, P16)",
 )
 PRIOR_RUNS = Assumption(
-    name="Runs that the usual run-to-run spread counts for",
+    name="Weight of the prior for the run-to-run spread",
     value=3,
     unit="runs",
     source="judgement: two or three runs of a log must not outweigh what all logs showed",
     influences="how fast the run-to-run spread of a profile follows its own runs (E5)",
 )
 NUM_LEARNED = Assumption(
-    name="Parameters that runs of several settings determine",
+    name="Parameters fitted to runs of several settings",
     value=2,
     unit="parameters",
     source="the linear model has two: fixed time and time per row",
@@ -48,21 +48,21 @@ HIGHEST_QUOTED_UTILIZATION_RATIO = Assumption(
     influences="the sustainable rate, and settings too close to saturation to plan (P3)",
 )
 HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
-    name="Share of overruns above which a prediction is not calibrated",
+    name="Maximum share of overruns for a calibrated prediction",
     value=0.5,
     unit="-",
     source="judgement: when most batches overrun, the trigger no longer sets the pace",
     influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
 )
 ALIKE_STAGES_RATIO = Assumption(
-    name="Variance between stages at which their tasks are pooled as one kind",
+    name="Maximum variance between stages whose tasks are pooled",
     value=0.1,
     unit="-",
     source="it adds 5 % to the coefficient of variation of a task",
     influences="makespans of stages of a batch job that run side by side (J3)",
 )
 SLOW_NOISE_MEMORY = Assumption(
-    name="Correlation from batch to batch of the lasting part of the noise",
+    name="Batch-to-batch correlation of slow noise",
     value=0.95,
     unit="-",
     source="judgement: lasting noise fades over about twenty batches",
@@ -76,35 +76,35 @@ POLLING_DELAY_S = Assumption(
     influences="simulated runs of queries without a trigger interval (S6)",
 )
 DECLARED_BATCH_NOISE_RATIO = Assumption(
-    name="Variation of batches of a declared query",
+    name="Coefficient of variation of batches, declared query",
     value=0.15,
     unit="-",
     source="judgement: nobody declares it, and no noise would be too little",
     influences="latencies of queries that were declared, not profiled (P19)",
 )
 DECLARED_TASK_NOISE_RATIO = Assumption(
-    name="Variation of the tasks of a declared query",
+    name="Coefficient of variation of tasks, declared query",
     value=0.3,
     unit="-",
     source="judgement: nobody declares it, and no noise would be too little",
     influences="makespans of queries that were declared, not profiled (P19)",
 )
 DECLARED_BATCH_JOB_TASK_CV = Assumption(
-    name="Variation of the tasks of a declared batch job",
+    name="Coefficient of variation of tasks, declared batch job",
     value=0.5,
     unit="-",
     source="judgement: nobody declares it; splits of a batch job differ more than a stream's",
     influences="run times of batch jobs that were declared, not profiled (P19)",
 )
 DECLARED_TRIGGER_S = Assumption(
-    name="Trigger interval at which a declared query is thought to run today",
+    name="Current trigger interval of a declared query",
     value=1.0,
     unit="s",
     source="judgement: a common choice",
     influences="only the setting that a plan of a declared query is compared with",
 )
 DECLARED_RANGE_RATIO = Assumption(
-    name="Range of a declared cost that was given as one number",
+    name="Range factor of a declared cost without a range",
     value=1.5,
     unit="-",
     source="judgement: whoever guesses a cost is within half as much again nine times in ten",

@@ -10,7 +10,7 @@ from headway.report.equations import equation_text
 
 
 @click.command("explain", cls=Command)
-@click.argument("plan", metavar="PLAN", required=False)
+@click.argument("plan", metavar="[PLAN]", required=False)
 @click.option("--equation", metavar="NUMBER", help="Show an equation instead, e.g. P2.")
 def command(plan: str | None, equation: str | None) -> int:
     """Explain a plan: binding constraints, effect of every change, formula and source of numbers.
