@@ -178,7 +178,7 @@ class _Maker:
     ) -> _Planned:
         """The plan with the reasons of jobs that can run nowhere, and what would do for each."""
         from headway.fleet.infeasible import reasoned
-        from headway.fleet.nouns import Infeasible, Relaxation
+        from headway.fleet.nouns import Relaxation
 
         refusals = {
             job.entry.name: self.form.why_nowhere(
@@ -187,7 +187,7 @@ class _Maker:
             for at, job in enumerate(self.jobs)
             if not fleet.allowed[at].any()
         }
-        if isinstance(plan, Infeasible) and plan.impossible:
+        if not plan.feasible and plan.impossible:
             relaxations = [
                 Relaxation(name=name, text=f"{name}: {refusals[name].instead}")
                 for name in plan.impossible
@@ -216,21 +216,20 @@ class _Maker:
 
     def limit_prices(self, found: _Planned) -> tuple[ShadowPrice, ...]:
         """What a little more of each limit would save."""
-        from headway.fleet.nouns import FleetPlan
         from headway.fleet.prices import shadow_prices
 
-        if not isinstance(found.plan, FleetPlan) or self.spec.scenarios.rule not in _ONE_FLEET:
+        if not found.plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return ()
         self._tell("computing the cost of limits")
         return shadow_prices(found.fleet, found.plan, gap_ratio=self.spec.gap_ratio)
 
     def target_prices(self, found: _Planned, growth: float) -> Iterator[TargetPrice]:
         """What the promises of the dearest jobs cost: the plan against that of looser ones."""
-        from headway.fleet.nouns import FleetPlan, TargetPrice
+        from headway.fleet.nouns import TargetPrice
         from headway.fleet.prices import saving_of_job
 
         plan, fleet = found.plan, found.fleet
-        if not isinstance(plan, FleetPlan) or self.spec.scenarios.rule not in _ONE_FLEET:
+        if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return
         if (plan.supply_of < 0).any():
             return

@@ -181,10 +181,9 @@ def _save_each(found: Survey, folder: Path) -> None:
 
 def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:
     """A file named after the application; another one of the same name gets a number."""
-    application = (
-        profile.applications[0] if isinstance(profile, JobProfile) else profile.application
+    stem = "".join(
+        char if char.isalnum() or char in "._-" else "_" for char in profile.application.id
     )
-    stem = "".join(char if char.isalnum() or char in "._-" else "_" for char in application.id)
     stem = stem.lstrip(".")[:100] or "unknown"
     number = 1
     path = folder / f"{stem}.profile.yaml"

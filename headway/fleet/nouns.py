@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,11 @@ class FleetPlan:
     most_weight: float | None = None
 
     @property
+    def feasible(self) -> Literal[True]:
+        """There is something to buy; ``supply_of`` says whether it serves every job."""
+        return True
+
+    @property
     def gap_ratio(self) -> float:
         """Most by which the plan may cost more than the least, as a share of its cost."""
         cost = self.bill.cost_per_day
@@ -229,6 +234,11 @@ class Infeasible:
     unserved: tuple[str, ...]
     relaxations: tuple[Relaxation, ...]
     fewest_unserved: bool = True
+
+    @property
+    def feasible(self) -> Literal[False]:
+        """Not every job is served."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,4 +284,4 @@ class Capacity:
     @property
     def feasible(self) -> bool:
         """Whether every job is served within the limits."""
-        return isinstance(self.plan, FleetPlan) and bool((self.plan.supply_of >= 0).all())
+        return self.plan.feasible and bool((self.plan.supply_of >= 0).all())

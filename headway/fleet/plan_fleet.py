@@ -74,7 +74,7 @@ def plan_fleet(
     """
     small = compact(fleet)
     found = _planned(small, gap_ratio, time_limit_s)
-    return found if isinstance(found, Infeasible) else _in_full(fleet, found)
+    return _in_full(fleet, found) if found.feasible else found
 
 
 def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:

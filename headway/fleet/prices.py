@@ -93,7 +93,7 @@ def saving_of_job(
 def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
     """The difference to the plan of the looser fleet; only what the bounds of both prove."""
     found = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)
-    if not isinstance(found, FleetPlan):
+    if not found.feasible:
         return Saving(per_day=0.0, is_all=False)
     least = max(plan.bound_per_day - found.bill.cost_per_day, 0.0)
     most = plan.bill.cost_per_day - found.bound_per_day

@@ -112,7 +112,7 @@ def plan_for_chance(
     """The cheapest plan that carries all but the heaviest few scenarios."""
     kept = least_heavy(fleets, confidence)
     found = solve(merged(kept))
-    if isinstance(found, Infeasible):
+    if not found.feasible:
         return found
     carried = sum(carries(fleet, found) for fleet in fleets)
     return Carried(plan=found, fleet=largest(kept), num_carried=carried, num_scenarios=len(fleets))
@@ -131,7 +131,7 @@ def plan_of_least_regret(
     plans = []
     for fleet in fleets:
         found = solve(fleet)
-        if isinstance(found, Infeasible):
+        if not found.feasible:
             return found
         plans.append(found)
     best = np.array([plan.bill.cost_per_day for plan in plans])

@@ -20,7 +20,7 @@ _SAME_GAP = 1e-6
 def capacity_text(answer: Capacity) -> str:
     """A capacity plan as lines: the answer first, then who runs where and what to buy."""
     plan = answer.plan
-    if isinstance(plan, Infeasible):
+    if not plan.feasible:
         return "\n".join(_infeasible_lines(answer, plan))
     blocks = [
         _headline(answer, plan),
@@ -46,7 +46,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
         "prices_of": answer.prices_of,
         "scenarios": answer.scenarios,
     }
-    if isinstance(plan, Infeasible):
+    if not plan.feasible:
         return head | {
             "impossible": [
                 {"job": name, "why": answer.why_impossible[name]} for name in plan.impossible
@@ -89,7 +89,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
                 "month": point.month,
                 "ratio": _rounded(point.ratio),
                 "cost_per_day": _rounded(point.plan.bill.cost_per_day)
-                if isinstance(point.plan, FleetPlan)
+                if point.plan.feasible
                 else None,
             }
             for point in answer.growth
@@ -243,7 +243,7 @@ def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
         return []
     rows: list[tuple[str, ...]] = [("month", "rates", "max nodes", "cost/day")]
     for point in answer.growth:
-        if isinstance(point.plan, Infeasible):
+        if not point.plan.feasible:
             rows.append((point.month, f"{point.ratio:.2f}x", "no plan", _first_reason(point.plan)))
         else:
             most = int(point.plan.bill.nodes.sum(axis=0).max())
