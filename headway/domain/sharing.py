@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,6 +47,27 @@ class SharingWay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModeWork:
+    """Processor time per longest window by the paper's modes, and what a move of keys costs.
+
+    ``break_even_windows_ratio`` are the windows per row from which the split mode takes less than
+    counting directly; ``pause_s`` is how long rows wait where the state of a partition moves.
+    """
+
+    work_s: Mapping[str, float]
+    break_even_windows_ratio: float
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDeal:
+    """Load of the busiest slot over an even share, as partitions fall and moved at best."""
+
+    busiest_ratio: float
+    moved_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharingGain:
     """What sharing brings a profiled query: every way at its trigger, and the best setting.
 
@@ -63,6 +85,8 @@ class SharingGain:
     break_even_keys: float
     rollups: tuple[str, ...]
     merges_ratio: float
+    modes: ModeWork
+    deal: GroupDeal
     assumed: tuple[str, ...]
 
     @property

@@ -14,6 +14,8 @@ from headway.units import format_duration, format_rate
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
 
+_UNEVEN_RATIO = 1.2
+
 
 def sharing_json(gain: SharingGain) -> dict[str, object]:
     """The prediction as JSON; what is unbounded is null."""
@@ -31,6 +33,13 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
         "break_even_keys": _finite(gain.break_even_keys),
         "rollups": list(gain.rollups),
         "merges_ratio": gain.merges_ratio,
+        "modes": {
+            "work_s": dict(gain.modes.work_s),
+            "break_even_windows_per_row": _finite(gain.modes.break_even_windows_ratio),
+            "pause_s": gain.modes.pause_s,
+        },
+        "busiest_slot_ratio": gain.deal.busiest_ratio,
+        "busiest_slot_moved_ratio": gain.deal.moved_ratio,
         "assumed": list(gain.assumed),
     }
 
@@ -61,6 +70,7 @@ def sharing_text(gain: SharingGain) -> str:
     head = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows", "stored rows")
     lines += aligned([head, *map(_row, gain.ways)], right=range(1, len(head)))
     lines += ["", *_break_even(gain)]
+    lines += _work(gain)
     lines += [f"  assumed: {text}" for text in gain.assumed]
     if gain.best.how is not WindowsHow.DIRECT:
         lines += ["", *_code(gain)]
@@ -121,6 +131,23 @@ def _break_even(gain: SharingGain) -> Iterator[str]:
             f"  from a log{made}, windows take {gain.merges_ratio:.0%} of the merges that panes "
             "alone would take"
         )
+
+
+def _work(gain: SharingGain) -> Iterator[str]:
+    """The paper's modes, and what moving keys would do."""
+    work = ", ".join(
+        f"{mode} {format_duration(seconds)}" for mode, seconds in gain.modes.work_s.items()
+    )
+    longest = format_duration(gain.windows.longest_ms / 1000)
+    yield f"  copies, merges and state per {longest}: {work}"
+    if gain.deal.busiest_ratio > _UNEVEN_RATIO:
+        moved = gain.deal.moved_ratio
+        cure = (
+            "other shuffle partitions would even it out"
+            if moved < gain.deal.busiest_ratio
+            else "no deal of partitions evens it out; more shuffle partitions or salted keys do"
+        )
+        yield f"  the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {cure}"
 
 
 def _code(gain: SharingGain) -> Iterator[str]:

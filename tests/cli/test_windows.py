@@ -112,6 +112,26 @@ def test_the_break_even_is_where_panes_save_nothing() -> None:
     assert at_even.ways[1].saved_s >= 0.0
 
 
+def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gain = headway.windows(job())
+    unshared, in_place, split = gain.modes.work_s.values()
+    assert in_place < split < unshared
+    assert gain.modes.break_even_windows_ratio < gain.windows.num_copies
+    assert gain.modes.pause_s > 0.0
+    assert gain.deal.busiest_ratio == pytest.approx(1.0)
+    made = job()
+    hot = replace(made, stages=(made.stages[0], replace(made.stages[1], hot_share_ratio=0.5)))
+    assert headway.windows(hot).deal.busiest_ratio > 4.0
+    run(["windows", file_of(hot, tmp_path)])
+    out = capsys.readouterr().out
+    assert "unshared" in out and "salted keys" in out
+    # Nine partitions on eight slots: one slot has two.
+    odd = headway.windows(job(), partitions=9).deal
+    assert odd.busiest_ratio == pytest.approx(16 / 9)
+
+
 PLAN = """== Physical Plan ==
 HashAggregate(keys=[area#1], functions=[sum(n#2L)])
 +- Exchange hashpartitioning(area#1, 8), ENSURE_REQUIREMENTS, [plan_id=1]

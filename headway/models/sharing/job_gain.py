@@ -36,6 +36,7 @@ from headway.models.sharing.gain import (
     direct_state_writes,
     shared_state_writes,
 )
+from headway.models.sharing.job_modes import mode_work, partition_deal
 from headway.models.sharing.profiled_windows import (
     CostCase,
     WindowSetting,
@@ -108,6 +109,8 @@ def sharing_gain(
         break_even_keys=break_even_keys(here.num_rows, costs, here.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
+        modes=mode_work(here, merges),
+        deal=partition_deal(here),
         assumed=tuple(assumptions(profile)),
     )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from headway.assumptions.turns import REPARTITION_SAFETY_RATIO
 from headway.domain.checks import require_not_negative
 
 
@@ -157,39 +156,3 @@ def migration_costs(
         Migration.DISRUPTIVE: MigrationCost(pause_s=copied_s, takes_s=copied_s, work_s=copied_s),
         Migration.SMOOTH: MigrationCost(pause_s=0.0, takes_s=longest_window_s, work_s=rows_work_s),
     }
-
-
-def worth_repartitioning(
-    *, slots_saved: float, horizon_s: float, slots: float, catch_up_s: float
-) -> bool:
-    """Whether other partitions of a running query win more slot time than the restart costs.
-
-    Parameters
-    ----------
-    slots_saved : float
-        Slots that are free afterwards. [-]
-    horizon_s : float, >= 0
-        How long it stays so; at least the longest window. [s]
-    slots : float, >= 0
-        Slots of the query. [-]
-    catch_up_s : float, >= 0
-        Time to catch up after the restart. [s]
-
-    Returns
-    -------
-    bool
-        True where the gain is more than twice the cost.
-
-    Notes
-    -----
-    **(H8)** Slots saved times horizon must exceed twice the slots times the time to catch up (P8).
-    Enorm 2016, section 5.1.2, doi:10.1145/2933267.2933315, decides once per longest window.
-
-    Examples
-    --------
-    >>> worth_repartitioning(slots_saved=1.0, horizon_s=3600.0, slots=8.0, catch_up_s=30.0)
-    True
-    >>> worth_repartitioning(slots_saved=1.0, horizon_s=300.0, slots=8.0, catch_up_s=30.0)
-    False
-    """
-    return slots_saved * horizon_s > slots * catch_up_s * REPARTITION_SAFETY_RATIO.value

@@ -31,7 +31,6 @@ from headway.models.sharing.rebalancing import (
     after_moves,
     flux_moves,
     migration_costs,
-    worth_repartitioning,
 )
 
 WORK = WindowWork(
@@ -177,8 +176,3 @@ def test_instant_migration_costs_no_pause_and_the_same_work_as_a_disruptive_one(
     assert costs[Migration.SMOOTH].takes_s == 60.0
     with pytest.raises(ValueError, match="copy_s"):
         migration_costs(state_copies=1, copy_s=-1.0, longest_window_s=1.0, rows_work_s=1.0)
-
-
-def test_partitions_are_changed_for_twice_what_it_costs() -> None:
-    assert worth_repartitioning(slots_saved=1, horizon_s=481, slots=8, catch_up_s=30)
-    assert not worth_repartitioning(slots_saved=1, horizon_s=480, slots=8, catch_up_s=30)

@@ -18,7 +18,7 @@ from tests.runtime.sharing.log_cases import Case, a_case, direct
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NUM_RUNS = int(os.environ.get("HEADWAY_WINDOW_RUNS", "2"))
+NUM_RUNS = int(os.environ.get("HEADWAY_WINDOW_RUNS", "1"))
 SCHEMA = "ts timestamp, k string"
 
 

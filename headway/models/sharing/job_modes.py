@@ -1,0 +1,106 @@
+"""The paper's modes, moves of keys and deal of partitions, for a profiled query."""
+
+from __future__ import annotations
+
+from headway.domain.sharing import GroupDeal, ModeWork
+from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
+from headway.models.sharing.modes import (
+    SharingMode,
+    WindowWork,
+    mode_work_s,
+    split_break_even_windows,
+)
+from headway.models.sharing.profiled_windows import WindowSetting, cost_cases
+from headway.models.sharing.rebalancing import Migration, after_moves, flux_moves, migration_costs
+from headway.units import ms_to_s
+
+
+def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
+    """Work of the paper's modes over the longest window, with the costs of the profile.
+
+    Parameters
+    ----------
+    here : WindowSetting
+        Rows and keys of a batch.
+    merges : MergePlan
+        How windows are merged from panes.
+
+    Returns
+    -------
+    ModeWork
+        Processor time of all slots together, and the pause where the keys of one partition move.
+
+    Notes
+    -----
+    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315). A state row written stands for a copy
+    sent as well as for a merge.
+
+    Examples
+    --------
+    >>> mode_work.__name__
+    'mode_work'
+    """
+    windows, slots = here.windows, here.configuration.num_slots
+    costs = next(cost_cases(here)).costs
+    period_s = ms_to_s(windows.longest_ms)
+    horizon_ms = steady_horizon_ms(merges)
+    counted = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=merges.rollups)
+    work = WindowWork(
+        num_rows=here.rate_per_s * period_s,
+        row_s=costs.copy_s * slots,
+        num_windows=max(windows.num_copies, 1.0),
+        num_panes=windows.longest_ms / windows.pane_ms,
+        num_groups=here.keys.pane_keys,
+        num_keys=here.keys.pane_keys,
+        num_merges=counted.total_cost(horizon_ms) * windows.longest_ms / horizon_ms,
+        copy_s=costs.state_row_s * slots,
+        merge_s=costs.state_row_s * slots,
+    )
+    moved = migration_costs(
+        state_copies=here.keys.pane_keys * work.num_panes / here.configuration.shuffle_partitions,
+        copy_s=work.copy_s,
+        longest_window_s=period_s,
+        rows_work_s=work.num_rows * work.row_s / here.configuration.shuffle_partitions,
+    )
+    return ModeWork(
+        work_s={mode.value: mode_work_s(mode, work) for mode in SharingMode},
+        break_even_windows_ratio=split_break_even_windows(work),
+        pause_s=moved[Migration.DISRUPTIVE].pause_s,
+    )
+
+
+def partition_deal(here: WindowSetting) -> GroupDeal:
+    """How evenly the partitions of the last stage load the slots, as dealt and moved at best.
+
+    Parameters
+    ----------
+    here : WindowSetting
+        Slots, shuffle partitions, and the share of the rows that one task gets whatever happens.
+
+    Returns
+    -------
+    GroupDeal
+        Load of the busiest slot over an even share.
+
+    Notes
+    -----
+    Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), until it moves nothing.
+    Spark moves no partition; what a move would win, other shuffle partitions or salted keys may.
+
+    Examples
+    --------
+    >>> partition_deal.__name__
+    'partition_deal'
+    """
+    number, slots = here.configuration.shuffle_partitions, here.configuration.num_slots
+    hot = max(stage.hot_share_ratio for stage in here.profile.stages)
+    loads = [(1.0 - hot) / number + (hot if place == 0 else 0.0) for place in range(number)]
+    dealt = tuple(tuple(loads[slot::slots]) for slot in range(slots))
+    moved = dealt
+    for _ in range(number):
+        moves = flux_moves(moved)
+        if not moves:
+            break
+        moved = after_moves(moved, moves)
+    as_dealt, at_best = (max(map(sum, nodes)) * slots for nodes in (dealt, moved))
+    return GroupDeal(busiest_ratio=as_dealt, moved_ratio=at_best)
