@@ -143,7 +143,6 @@ class _Logs:
         self._allowances: dict[int, Allowance] = defaultdict(lambda: Allowance(limits, None, None))
 
     def read(self, engine: Engine, orders: Sequence[Order]) -> None:
-        """Have pieces of logs read."""
         for result in engine.results(orders) if orders else ():
             failure = result.failure or self._too_much(result)
             if failure or result.app in self.failures:
@@ -177,7 +176,6 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
 
 
 def each_application(logs: CollectedLogs) -> dict[int, CollectedLogs]:
-    """What belongs to each application."""
     batches, stage_runs = _by_application(logs.batches), _by_application(logs.stage_runs)
     return {
         app: CollectedLogs(

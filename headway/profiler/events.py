@@ -37,8 +37,6 @@ _DECODERS[schema.SQL_EXECUTION_START.encode()] = schema.SQL_EXECUTION_START, _ex
 
 
 class _Named(msgspec.Struct):
-    """Of an event its name."""
-
     name: str | None = msgspec.field(default=None, name="Event")
 
 

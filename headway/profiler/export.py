@@ -125,12 +125,6 @@ def _not_seen(
 
 
 def _application_row(facts: ApplicationFacts) -> Record:
-    """One log.
-
-    Columns: app, application_id, application_name, spark_version, java_version, started_s,
-    ended_s, properties (only those that may be shown), what was said of executors
-    (executor_id, num_cores: None when removed, at_s).
-    """
     return {
         "app": facts.app,
         "application_id": facts.application_id,
@@ -152,18 +146,13 @@ def _application_row(facts: ApplicationFacts) -> Record:
 
 
 class _Queries:
-    """Runs of streaming queries, from what is said of them.
-
-    Columns: app, query_id, run_id, query_name, started_s (of the first batch), num_batches
-    (reported), first_batch_id, last_batch_id, terminated (seen to end), failed (with an exception).
-    """
+    """Runs of streaming queries, from what is said of them."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[int, str], dict[str, Any]] = {}
         self._batch_ids: dict[tuple[int, str], set[int]] = {}
 
     def add(self, rows: Sequence[Record]) -> None:
-        """Some more of what is said."""
         for row in rows:
             if row["run_id"] is None:
                 continue
@@ -176,7 +165,6 @@ class _Queries:
                 self._batch_ids.setdefault(run, set()).add(row["batch_id"])
 
     def rows(self) -> list[Record]:
-        """One for each run."""
         found: list[Record] = []
         for run, said in sorted(self._said.items()):
             batch_ids = self._batch_ids.get(run, set())

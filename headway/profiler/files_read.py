@@ -42,7 +42,6 @@ class FilesRead(msgspec.Struct):
             self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(execution.plan_tree)}
 
     def note_values(self, updates: schema.DriverUpdates) -> None:
-        """What the driver measured."""
         for pair in updates.values or ():
             if pair is not None and len(pair) == 2:
                 accumulator_id, value = pair

@@ -179,7 +179,6 @@ class Gatherer:
         self._num_placed = 0
 
     def gather(self, lines: Iterable[bytes]) -> int:
-        """Read some lines; how many of them were events."""
         gathered = self._gathered
         counts = gathered.counts
         num_events = 0
@@ -197,7 +196,6 @@ class Gatherer:
         return num_events
 
     def done(self) -> Gathered:
-        """All that was gathered."""
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.files.leave_out_old()
         self._gathered.leave_out_old_batches()

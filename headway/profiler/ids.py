@@ -20,7 +20,6 @@ class Ids(NamedTuple):
 
     @property
     def num_distinct(self) -> int:
-        """How many different ones."""
         return sum(last - first + 1 for first, last in self.seen)
 
     @classmethod

@@ -48,12 +48,7 @@ _LARGEST_INT = 2**31 - 1
 
 
 def batch_row(progress: Progress) -> Record:
-    """One progress event; what it lacks or garbles is None.
-
-    Columns: query_id, run_id, query_name, batch_id, started_s, phases_s (driver phase to seconds),
-    num_rows, sources (description, start, end and latest offset, num_rows), sink,
-    stateful_operators, watermarked, newest_event_s (event time).
-    """
+    """One progress event; what it lacks or garbles is None."""
     event_time, phases_ms = progress.event_time, progress.phases_ms
     return {
         "query_id": progress.query_id,
@@ -110,11 +105,7 @@ def _operator(operator: StateOperator) -> Record:
 
 
 def job_row(job: JobStart) -> dict[str, Any]:
-    """The start of a job.
-
-    Columns: job_id, submitted_s, stage_ids, query_id, run_id and batch_id (of a micro-batch),
-    execution_id (of SQL), dstream_batch_s (time of a DStreams batch), shuffle_partitions.
-    """
+    """The start of a job, with the micro-batch, SQL execution or DStreams batch that it is of."""
     row: dict[str, Any] = {
         "job_id": job.job_id,
         "submitted_s": seconds(job.submitted_ms),

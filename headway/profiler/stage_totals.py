@@ -56,7 +56,6 @@ class Measures(NamedTuple):
     peak_heap_bytes: int
 
     def in_units(self) -> dict[str, float]:
-        """By column of the tables: seconds, bytes, rows."""
         return {
             "wall_s": self.wall_ms / _MS_PER_S,
             "run_s": self.run_ms / _MS_PER_S,
@@ -144,7 +143,6 @@ class StageTotals(msgspec.Struct, gc=False):
         )
 
     def add_task(self, task: TaskEnd) -> None:
-        """One task that ended."""
         self.num_ended += 1
         if not succeeded(task):
             self.num_failed += 1
@@ -286,19 +284,16 @@ def python_ms(info: StageInfo) -> int | None:
 
 
 def seconds(milliseconds: float | None) -> float | None:
-    """Milliseconds as seconds; None stays None."""
     return None if milliseconds is None else milliseconds / _MS_PER_S
 
 
 def most(one: int | None, other: int | None) -> int | None:
-    """The larger one of those that are known."""
     if one is None or other is None:
         return other if one is None else one
     return max(one, other)
 
 
 def least(one: int | None, other: int | None) -> int | None:
-    """The smaller one of those that are known."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

@@ -49,7 +49,6 @@ class LogSurvey:
 def surveys(
     logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
 ) -> Iterator[LogSurvey]:
-    """One survey per log, in the order of the logs."""
     of_each = each_application(logs)
     for app, log in event_logs.items():
         facts = logs.applications.get(app)

@@ -50,8 +50,6 @@ _RECORD_NEXT_TIME = (
 
 
 class _Lifetime(NamedTuple):
-    """From the first instant on record to the last, in seconds since the epoch."""
-
     start_s: float
     end_s: float
 
@@ -203,5 +201,4 @@ def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> li
 
 
 def _iso(instant_s: float) -> str:
-    """An instant in UTC, to the second."""
     return f"{datetime.fromtimestamp(instant_s, UTC):%Y-%m-%dT%H:%M:%SZ}"

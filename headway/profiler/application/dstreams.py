@@ -34,17 +34,14 @@ class Batch:
 
     @cached_property
     def start_s(self) -> float:
-        """When its first stage was submitted."""
         return min((stage.start_s for stage in self.stages if stage.start_s), default=0.0)
 
     @cached_property
     def end_s(self) -> float:
-        """When its last stage was completed."""
         return max((stage.end_s for stage in self.stages if stage.end_s), default=0.0)
 
     @cached_property
     def num_jobs(self) -> int:
-        """Jobs that ran a stage."""
         return len({stage.job_id for stage in self.stages})
 
     @property
@@ -114,7 +111,6 @@ def steady_batches(stages: Sequence[StageSums]) -> SteadyBatches | None:
 
 
 def dstreams_profile(steady: SteadyBatches, num_receivers: int) -> DStreamsProfile:
-    """Times and rows of the batches."""
     rows = float(np.mean([batch.rows for batch in steady.kept]))
     return DStreamsProfile(
         batch_interval_s=steady.interval_s,
@@ -165,7 +161,6 @@ def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
 
 
 def dstreams_notes(steady: SteadyBatches) -> list[str]:
-    """What to know about the batches."""
     notes = []
     if steady.num_cut:
         notes.append(f"cut {steady.num_cut} batch(es) as warm-up")

@@ -36,7 +36,6 @@ class InProcess:
         self._num_processes = num_processes or _num_cores()
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
-        """What was made of the pieces, in their order."""
         total_bytes = sum(order.piece.events_bytes for order in orders)
         num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
         others = min(self._num_processes, len(orders), num_worthwhile) - 1
@@ -85,7 +84,6 @@ class _Shared:
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """No more can be done."""
         with self._changed:
             self._error = error
             self._num_given = len(self.orders)
@@ -138,7 +136,6 @@ def _process_at_work(shared: _Shared, told: Told) -> Iterator[None]:
 
 
 def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], told: Told) -> None:
-    """Hand orders to a process and take what comes back."""
     try:
         while (place := shared.take(patiently=True)) is not None:
             pickle.dump(shared.orders[place], to)
@@ -165,7 +162,6 @@ def _num_cores() -> int:
 
 
 def main() -> None:
-    """Carry out orders until no more come."""
     # Nothing here refers to itself.
     gc.disable()
     orders, results = sys.stdin.buffer, sys.stdout.buffer

@@ -15,8 +15,6 @@ _MOST_LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """A file inside a local zip."""
-
     archive: Path
     member: str
     packed_bytes: int

@@ -41,8 +41,6 @@ Credentials = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Address:
-    """An address on a History Server, taken apart."""
-
     server: str  # without user and password
     credentials: Credentials | None = field(repr=False)
     application: str | None
@@ -225,8 +223,6 @@ class _StatusError(UnfetchedLogError):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a server is sending."""
-
     response: http.client.HTTPResponse
     watch: Watch
 

@@ -43,7 +43,6 @@ class Allowance:
 
     @property
     def next_bytes(self) -> int:
-        """Bytes that may be written before `take` is asked; always some."""
         return min(_CHECK_EVERY_BYTES, self._limits.max_bytes - self._taken_bytes + 1)
 
     def take(self, num_bytes: int) -> None:

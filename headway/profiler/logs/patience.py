@@ -53,7 +53,6 @@ class Watch:
         self._watching.join()
 
     def came(self, num_bytes: int) -> None:
-        """Count bytes of the answer."""
         self._num_bytes += num_bytes
 
     def require_in_time(self) -> None:

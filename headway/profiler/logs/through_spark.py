@@ -96,7 +96,6 @@ def _pending_logs(
 
 
 def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) -> EventLog:
-    """The log, its files copied to a local folder."""
     allowance = Allowance(limits, None, folder)
     targets: list[Path] = []
     for place, file in enumerate(log.files):
@@ -132,7 +131,6 @@ class Hadoop:
         return files
 
     def fetch(self, source: HadoopFile, target: Path, allowance: Allowance) -> None:
-        """Copy a file, packed as it is."""
         with _java_complaints(source.uri):
             path = self._path(source.uri)
             reader = path.getFileSystem(self._hadoop_conf).open(path)

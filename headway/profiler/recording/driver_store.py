@@ -112,7 +112,6 @@ class DriverStore:
         self._context.listenerBus().waitUntilEmpty(_DELIVERED_WITHIN_MS)
 
     def executor_events(self) -> list[Json]:
-        """Executors that came, and those that went again."""
         events = []
         for executor in self._read(self._store.executorList(False)):
             # The driver of a cluster stands among them, without cores.

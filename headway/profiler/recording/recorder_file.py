@@ -60,7 +60,6 @@ class RotatingFile:
         return news
 
     def append(self, events: Sequence[Json]) -> None:
-        """Add lines, all of them to one file."""
         lines = _lines(events)
         try:
             self._require_in_place()

@@ -280,8 +280,6 @@ _ANSWERS_WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """An installed Java."""
-
     home: Path
     feature_version: int
 

@@ -32,8 +32,6 @@ BY_TIME = "the later half of each run predicted from the earlier half: one setti
 
 
 class _Fold(NamedTuple):
-    """Runs that are fitted, and runs that are then predicted."""
-
     fitted: tuple[QueryRun, ...]
     held_out: tuple[QueryRun, ...]
 

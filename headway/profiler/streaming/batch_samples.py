@@ -120,7 +120,6 @@ def _event_time_lag_s(report: Record) -> float | None:
 
 
 def source_samples(report: Record) -> tuple[SourceSample, ...]:
-    """The offsets of each source of the batch."""
     return tuple(
         SourceSample(
             start=read_offset(source["start_offset"]),

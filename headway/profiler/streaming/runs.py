@@ -173,8 +173,6 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
 
 
 class _Trigger(NamedTuple):
-    """The interval of a run, and what to know about it."""
-
     trigger_s: float
     notes: tuple[str, ...]
 

@@ -91,7 +91,6 @@ class BatchSample:
 
     @property
     def signature(self) -> tuple[tuple[int, bool], ...]:
-        """What tells batches with the same stages from others."""
         return tuple((stage.level, stage.has_parents) for stage in self.stages)
 
 
@@ -112,7 +111,6 @@ class ArrivalSeries:
 
     @property
     def rate_per_s(self) -> float | None:
-        """Rows per second over the whole series; None where nothing arrived."""
         total_s = float(self.interval_s.sum())
         rows = float(self.arrived_rows.sum())
         return rows / total_s if rows > 0 and total_s > 0 else None

@@ -109,7 +109,6 @@ def profile_of(
 
 
 def application_of(facts: ApplicationFacts) -> Application:
-    """The application as a profile may show it."""
     properties = allowed_properties(facts.properties)
     return Application(
         id=redact(facts.application_id or "unknown"),

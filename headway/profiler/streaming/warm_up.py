@@ -16,8 +16,6 @@ from headway.profiler.streaming.samples import QueryRun
 
 
 class _Fresh(NamedTuple):
-    """What one fresh JVM showed."""
-
     start_age_s: float
     first_batch_extra_s: float
     steady_age_s: float
