@@ -1,0 +1,325 @@
+"""The figures of the two scheduling papers, and of the gate, by simulation -> docs/scheduling.md.
+
+python benchmarks/scheduling/reproductions.py --output docs/scheduling.md
+python benchmarks/scheduling/reproductions.py --speed     # how fast the simulators are
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
+from headway.models.scheduling.punctual import share_in_time
+from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.simulation.gate import QueryWork, simulate_gate
+from headway.models.simulation.operator_scheduling import (
+    NodeLoad,
+    OperatorPolicy,
+    simulate_operators,
+)
+from headway.models.simulation.tuple_scheduling import (
+    TupleOrder,
+    simulate_d_over,
+    simulate_tuples,
+)
+
+HEAD = """\
+# Scheduling
+
+Made by `make scheduling`. The formulas are (G1) to (G8) of [theory.md](theory.md), the simulations
+(S7) to (S9). `headway schedule` says before the run whether it pays that queries take turns;
+`headway.schedule` lets them, and `headway.shed` gives up rows beyond capacity.
+
+Two papers, read again for Spark: "Supporting Scalable Analytics with Latency Constraints" (VLDB'15,
+section 4: which rows to process) and Klink (SIGMOD 2021: which query runs next). All figures here
+are simulated. What real queries do under the gate is measured by `make scheduling-real`; its page
+is made from results that are committed, once they are.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--speed", action="store_true")
+    asked = parser.parse_args()
+    if asked.speed:
+        print("\n".join(speeds()))
+        return
+    text = "\n".join([HEAD, *tuples(), *operators(), *gates(), *differences()]) + "\n"
+    if asked.output:
+        asked.output.write_text(text, encoding="utf-8")
+    else:
+        print(text)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def tuples() -> Iterator[str]:
+    yield "## Tuples under overload (VLDB'15, Figure 7)\n"
+    yield (
+        "Figure 7(d): 400,000 tuples/s, a limit of 0.5 s, 80 % of the keys in memory (2 us), the "
+        "others on disk. The paper shows curves without numbers: Algorithm 1 well above D-over for "
+        "disk tuples of 10 to 100 us. Share of tuples in time:\n"
+    )
+    rows = []
+    for disk_s in (10e-6, 20e-6, 50e-6, 100e-6):
+        shares = {
+            order: simulate_tuples(
+                order, rate_per_s=4e5, shares=[0.8, 0.2], costs_s=[2e-6, disk_s], limit_s=0.5,
+                length_s=15.0,
+            ).in_time_ratio
+            for order in TupleOrder
+        }  # fmt: skip
+        # Costs times 20 and rates over 20: as many tuples a stamp, in a twentieth of the time.
+        stamps = [
+            simulate_d_over(
+                rate_per_s=2e4, shares=[0.8, 0.2], costs_s=[4e-5, 20.0 * disk_s], limit_s=0.5,
+                length_s=6.0, stamp_s=stamp_s,
+            ).in_time_ratio
+            for stamp_s in (0.0, 0.02)
+        ]  # fmt: skip
+        load = 4e5 * (0.8 * 2e-6 + 0.2 * disk_s)
+        rows.append(
+            (
+                f"{disk_s * 1e6:.0f} us",
+                f"{load:.2f}",
+                *(f"{shares[order]:.3f}" for order in TupleOrder),
+                *(f"{share:.3f}" for share in stamps),
+                f"{float(share_in_time(load, 0.8, 0.64)):.3f}",
+            )
+        )
+    head = ("disk tuple", "load", "no scheduling", "batch EDF", "EDF, cheapest first",
+            "Algorithm 1", "D-over, fine stamps", "D-over, 1 ms stamps", "fluid limit")  # fmt: skip
+    yield from table(head, rows)
+    yield (
+        "The distance between Algorithm 1 and D-over hangs on the resolution of the time stamps, "
+        "which the paper does not give. Figure 7(c), word count in memory with a capacity of 1.2 M "
+        "tuples/s and a limit of 1 s, over 60 s; by arithmetic 0.80 and 0.60 with scheduling, and "
+        "all late after 4.0 and 1.5 s without:\n"
+    )
+    rows = []
+    for rate in (1.1e6, 1.5e6, 2.0e6):
+        found = [
+            simulate_tuples(
+                order, rate_per_s=rate, shares=[1.0], costs_s=[1 / 1.2e6], limit_s=1.0,
+                length_s=60.0,
+            ).in_time_ratio
+            for order in (TupleOrder.NONE, TupleOrder.BATCH, TupleOrder.SUBSET)
+        ]  # fmt: skip
+        rows.append((f"{rate / 1e6:.1f} M/s", *(f"{share:.3f}" for share in found)))
+    yield from table(("rate", "no scheduling", "batch", "tuple"), rows)
+    yield (
+        "Figure 7(a) and (b), memory below the 200 MB that the keys need, 1.1 M tuples/s: here "
+        "a key "
+        "on disk costs eight times one in memory, a ratio of ours, for the paper prints none. The "
+        "order of the three curves is the paper's:\n"
+    )
+    rows = []
+    for in_memory in (1.0, 0.95, 0.9, 0.8, 0.7):
+        found = [
+            simulate_tuples(
+                order, rate_per_s=1.1e6, shares=[in_memory, 1.0 - in_memory],
+                costs_s=[1 / 1.2e6, 8 / 1.2e6], limit_s=1.0, length_s=30.0,
+            ).in_time_ratio
+            for order in (TupleOrder.NONE, TupleOrder.BATCH, TupleOrder.SUBSET)
+        ]  # fmt: skip
+        rows.append((f"{in_memory:.0%}", *(f"{share:.3f}" for share in found)))
+    yield from table(("keys in memory", "no scheduling", "batch", "tuple"), rows)
+
+
+# Mean window latency at 80 queries that the paper shows in Figure 6a.
+PRINTED = {
+    OperatorPolicy.DEFAULT: "15",
+    OperatorPolicy.FCFS: "15.5",
+    OperatorPolicy.ROUND_ROBIN: "13.5",
+    OperatorPolicy.SBOX: "13.5",
+    OperatorPolicy.HIGHEST_RATE: "12.8",
+    OperatorPolicy.LEAST_SLACK: "7.3",
+    OperatorPolicy.LEAST_SLACK_MEMORY: "7.3",
+}
+
+
+def operators() -> Iterator[str]:
+    yield "## Operators on one node (Klink, Figure 6a)\n"
+    yield (
+        "24 threads, Yahoo benchmark, 10,000 rows/s a query, windows of 3 s, 20 minutes. A row "
+        "takes "
+        "57.6 us of a core, from the knee at 41.7 queries that the paper shows; buffers hold "
+        "78,000 "
+        "rows a query, from the 15 s of its default at 80 queries. Mean window latency in s:\n"
+    )
+    rows = []
+    for policy in OperatorPolicy:
+        found = [
+            simulate_operators(policy, NodeLoad(num_queries=num)) for num in (20, 40, 50, 60, 80)
+        ]
+        rows.append(
+            (
+                str(policy),
+                *(f"{one.mean_s:.1f}" for one in found),
+                PRINTED[policy],
+                f"{found[-1].p99_s:.1f}",
+                f"{found[-1].starved_ratio:.0%}",
+                f"{6.0 * found[-1].rows_per_s / 1e6:.2f} M/s",
+            )
+        )
+    head = ("policy", "20", "40", "50", "60", "80 queries", "the paper at 80", "p99 at 80",
+            "queries starved at 80", "throughput, operator rows")  # fmt: skip
+    yield from table(head, rows)
+
+
+def windowed(ends_s: Sequence[float], trigger_s: float = 0.001) -> list[QueryWork]:
+    made = []
+    for at, end_s in enumerate(ends_s):
+        query = ScheduledQuery(
+            name=f"q{at:02}",
+            trigger_s=trigger_s,
+            windows=WindowGrid(slide_s=10.0, offset_s=end_s),
+            window_target=Target.parse("window p99 <= 2.5s"),
+        )
+        made.append(
+            QueryWork(
+                query=query, rate_per_s=1e4, before_s=0.05, after_s=0.03, fixed_core_s=0.1,
+                per_row_core_s=5e-6, noise_ratio=0.15, closing_delay_s=0.005,
+            )
+        )  # fmt: skip
+    return made
+
+
+def gates() -> Iterator[str]:
+    yield "## Micro-batches behind the gate\n"
+    yield (
+        "16 queries of 10,000 rows/s with windows of 10 s on 2 cores; a batch takes 50 ms, 0.1 "
+        "core-s "
+        "and 5 us a row, 30 ms, with a variation of 15 %. Window latency above the watermark "
+        "delay, "
+        "mean / p99 in s, and the share of core time used:\n"
+    )
+    spread = np.random.default_rng(1).uniform(0.0, 10.0, 16).tolist()
+    rows = []
+    asked: list[tuple[str, Policy | None, int]] = [
+        ("Spark, as fast as possible", None, 16),
+        ("fcfs, 2 at once", Policy.FCFS, 2),
+        ("rr, 2", Policy.ROUND_ROBIN, 2),
+        ("sbox, 2", Policy.SBOX, 2),
+        ("least-slack, 2", Policy.LEAST_SLACK, 2),
+        ("promise, 2", Policy.PROMISE, 2),
+        ("promise, 3", Policy.PROMISE, 3),
+        ("economy, 2", Policy.ECONOMY, 2),
+    ]
+    for name, policy, at_once in asked:
+        cells = []
+        for ends_s in (spread, [0.0] * 16):
+            run = simulate_gate(
+                windowed(ends_s), policy, cores=2.0, at_once=at_once, length_s=640.0
+            )
+            latency = run.window_latency_s
+            cells += [
+                f"{latency.mean():.2f} / {np.quantile(latency, 0.99):.2f}",
+                f"{run.busy_ratio:.2f}",
+            ]
+        rows.append((name, *cells))
+    yield from table(("", "ends spread", "busy", "ends aligned", "busy"), rows)
+    yield "Triggers of 1 s, all on the epoch grid as Spark has them, and staggered:\n"
+    rows = []
+    for num in (4, 8):
+        works = windowed([0.0] * num, trigger_s=1.0)
+        offsets_s = stagger_offsets_s([1.0] * num, [0.2] * num)
+        runs = [
+            simulate_gate(works, None, cores=2.0, at_once=num, length_s=640.0),
+            simulate_gate(works, Policy.STAGGER, cores=2.0, at_once=num, length_s=640.0,
+                          offsets_s=offsets_s),
+        ]  # fmt: skip
+        rows.append(
+            (
+                str(num),
+                *(f"{run.window_latency_s.mean():.2f}" for run in runs),
+                *(
+                    f"{np.mean([one.row_latency_mean_s for one in run.queries]):.2f}"
+                    for run in runs
+                ),
+            )
+        )
+    head = ("queries", "windows, grid", "staggered", "rows, grid", "staggered")
+    yield from table(head, rows)
+    yield from mix()
+
+
+def mix() -> Iterator[str]:
+    yield (
+        "8 queries that promise 2 s for their rows (2,000 rows/s) beside 10 that promise 2 s for "
+        "their windows, 2 at once: windows late / mean, and rows late:\n"
+    )
+    rows = []
+    asked: list[tuple[str, Policy | None]] = [
+        ("Spark, as fast as possible", None),
+        *((str(policy), policy) for policy in (Policy.FCFS, Policy.LEAST_SLACK, Policy.PROMISE)),
+    ]
+    for name, policy in asked:
+        cells = []
+        for ends_s in (np.linspace(0.0, 9.0, 10).tolist(), [0.0] * 10):
+            works = windowed(ends_s)
+            for at in range(8):
+                query = ScheduledQuery(
+                    name=f"rows{at}", trigger_s=0.001, row_target=Target.parse("p99 <= 2s")
+                )
+                works.append(replace(works[0], query=query, rate_per_s=2000.0))
+            run = simulate_gate(works, policy, cores=2.0, at_once=2, length_s=640.0)
+            latency = run.window_latency_s
+            late = np.mean([one.rows_later_than(2.0) for one in run.queries[10:]])
+            cells += [f"{np.mean(latency > 2.0):.0%} / {latency.mean():.2f} s", f"{late:.1%}"]
+        rows.append((name, *cells))
+    yield from table(("", "ends spread", "rows late", "ends aligned", "rows late"), rows)
+
+
+def differences() -> Iterator[str]:
+    yield "## What does not come out, and why\n"
+    yield (
+        "- Klink's 7.3 s at 80 queries. 80 queries are 1.9 times the capacity of the node; behind "
+        "full buffers the order of queries alone cannot halve the latency (Little's law): least "
+        "slack as printed gains a fifth. The paper's memory policy comes to 7.3 s here only "
+        "because "
+        "four queries of ten emit next to nothing: windows emitted are counted, not windows due. "
+        "The paper gives no law of what memory pressure costs; none was fitted here.\n"
+        "- Klink's order of HR, RR and SBox: for queries that are all alike HR is RR.\n"
+        "- The curves of VLDB'15 have no numbers; (a), (b) and (d) can be compared in shape only.\n"
+        "- Klink decides every 120 ms and can stop a query; a micro-batch runs to its end, a "
+        "window "
+        "takes two of them, and a fixed cost comes with each.\n"
+        "- Windows that end together leave little to order: every policy has to serve the last of "
+        "them last. Spark puts windows and triggers on the epoch grid; spread their `startTime`."
+    )
+
+
+def speeds() -> Iterator[str]:
+    began_s = time.perf_counter()
+    found = simulate_tuples(
+        TupleOrder.SUBSET, rate_per_s=4e5, shares=[0.8, 0.2], costs_s=[2e-6, 1e-5], limit_s=0.5,
+        length_s=20.0,
+    )  # fmt: skip
+    took_s = time.perf_counter() - began_s
+    yield f"Algorithm 1 on arrays: {found.num_tuples / took_s / 1e6:.1f} M tuples decided a second"
+    began_s = time.perf_counter()
+    simulate_operators(OperatorPolicy.LEAST_SLACK, NodeLoad(num_queries=80))
+    yield f"80 queries on a node, 20 minutes: {time.perf_counter() - began_s:.1f} s"
+    began_s = time.perf_counter()
+    works = windowed(np.linspace(0.0, 9.9, 80).tolist())
+    works = [replace(work, rate_per_s=1000.0) for work in works]
+    simulate_gate(works, Policy.PROMISE, cores=8.0, at_once=4, length_s=1200.0)
+    yield f"80 queries behind the gate, 20 minutes: {time.perf_counter() - began_s:.1f} s"
+
+
+if __name__ == "__main__":
+    main()
