@@ -8,7 +8,7 @@ PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
+        accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scheduling scheduling-real \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity window-equality window-sharing window-runs \
         docs java clean
@@ -76,6 +76,12 @@ scaling-accuracy: $(READY)  ## how errors grow beyond a profile, from the commit
 
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/run.py scalla_study --output docs/scalla.md
+
+scheduling: $(READY)  ## figures of the scheduling papers by simulation -> docs/scheduling.md
+	$(BIN)/python benchmarks/run.py reproductions --output docs/scheduling.md
+
+scheduling-real: $(READY) java  ## real queries under each policy, hours on a quiet machine
+	$(BIN)/python benchmarks/run.py real_gate --results benchmarks/scheduling/results/real-gate.jsonl
 
 speed-profiling: $(READY) java  ## log to profile, in process and on Spark, against plain decode -> docs/profiling-speed.md
 	$(BIN)/python benchmarks/run.py profiling $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py clusters ../shared/data --output docs/cluster-accuracy.md
 
-A benchmark is a module of `accuracy` or `speed` with ``text``, which makes a page of what was given
+A benchmark is a module of one of the folders here with ``text``, which makes a page of what was given
 on the command line, or with ``run``, which writes files of its own. ``options`` adds to the command
 line. `pages` says when and on what machine a page was made.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from headway.errors import HeadwayError
 
 HERE = Path(__file__).parent
-FOLDERS = ("accuracy", "speed", "sharing")
+FOLDERS = ("accuracy", "speed", "sharing", "scheduling")
 
 
 def benchmarks() -> dict[str, Path]:

@@ -10,7 +10,6 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -43,19 +42,16 @@ is made from results that are committed, once they are.
 """
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--speed", action="store_true")
-    asked = parser.parse_args()
-    if asked.speed:
-        print("\n".join(speeds()))
-        return
-    text = "\n".join([HEAD, *tuples(), *operators(), *gates(), *differences()]) + "\n"
-    if asked.output:
-        asked.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be asked."""
+    parser.add_argument("--speed", action="store_true", help="how fast the simulators are instead")
+
+
+def text(given: argparse.Namespace) -> str:
+    """The page, or the speeds."""
+    if given.speed:
+        return "\n".join(speeds()) + "\n"
+    return "\n".join([HEAD, *tuples(), *operators(), *gates(), *differences()]) + "\n"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -319,7 +315,3 @@ def speeds() -> Iterator[str]:
     works = [replace(work, rate_per_s=1000.0) for work in works]
     simulate_gate(works, Policy.PROMISE, cores=8.0, at_once=4, length_s=1200.0)
     yield f"80 queries behind the gate, 20 minutes: {time.perf_counter() - began_s:.1f} s"
-
-
-if __name__ == "__main__":
-    main()
