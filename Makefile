@@ -8,7 +8,8 @@ PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scheduling scheduling-real \
+        accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
+        scheduling scheduling-real \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity window-equality window-sharing window-runs \
         docs java clean

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py clusters ../shared/data --output docs/cluster-accuracy.md
 
-A benchmark is a module of one of the folders here with ``text``, which makes a page of what was given
+A benchmark is a module of a folder here with ``text``, which makes a page of what was given
 on the command line, or with ``run``, which writes files of its own. ``options`` adds to the command
 line. `pages` says when and on what machine a page was made.
 """
