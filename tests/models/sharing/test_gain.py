@@ -1,0 +1,88 @@
+"""Gain of sharing: state rows counted one by one, break-even as measured, signs as they must be."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+
+from headway.domain.window_set import WindowSet
+from headway.models.sharing.gain import (
+    BatchKeys,
+    UnitCosts,
+    break_even_keys,
+    break_even_rows,
+    closing_share,
+    direct_state_writes,
+    panes_change_s,
+    shared_state_writes,
+)
+
+MINUTE = WindowSet.parse(["60s every 5s"])
+# Fitted to ten measured cells, direct and by panes, of 10k to 200k rows and 100 to 10,000 keys.
+COSTS = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
+
+
+def keys(number: float, batch_s: float = 1.0) -> BatchKeys:
+    return BatchKeys(batch_keys=number, pane_keys=number, batch_s=batch_s)
+
+
+@pytest.mark.parametrize("texts", [["60s every 5s"], ["20s every 6s", "9s"], ["10s"]])
+@pytest.mark.parametrize("batch_ms", [500, 1000, 7000])
+def test_state_rows_are_those_of_counting_windows_one_by_one(
+    texts: list[str], batch_ms: int
+) -> None:
+    windows = WindowSet.parse(texts)
+    counted_direct, counted_panes = [], []
+    step = 125
+    for start in range(0, 90_000, step):
+        end = start + batch_ms
+        touched = {
+            (spec.size_ms, first)
+            for spec in windows.windows
+            for at in range(start, end, step)
+            for first in spec.starts_with(at, at)
+        }
+        counted_direct.append(len(touched))
+        counted_panes.append(len({windows.pane_start_ms(at) for at in range(start, end, step)}))
+    # Rows at times a step apart leave up to a step of the batch uncovered.
+    one = keys(1.0, batch_ms / 1000)
+    assert fmean(counted_direct) == pytest.approx(
+        direct_state_writes(one, windows).every_batch_rows, rel=0.1
+    )
+    assert fmean(counted_panes) == pytest.approx(
+        shared_state_writes(one, windows).every_batch_rows, rel=0.15
+    )
+
+
+def test_state_rows_are_about_those_measured() -> None:
+    # Spark wrote 12,000 and 3,400 a batch, 1000 keys.
+    assert direct_state_writes(keys(1000), MINUTE).every_batch_rows == pytest.approx(
+        12_000, rel=0.03
+    )
+    shared = shared_state_writes(keys(1000), MINUTE).mean_rows(closing_share(1.0, MINUTE))
+    assert shared == pytest.approx(3_400, rel=0.07)
+
+
+@pytest.mark.parametrize(("number", "rows"), [(100, 168_000), (1000, 82_000), (10_000, 0)])
+def test_panes_pay_from_as_many_rows_as_the_fit_says(number: float, rows: float) -> None:
+    assert break_even_rows(COSTS, keys(number), MINUTE) == pytest.approx(rows, rel=0.03)
+
+
+def test_the_break_evens_are_where_the_change_is_nothing() -> None:
+    rows = break_even_rows(COSTS, keys(1000), MINUTE)
+    assert panes_change_s(rows, COSTS, keys(1000), MINUTE) == pytest.approx(0.0, abs=1e-12)
+    number = break_even_keys(50_000, COSTS, keys(1000), MINUTE)
+    assert panes_change_s(50_000, COSTS, keys(number), MINUTE) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_one_window_a_row_leaves_nothing_to_share() -> None:
+    tumbling = WindowSet.parse(["10s"])
+    assert break_even_rows(COSTS, keys(1000), tumbling) == math.inf
+    assert panes_change_s(1e9, COSTS, keys(1000), tumbling) > 0
+
+
+def test_keys_are_counted_over_some_time() -> None:
+    with pytest.raises(ValueError, match="batch_s is 0"):
+        keys(1.0, 0.0)
