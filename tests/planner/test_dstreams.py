@@ -235,7 +235,7 @@ def test_the_commands_speak_of_dstreams(file: str, capsys: pytest.CaptureFixture
     )
     code, text = asked("plan", file, "--rate", "300/s", "--target", "p99 <= 8s")
     assert code == 0
-    assert "2 nodes keep p99 <= 8.00 s at 300/s" in text
+    assert "2 nodes meet p99 <= 8.00 s at 300/s" in text
     code, text = asked(
         "plan", file, "--rate", "300/s", "--target", "p99 <= 8s", "--format", "spark-defaults"
     )
