@@ -23,8 +23,8 @@ assert answer.feasible
 for rule in answer.rules:
     print(f"{rule.rule:<34} {rule.nodes:3} nodes {rule.latency_s:7.2f} s {rule.keeps_target}")
 
-# %% A burst and an outage, played.
-played = simulate(answer, "examples/burst.csv", outages=["2m at 15m"])
-print(f"late: {played.late_ratio:.1%}, p99 {played.p99_s:.1f} s")
-for recovery in played.recoveries:
+# %% A burst and an outage, simulated.
+result = simulate(answer, "examples/burst.csv", outages=["2m at 15m"])
+print(f"late: {result.late_ratio:.1%}, p99 {result.p99_s:.1f} s")
+for recovery in result.recoveries:
     print(f"in time again after {recovery.median_s:.0f} s, worst {recovery.worst_s:.0f} s")

@@ -11,8 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 PLACES = (
-    "docs/cli.md", "docs/ci.md", "docs/profiling.md", "docs/recorder.md",
-    "docs/capacity.md", "docs/planning.md", "configs/**/*.yaml", "headway/cli/*.py",
+    "*.md", "docs/adr/*.md", "docs/capacity.md", "docs/ci.md", "docs/cli.md", "docs/emit.md",
+    "docs/planning.md", "docs/profiling.md", "docs/recorder.md", "docs/spec.md",
+    "configs/**/*.yaml", "examples/**/*.*", "headway/cli/*.py", "headway/**/*.jinja",
 )  # fmt: skip
 # Where a refused word stands all the same: files, words, reason.
 EXCEPTIONS: tuple[tuple[str, str, str], ...] = ()

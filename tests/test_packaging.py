@@ -67,7 +67,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what", "extra"),
     [
-        (["capacity", "configs/fleet.yaml"], "a fleet needs cvxpy and highspy", "capacity"),
+        (["capacity", "configs/fleet.yaml"], "planning capacity needs cvxpy", "capacity"),
         ([*PLAN, "--relaxation"], "the convex relaxation needs cvxpy", "capacity"),
         (["profile", "LOG", "--tables", "TABLES"], "writing tables needs pyarrow", "logs"),
         (

@@ -54,7 +54,10 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
         [*paragraph(head), *aligned(facts)],
         paragraph(_verdict(plan.expected)),
         _latencies(plan.expected),
-        ["binding constraints", *(line for text in plan.binding for line in paragraph(text, lead="  "))],
+        [
+            "binding constraints",
+            *(line for text in plan.binding for line in paragraph(text, lead="  ")),
+        ],
         [line for text in plan.warnings for line in paragraph(text, lead="note: ")],
         ["latency by nodes", *aligned(list(_frontier(plan)), right=(1, 2, 3))],
         ["changes against the profiled run", *aligned(list(_changes(plan)))]
