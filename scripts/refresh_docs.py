@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from equations import theory_page
+from reach import models_page
 from refresh_readme import refreshed
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +34,7 @@ def pages() -> dict[Path, str]:
     found = {docs / "cli.md": cli_page(), docs / "spec.md": spec_page(docs / "spec.md")}
     found[docs / "assumptions.md"] = assumptions_page()
     found[docs / "theory.md"] = theory_page()
+    found[docs / "models.md"] = models_page()
     for name in _RUN:
         path = docs / name
         found[path] = refreshed(path.read_text(encoding="utf-8"))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
+from headway.models.queues.lattice import lattice_sample
+from headway.models.queues.wait import QueueTime
 from headway.models.simulation.lindley import lindley_waits_s
 
 
@@ -155,3 +157,21 @@ def _autoregressive_normals(
     num_cells = 1 << (len(shock) - 1).bit_length()
     transform = np.fft.rfft(shock, num_cells) * np.fft.rfft(weight, num_cells)
     return np.fft.irfft(transform, num_cells)[memory - 1 : len(shock)]
+
+
+def observed_time(values_s: Array) -> QueueTime:
+    """The law of observed times > 0 [s], each as likely as the others; best some hundred (Q7).
+
+    >>> observed_time(np.array([1.0, 3.0])).scv
+    0.25
+    """
+    values = np.array(values_s, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.all(values > 0.0):
+        raise ValueError("values_s must hold at least one time, and positive ones only")
+    mean = float(values.mean())
+    return QueueTime(
+        mean_s=mean,
+        scv=float(np.mean((values / mean - 1.0) ** 2)),
+        third_central_s3=float(np.mean((values - mean) ** 3)),
+        on_lattice=lambda step_s: lattice_sample(values, step_s),
+    )

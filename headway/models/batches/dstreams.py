@@ -120,9 +120,7 @@ def dstreams_latency(
     if not 0.0 <= receive_delay_s < np.inf:
         raise ValueError(f"receive_delay_s must be finite and not negative, got {receive_delay_s}")
     if jobs.job.on_lattice is None:
-        raise ValueError(
-            "the law of a job must be known: lognormal_time, gamma_time, observed_time"
-        )
+        raise ValueError("the law of a job must be known: lognormal_time, gamma_time")
     wait = scheduling_delay(interval_s, jobs)
     delay_mean_s = wait.mean_s + busy_mean_s(jobs)
     laws = _laws(wait, jobs, interval_s, receive_delay_s)
@@ -135,41 +133,6 @@ def dstreams_latency(
         total_delay_law=laws[0] if laws else None,
         tuple_law=laws[1] if laws else None,
     )
-
-
-def work_headroom_ratio(interval_s: float, jobs: DStreamJobs) -> float:
-    r"""By how much the work of a batch may grow before delays grow without bound.
-
-    Parameters
-    ----------
-    interval_s : float, > 0
-        Batch interval. [s]
-    jobs : DStreamJobs
-        Jobs of a batch today.
-
-    Returns
-    -------
-    float
-        Capacity over work; at 1 and below the application falls behind already. [-]
-
-    Raises
-    ------
-    ValueError
-        If ``interval_s`` is not positive.
-
-    Notes
-    -----
-    theory.md (V2).
-
-    Examples
-    --------
-    >>> from headway.models.queues.wait import lognormal_time
-    >>> work_headroom_ratio(1.0, DStreamJobs(job=lognormal_time(0.4, 0.2)))
-    2.5
-    """
-    if not 0.0 < interval_s < np.inf:
-        raise ValueError(f"interval_s must be positive, got {interval_s}")
-    return jobs.num_concurrent * interval_s / jobs.work_s
 
 
 def _laws(

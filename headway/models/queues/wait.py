@@ -51,7 +51,7 @@ class WaitMethod(StrEnum):
 class QueueTime:
     """What is known of a service or inter-arrival time; successive ones are independent.
 
-    `constant_time`, `lognormal_time`, `gamma_time` and `observed_time` know the whole law.
+    `constant_time`, `lognormal_time` and `gamma_time` know the whole law.
 
     Parameters
     ----------
@@ -197,24 +197,6 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
         scv=cv * cv,
         third_central_s3=third,
         on_lattice=lambda step_s: lattice_law(cdf, step_s, 0.0, highest_s),
-    )
-
-
-def observed_time(values_s: Array) -> QueueTime:
-    """The law of observed times > 0 [s], each as likely as the others; best some hundred (Q7).
-
-    >>> observed_time(np.array([1.0, 3.0])).scv
-    0.25
-    """
-    values = np.array(values_s, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0 or not np.all(values > 0.0):
-        raise ValueError("values_s must hold at least one time, and positive ones only")
-    mean = float(values.mean())
-    return QueueTime(
-        mean_s=mean,
-        scv=float(np.mean((values / mean - 1.0) ** 2)),
-        third_central_s3=float(np.mean((values - mean) ** 3)),
-        on_lattice=lambda step_s: lattice_sample(values, step_s),
     )
 
 

@@ -10,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
-from headway.models.batches.dstreams import dstreams_latency, work_headroom_ratio
+from headway.models.batches.dstreams import dstreams_latency
 from headway.models.batches.job_pool import DStreamJobs, erlang_c, repeated_time
 from headway.models.queues.wait import (
     QueueTime,
     constant_time,
     gamma_time,
     lognormal_time,
-    observed_time,
 )
 from tests.oracles.dstreams import DStreamsTrace, simulate_dstreams
-from tests.oracles.queue import correlated_lognormal_s
+from tests.oracles.queue import correlated_lognormal_s, observed_time
 
 LEVELS = np.array([0.5, 0.95, 0.99])
 
@@ -144,7 +143,6 @@ def test_unstable(num_jobs: int, num_concurrent: int, job_s: float) -> None:
         job=lognormal_time(job_s, 0.3), num_jobs=num_jobs, num_concurrent=num_concurrent
     )
     latency = dstreams_latency(1.0, jobs)
-    assert work_headroom_ratio(1.0, jobs) <= 1.0
     assert not latency.is_stable
     assert latency.tuple_mean_s == latency.total_delay_mean_s == np.inf
     assert np.all(np.isinf(latency.tuple_quantile_s(LEVELS)))
@@ -170,7 +168,7 @@ def test_laws(rho: float, cv: float, numbers: tuple[int, int], interval_s: float
     assert latency.tuple_mean_s >= 0.5 * interval_s + job_s * (1.0 - 1e-6)
     assert latency.tuple_law is not None
     assert latency.tuple_law.mean_s == pytest.approx(latency.tuple_mean_s, rel=0.01)
-    assert work_headroom_ratio(interval_s, jobs) == pytest.approx(1.0 / rho)
+    assert latency.utilization_ratio == pytest.approx(rho)
     slower = DStreamJobs(
         job=lognormal_time(1.02 * job_s, cv), num_jobs=num_jobs, num_concurrent=num_concurrent
     )
@@ -207,8 +205,6 @@ def test_refusals() -> None:
         repeated_time(job, 0)
     with pytest.raises(ValueError, match="num_servers"):
         erlang_c(0, 0.5)
-    with pytest.raises(ValueError, match="interval_s"):
-        work_headroom_ratio(0.0, DStreamJobs(job=job))
     with pytest.raises(ValueError, match="strictly"):
         dstreams_latency(1.0, DStreamJobs(job=lognormal_time(2.0, 0.1))).tuple_quantile_s(1.0)
 

@@ -22,13 +22,13 @@ from headway.models.queues.wait import (
     constant_time,
     gamma_time,
     lognormal_time,
-    observed_time,
     queue_wait,
 )
 from headway.models.queues.waiting_time import lattice_wait
 from tests.oracles.queue import (
     QueueTrace,
     correlated_lognormal_s,
+    observed_time,
     simulate_queue,
 )
 
