@@ -61,7 +61,7 @@ WAITING: Mapping[str, str] = {
     "scheduling.stagger.never_collide": _GATE,
     "scheduling.stagger.can_be_apart": _GATE,
     "scheduling.subset": _GATE,
-    "sharing.fusion": _SHARING,
+    "simulation.tuple_scheduling": _GATE,
     "sharing.modes": _SHARING,
     "sharing.rebalancing": _SHARING,
     "batches.tuple_latency.tuple_latency_quantile": _JUDGE,
