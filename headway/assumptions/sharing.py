@@ -60,3 +60,10 @@ TRIGGER_RATIOS = Assumption(
     source="judgement: beyond, the profile is extrapolated far",
     influences="the trigger that headway windows names",
 )
+UNEVEN_DEAL_RATIO = Assumption(
+    name="Skew threshold of key groups: busiest task over the mean",
+    value=1.2,
+    unit="-",
+    source="judgement: less is within what tasks vary by",
+    influences="advice of headway share on key groups",
+)

@@ -1,4 +1,4 @@
-"""Turns: which query of one application runs next, and what shared work must win."""
+"""Turns: which query of one application runs next."""
 
 from __future__ import annotations
 
@@ -80,14 +80,6 @@ MEMORY_LOOK_AHEAD_S = Assumption(
     unit="s",
     source="Klink (SIGMOD 2021)",
     influences="turns where memory is short (G7)",
-)
-REPARTITION_SAFETY_RATIO = Assumption(
-    name="Minimum gain of a new partitioning, over its cost",
-    value=2.0,
-    unit="-",
-    source="judgement: the load may turn before the cost is won back; Enorm (2016) decides "
-    "once per longest window, doi:10.1145/2933267.2933315",
-    influences="whether key groups are moved",
 )
 LEAST_GAIN_RATIO = Assumption(
     name="Minimum latency gain for a policy to be recommended",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from headway.assumptions import AnyAssumption, advice, fits, planning, predictions, resources
@@ -41,7 +42,10 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield predictions.SPREAD_PER_DOUBLING_RATIO
         yield predictions.CALIBRATED_DOUBLINGS
     else:
-        yield predictions.DECLARED_RANGE_RATIO
+        figures = (plan.declared.driver, plan.declared.task_fixed, *plan.declared.task_per_row)
+        factor = predictions.DECLARED_RANGE_RATIO.value
+        if any(one.mid_s > 0 and math.isclose(one.high_s, factor * one.mid_s) for one in figures):
+            yield predictions.DECLARED_RANGE_RATIO
         yield predictions.DECLARED_BATCH_NOISE_RATIO
         yield predictions.DECLARED_TASK_NOISE_RATIO
     yield predictions.HIGHEST_QUOTED_UTILIZATION_RATIO

@@ -7,14 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from headway.assumptions.sharing import UNEVEN_DEAL_RATIO
 from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
 from headway.report.columns import aligned
 from headway.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
-
-_UNEVEN_RATIO = 1.2
 
 
 def sharing_json(gain: SharingGain) -> dict[str, object]:
@@ -140,7 +139,7 @@ def _work(gain: SharingGain) -> Iterator[str]:
     )
     longest = format_duration(gain.windows.longest_ms / 1000)
     yield f"  copies, merges and state per {longest}: {work}"
-    if gain.deal.busiest_ratio > _UNEVEN_RATIO:
+    if gain.deal.busiest_ratio > UNEVEN_DEAL_RATIO.value:
         moved = gain.deal.moved_ratio
         cure = (
             "other shuffle partitions would even it out"
