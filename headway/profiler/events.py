@@ -29,8 +29,11 @@ _decode_file_execution = msgspec.json.Decoder(schema.FileExecutionStart).decode
 
 def _execution(line: bytes) -> SparkEvent:
     event = _decode_execution(line)
-    is_sampled = event.batch is not None and event.batch.is_sampled
-    return _decode_file_execution(line) if is_sampled and FILES_SIZE in line else event
+    # Told by its last word before more is looked at: of most batches the plan is not read.
+    number = (event.description or "").rpartition(" ")[2]
+    if not number.isdecimal() or int(number[-15:]) % schema.BATCHES_PER_PLAN:
+        return event
+    return _decode_file_execution(line) if FILES_SIZE in line else event
 
 
 _DECODERS[schema.SQL_EXECUTION_START.encode()] = schema.SQL_EXECUTION_START, _execution

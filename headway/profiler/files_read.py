@@ -42,21 +42,20 @@ class FilesRead(msgspec.Struct):
             self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(execution.plan_tree)}
 
     def note_values(self, updates: schema.DriverUpdates) -> None:
+        known = self.values
         for pair in updates.values or ():
             if pair is not None and len(pair) == 2:
                 accumulator_id, value = pair
-                if accumulator_id is not None and value is not None:
-                    self._note(accumulator_id, value)
-
-    def _note(self, accumulator_id: int, value: int) -> None:
-        if value > self.values.get(accumulator_id, 0):
-            self.values[accumulator_id] = value
+                if accumulator_id is None or value is None:
+                    continue
+                if value > known.get(accumulator_id, 0):
+                    known[accumulator_id] = value
 
     def add(self, other: FilesRead) -> None:
         """What stood in another part of the log."""
         self.scans |= other.scans
         for accumulator_id, value in other.values.items():
-            self._note(accumulator_id, value)
+            self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
         self.leave_out_old()
 
     def leave_out_old(self) -> None:

@@ -38,7 +38,7 @@ RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST, RECORDER_PASSED_OVER)
 # What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 
-_BATCHES_PER_PLAN = 16
+BATCHES_PER_PLAN = 16
 _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
@@ -218,7 +218,7 @@ class BatchOf(NamedTuple):
     @property
     def is_sampled(self) -> bool:
         """Whether its plan is read: those of a query's batches are alike, and long."""
-        return self.batch_id % _BATCHES_PER_PLAN == 0
+        return self.batch_id % BATCHES_PER_PLAN == 0
 
 
 class SqlExecutionStart(SparkEvent):
