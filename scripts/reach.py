@@ -19,6 +19,7 @@ _REAL_TIME = "planning Real-Time Mode"
 _LIVE = "watching a running query"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
+_PLAYED = "nothing: benchmarks play the figures of papers with it"
 _SHARING = "sharing of windows between queries"
 
 #: What no command asks yet, by module or function below ``models``, and what will ask it. Whoever
@@ -61,9 +62,9 @@ WAITING: Mapping[str, str] = {
     "scheduling.stagger.never_collide": _GATE,
     "scheduling.stagger.can_be_apart": _GATE,
     "scheduling.subset": _GATE,
-    "simulation.tuple_scheduling": _GATE,
+    "simulation.operator_scheduling": _PLAYED,
+    "simulation.tuple_scheduling": _PLAYED,
     "sharing.modes": _SHARING,
-    "sharing.rebalancing": _SHARING,
     "batches.tuple_latency.tuple_latency_quantile": _JUDGE,
     "laws.uniform_mixture.uniform_mixture_cdf": _JUDGE,
 }

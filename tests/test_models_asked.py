@@ -51,11 +51,6 @@ def test_each_is_still_in_the_code() -> None:
     assert set(reach.WAITING) <= names | modules
 
 
-def test_the_page_is_made_of_the_code() -> None:
-    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
-    assert page == reach.models_page(), "run scripts/refresh_docs.py"
-
-
 def test_a_function_that_nothing_reads_is_found() -> None:
     assert "estimation.drift.first_alarm" in set(reach.unasked())
     assert ("headway.models.batches.dstreams", "dstreams_latency") in reach.asked()
