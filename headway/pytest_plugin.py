@@ -42,7 +42,8 @@ def headway_plan() -> Planner:
             return plan(source, **options)
         from headway.api.specs import plan_spec
 
-        return plan_spec(source).plan
+        answer: Answer = plan_spec(source).plan
+        return answer
 
     return planned
 

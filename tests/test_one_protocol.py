@@ -29,8 +29,6 @@ ALLOWED = {
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
     "api/fleet_jobs.py": (1, "the place where a job of a fleet gets its needs"),
     "api/specs.py": (1, "the place where a spec gets its planner"),
-    "api/lock.py": (3, "the lock file has a form for each kind of job"),
-    "api/check.py": (6, "as the lock file, whose forms it compares"),
     "cli/plan.py": (1, "the command of DStreams has options of its own"),
     "cli/predict.py": (1, "as the plan"),
     "formats/profile_file.py": (1, "the heading of a file says what it holds"),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from headway.api.lock import locked_of
 from headway.api.predict import predict
-from headway.api.specs import Planned, PlannedBatch, PlannedJob, plan_spec
+from headway.api.specs import Planned, PlannedJob, plan_spec
 from headway.domain import Prediction, Provenance, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
-from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch, load_lock
+from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock
 from headway.gate.changes import batch_changes, finding, stream_changes
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.sparkconf import task_cpus_of
@@ -72,7 +72,7 @@ def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
         now=now,
         then=then,
         feasible=planned.plan.feasible,
-        calibrated=planned.calibrated,
+        calibrated=planned.plan.calibrated,
         findings=tuple(_findings(planned, now, then, limits, has_lock=lock is not None)),
     )
 
@@ -84,15 +84,15 @@ def _findings(
     plan, key = planned.plan, planned.promise_key
     if not plan.feasible:
         promise = " and ".join(now.targets)
-        at_rate = f" at {format_rate(now.rate_per_s)}" if isinstance(now, Locked) else ""
+        at_rate = f" at {format_rate(now.rate_per_s)}" if not now.ends else ""
         yield finding(
             planned, Rule.TARGET, Level.ERROR, key,
             f"{promise} cannot be met{at_rate}: {'; '.join(plan.binding)}",
         )  # fmt: skip
-    if not planned.calibrated:
+    if not planned.plan.calibrated:
         why = next(iter(planned.warnings), "this configuration is outside the profiled range")
         level = Level.ERROR if limits.strict else Level.WARNING
-        asked = "rate" if isinstance(now, Locked) else key
+        asked = key if now.ends else "rate"
         is_declared = planned.profile.provenance is Provenance.DECLARED
         text = why if is_declared else f"extrapolated: {why}"
         yield finding(planned, Rule.CALIBRATION, level, asked, text)
@@ -101,19 +101,16 @@ def _findings(
             text = f"{now.name} is not in the lock file; add it with 'headway lock'"
             yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
         return
-    if type(then) is not type(now):
+    if then.ends != now.ends:
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
         yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
         return
     if plan.feasible:
         yield from _dearer(planned, now, then, limits)
         yield from _slower(planned, now, then, limits)
-    if isinstance(planned, PlannedBatch):
-        assert isinstance(then, LockedBatch)
+    if then.ends:
         yield from batch_changes(planned, now, then, limits)
-    else:
-        assert isinstance(now, Locked)
-        assert isinstance(then, Locked)
+    elif not now.ends:
         yield from stream_changes(planned, now, then, _predicted_as_locked(planned, then), limits)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.api.specs import Planned, PlannedBatch, plan_spec
+from headway.api.specs import Planned, PlannedBatch, PlannedJob, plan_spec
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
@@ -44,22 +44,24 @@ def lock(specs: Sequence[str | Path]) -> Lock:
         raise InfeasibleError("\n".join(missed))
     return Lock(
         headway_version=__version__,
-        jobs=tuple(job for job in jobs if isinstance(job, Locked)),
-        batch_jobs=tuple(job for job in jobs if isinstance(job, LockedBatch)),
+        jobs=tuple(job for job in jobs if not job.ends),
+        batch_jobs=tuple(job for job in jobs if job.ends),
     )
 
 
 def locked_of(planned: Planned) -> AnyLocked:
     """What a lock keeps of a plan."""
-    if isinstance(planned, PlannedBatch):
-        return _locked_batch(planned)
+    return _locked_batch(planned) if planned.plan.ends else _locked_stream(planned)
+
+
+def _locked_stream(planned: PlannedJob) -> Locked:
     plan = planned.plan
     setting, duration = plan.configuration, plan.prediction.batch_duration
     return Locked(
         name=planned.name,
         file=Path(planned.file.path).as_posix(),
-        targets=tuple(map(str, (plan.target, *plan.also))),
-        promises=tuple(map(KeptPromise.of, (plan.target, *plan.also))),
+        targets=tuple(map(str, plan.promises)),
+        promises=tuple(map(KeptPromise.of, plan.promises)),
         rate_per_s=plan.arrivals.rate_per_s,
         nodes=plan.nodes,
         cost_per_hour=plan.cost_per_hour,

@@ -4,44 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import (
     StreamAnswer,
 )
 from headway.errors import InputError, SpecError
-from headway.words import all_words
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, BatchAnswer, JobProfile
+    from headway.domain import (
+        AnyAnswer,
+        ApplicationProfile,
+        BatchAnswer,
+        JobProfile,
+    )
     from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.spec_file import SpecFile
 
 
+ProfileOf = TypeVar("ProfileOf", bound="JobProfile | ApplicationProfile")
+AnswerOf = TypeVar("AnswerOf", bound="AnyAnswer")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedJob:
-    """A streaming job's file, its profile and its plan."""
+class PlannedOf(Generic[ProfileOf, AnswerOf]):
+    """A job's file, its profile and its plan."""
 
     file: SpecFile
-    profile: JobProfile
-    plan: StreamAnswer
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the profile speaks for the plan."""
-        return self.plan.prediction.calibrated
+    profile: ProfileOf
+    plan: AnswerOf
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the plan; first what it is that the profile did not see."""
         prediction = self.plan.prediction
-        return (
-            *prediction.warnings,
-            *all_words(prediction.findings),
-            *all_words(self.plan.findings),
-            *self.plan.warnings,
-        )
+        return (*(() if prediction is None else prediction.warnings), *self.plan.warnings)
 
     @property
     def name(self) -> str:
@@ -51,59 +49,17 @@ class PlannedJob:
     @property
     def promise_key(self) -> str:
         """Where its file says what is promised."""
-        return "target"
-
-    @property
-    def promised(self) -> str:
-        """What is promised, in a word."""
-        return self.plan.target.statistic
-
-    @property
-    def spark_version(self) -> str:
-        """The Spark of the last profiled run."""
-        return self.profile.applications[-1].spark_version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedBatch:
-    """A batch job's file, its profile and its plan."""
-
-    file: SpecFile
-    profile: ApplicationProfile
-    plan: BatchAnswer
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the profile speaks for the plan."""
-        return self.plan.calibrated
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What speaks against the plan."""
-        return self.plan.warnings
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.file.metadata.name
-
-    @property
-    def promise_key(self) -> str:
-        """Where its file says what is promised."""
-        return "deadline"
+        return "deadline" if self.plan.ends else "target"
 
     @property
     def promised(self) -> str:
         """What is promised, in words."""
-        return "run time"
-
-    @property
-    def spark_version(self) -> str:
-        """The Spark of the profiled run."""
-        return self.profile.application.spark_version
+        return "run time" if self.plan.target is None else self.plan.target.statistic
 
 
-Planned = PlannedJob | PlannedBatch
+PlannedJob: TypeAlias = "PlannedOf[JobProfile, StreamAnswer]"
+PlannedBatch: TypeAlias = "PlannedOf[ApplicationProfile, BatchAnswer]"
+Planned: TypeAlias = PlannedOf[Any, Any]
 
 
 def is_spec(path: str | Path) -> bool:
@@ -154,10 +110,10 @@ def plan_file(file: SpecFile) -> Planned:
     try:
         if isinstance(job, BatchJob):
             recorded = application_profile_of(name, job)
-            return PlannedBatch(file=file, profile=recorded, plan=plan_batch_job(recorded, job))
+            return PlannedOf(file=file, profile=recorded, plan=plan_batch_job(recorded, job))
         job = spec_of(file, StreamingJob, beside=BatchJob)
         profile = profile_of(name, job)
-        return PlannedJob(file=file, profile=profile, plan=plan_job(profile, job))
+        return PlannedOf(file=file, profile=profile, plan=plan_job(profile, job))
     except InputError as error:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
@@ -223,7 +179,8 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
         "service_account": job.application.service_account,
         "runtime": job.application.runtime,
         "node_type": job.application.node_type or (cluster and node_of(cluster).name),
-        "spark_version": (cluster and cluster.spark_version) or planned.spark_version,
+        "spark_version": (cluster and cluster.spark_version)
+        or planned.profile.application.spark_version,
     }
     return {key: value for key, value in fields.items() if value is not None}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
@@ -54,6 +55,11 @@ class Locked:
     query_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def ends(self) -> Literal[False]:
+        """A query goes on until it is stopped."""
+        return False
+
+    @property
     def figures(self) -> Figures:
         """Its cost and its planned latency."""
         return Figures(
@@ -85,6 +91,11 @@ class LockedBatch:
     cores_per_executor: int
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     promises: tuple[KeptPromise, ...] = ()
+
+    @property
+    def ends(self) -> Literal[True]:
+        """A batch job ends by itself."""
+        return True
 
     @property
     def figures(self) -> Figures:

@@ -61,7 +61,8 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
     from headway.sparkconf import KNOBS, applies_when
 
     # A version that is not known pins as the oldest does.
-    version = planned.spark_version if planned.spark_version[:1].isdigit() else "2.0"
+    version = planned.profile.application.spark_version
+    version = version if version[:1].isdigit() else "2.0"
     for name, knob in KNOBS.items():
         before, after = _locked_value(then, knob), _locked_value(now, knob)
         if before == after:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from headway.assumptions.advice import OVERRUNS_TOLD_RATIO
 from headway.domain import (
@@ -293,13 +292,8 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
-    """Warnings of the plan and its prediction, without repetition of each other or of a bound."""
-    every = dict.fromkeys((*plan.warnings, *prediction_notes(plan.prediction)))
-    return tuple(text for text in every if not _is_said(text, plan.binding))
-
-
-def _is_said(text: str, binding: Sequence[str]) -> bool:
-    return any(bound in text for bound in binding)
+    """Warnings of the plan and its prediction, each once."""
+    return tuple(dict.fromkeys((*plan.warnings, *prediction_notes(plan.prediction))))
 
 
 def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
