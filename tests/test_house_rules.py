@@ -70,7 +70,7 @@ _NOT_FULLY_DOCUMENTED = {
     "job/declared.py": "figures_at work_at",
     "job/duration.py": "stacked",
     "job/predict.py": "predict",
-    "job/setting.py": "after_commit_s allowed_inflation duration_model load_ratio setting_law",
+    "job/setting.py": "after_commit_s allowed_offered_load duration_model load_ratio setting_law",
     "job/window_law.py": "why_no_window_law window_law",
     "laws/distributions.py": "bisect_increasing",
     "laws/inverse.py": "averaged_quantile_s",

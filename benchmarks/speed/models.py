@@ -50,13 +50,13 @@ def settings(seed: int) -> tuple[AffineDuration, Array, Array]:
     """Random settings: a fifth free running, the others from light load to overrun triggers."""
     random = np.random.default_rng(seed)
     fixed_s = random.uniform(0.2, 3.0, NUM_SETTINGS)
-    inflation = random.uniform(0.05, 0.9, NUM_SETTINGS)
+    offered_load = random.uniform(0.05, 0.9, NUM_SETTINGS)
     utilization = random.uniform(0.3, 1.2, NUM_SETTINGS)
     trigger_s = np.where(
-        utilization > inflation, fixed_s / np.maximum(utilization - inflation, 0.01), 0.0
+        utilization > offered_load, fixed_s / np.maximum(utilization - offered_load, 0.01), 0.0
     )
     noise = random.uniform(0.02, 0.3, NUM_SETTINGS)
-    duration = AffineDuration(fixed_s, inflation / RATE_PER_S, noise)
+    duration = AffineDuration(fixed_s, offered_load / RATE_PER_S, noise)
     return duration, trigger_s, utilization
 
 
@@ -180,7 +180,7 @@ def _settings_lines(rounds: int) -> Iterator[str]:
             found[name].append(per_second(way, NUM_SETTINGS))
     overrun = state.overrun_probability
     yield (
-        f"{NUM_SETTINGS:,} random settings at once: noise 0.02-0.3, inflation up to 0.9, "
+        f"{NUM_SETTINGS:,} random settings at once: noise 0.02-0.3, offered load up to 0.9, "
         f"{np.mean(trigger_s == 0.0):.0%} free running, "
         f"{np.mean((overrun > 0.01) & (overrun < 0.99)):.0%} in the transition where 1-99 % of the "
         "batches outlast the trigger."

@@ -97,7 +97,7 @@ class Candidates:
             rate_per_s=rate,
             trigger_s=self.trigger_s,
             factor=factor,
-            highest_inflation=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
+            highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
         )
         excess = _log(load)
         loaded = np.flatnonzero(excess < 0.0)

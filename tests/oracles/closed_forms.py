@@ -24,7 +24,7 @@ class FreerunMoments(NamedTuple):
 
 
 def freerun_moments(
-    fixed_s: Numeric, inflation_ratio: Numeric, relative_noise: Numeric
+    fixed_s: Numeric, offered_load_ratio: Numeric, relative_noise: Numeric
 ) -> FreerunMoments:
     r"""Batch duration and row latency of a query that never waits for a trigger.
 
@@ -32,7 +32,7 @@ def freerun_moments(
     ----------
     fixed_s : float or (n,) array, > 0
         Duration of a batch without rows. [s]
-    inflation_ratio : float or (n,) array, >= 0
+    offered_load_ratio : float or (n,) array, >= 0
         Seconds of work that one second of input brings. [-]
     relative_noise : float or (n,) array, >= 0
         Standard deviation in proportion to the duration, lognormal. [-]
@@ -59,11 +59,11 @@ def freerun_moments(
     a, r, c = np.broadcast_arrays(
         *(
             np.asarray(value, dtype=np.float64)
-            for value in (fixed_s, inflation_ratio, relative_noise)
+            for value in (fixed_s, offered_load_ratio, relative_noise)
         )
     )
     if not (np.all(a > 0.0) and np.all(r >= 0.0) and np.all(c >= 0.0)):
-        raise ValueError("need fixed_s > 0, inflation_ratio >= 0 and relative_noise >= 0")
+        raise ValueError("need fixed_s > 0, offered_load_ratio >= 0 and relative_noise >= 0")
     square, cube = 1.0 + c * c, (1.0 + c * c) ** 3  # moments of the noise factor
     first = _geometric(a, r)
     second = _geometric(square * (a * a + 2.0 * a * r * first), r * r * square)

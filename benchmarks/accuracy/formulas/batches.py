@@ -43,17 +43,17 @@ def _traces(
     ]
 
 
-def _trigger_s(inflation: float, utilization: float) -> float:
+def _trigger_s(offered_load: float, utilization: float) -> float:
     """Of a query whose batches, a second and more, keep it busy that share of time."""
-    return 1.0 / (utilization - inflation) if utilization else 0.0
+    return 1.0 / (utilization - offered_load) if utilization else 0.0
 
 
 def play_fixed_point(
-    inflation: float, noise: float, utilization: float, memory: float = 0.0
+    offered_load: float, noise: float, utilization: float, memory: float = 0.0
 ) -> Cell:
     """The fast path: fixed point of mean and variance."""
-    duration = AffineDuration(1.0, inflation / _RATE_PER_S, noise)
-    trigger_s = _trigger_s(inflation, utilization)
+    duration = AffineDuration(1.0, offered_load / _RATE_PER_S, noise)
+    trigger_s = _trigger_s(offered_load, utilization)
     traces = _traces(duration, trigger_s, memory)
     state = steady_state(duration, _RATE_PER_S, trigger_s, 0.0)
     cell = {
@@ -69,29 +69,29 @@ def play_fixed_point(
     return cell
 
 
-def play_extreme(inflation: float, noise: float, utilization: float, memory: float) -> Cell:
+def play_extreme(offered_load: float, noise: float, utilization: float, memory: float) -> Cell:
     """The same where noise is not light and drawn anew: mean and p99."""
-    if not _has_variance(inflation, noise, memory):
+    if not _has_variance(offered_load, noise, memory):
         return {}
-    cell = play_fixed_point(inflation, noise, utilization, memory)
+    cell = play_fixed_point(offered_load, noise, utilization, memory)
     return {name: cell[name] for name in ("mean", "p99")}
 
 
-def _has_variance(inflation: float, noise: float, memory: float) -> bool:
+def _has_variance(offered_load: float, noise: float, memory: float) -> bool:
     """Whether durations have one: their tail index (Kesten 1973) is beyond 2."""
     log_variance = float(np.log1p(noise * noise))
     lasting = (1.0 + memory) / (1.0 - memory)
-    return log_variance - 2.0 * float(np.log(inflation)) > 2.0 * log_variance * lasting
+    return log_variance - 2.0 * float(np.log(offered_load)) > 2.0 * log_variance * lasting
 
 
 def play_windows(
-    inflation: float, noise: float, utilization: float, mode: OutputMode, phases: int
+    offered_load: float, noise: float, utilization: float, mode: OutputMode, phases: int
 ) -> Cell:
     """Windows whose ends meet one, two or all places of the trigger's grid."""
-    trigger_s = round(_trigger_s(inflation, utilization), 1)
+    trigger_s = round(_trigger_s(offered_load, utilization), 1)
     # Free running there is no grid to meet.
     slide_s = {1: 3.0, 2: 1.5, 0: 1.618}[phases] * (trigger_s or 3.0)
-    duration = AffineDuration(1.0, inflation / _RATE_PER_S, noise)
+    duration = AffineDuration(1.0, offered_load / _RATE_PER_S, noise)
     trace = simulate_microbatch(
         duration, _RATE_PER_S, trigger_s, num_batches=20_000, seed=3, dispersion=0.0
     )
@@ -125,17 +125,17 @@ def play_windows(
 
 
 def _cells(
-    inflations: tuple[float, ...], noises: tuple[float, ...], utilizations: tuple[float, ...]
+    offered_loads: tuple[float, ...], noises: tuple[float, ...], utilizations: tuple[float, ...]
 ) -> dict[str, tuple[object, ...]]:
     return {
-        f"r {inflation:g}, c {noise:g}, "
+        f"r {offered_load:g}, c {noise:g}, "
         + (f"u {utilization:g}" if utilization else "free running"): (
-            inflation,
+            offered_load,
             noise,
             utilization,
         )
-        for inflation, noise, utilization in product(inflations, noises, utilizations)
-        if not utilization or utilization > inflation
+        for offered_load, noise, utilization in product(offered_loads, noises, utilizations)
+        if not utilization or utilization > offered_load
     }
 
 
@@ -151,7 +151,7 @@ _WINDOWED = _cells((0.2, 0.5), (0.03, 0.1), (0.0, 0.6, 0.8, 0.9, 1.0, 1.1, 1.3))
 ROWS_LIGHT = Family(
     title="Latency of a row, noise up to 0.1",
     equations="theory.md (B1)-(B6)",
-    over="inflation r 0.1-0.7, nominal utilization u 0.5-1.3 and free running",
+    over="offered load r 0.1-0.7, nominal utilization u 0.5-1.3 and free running",
     judge=_SIMULATION,
     cells=_LIGHT,
     play=play_fixed_point,
@@ -159,7 +159,7 @@ ROWS_LIGHT = Family(
 ROWS_NOISY = Family(
     title="Latency of a row, noise 0.3",
     equations="theory.md (B1)-(B6)",
-    over="inflation r 0.1-0.7, nominal utilization u 0.5-1.3 and free running",
+    over="offered load r 0.1-0.7, nominal utilization u 0.5-1.3 and free running",
     judge=_SIMULATION,
     cells=_NOISY,
     play=play_fixed_point,
@@ -167,7 +167,7 @@ ROWS_NOISY = Family(
 ROWS_HEAVY = Family(
     title="Latency of a row close to capacity",
     equations="theory.md (B1)-(B6)",
-    over="inflation r 0.8 and 0.9, noise c 0.1-0.3, utilization u 0.95-1.1 and free running",
+    over="offered load r 0.8 and 0.9, noise c 0.1-0.3, utilization u 0.95-1.1 and free running",
     judge=_SIMULATION,
     cells={name: (*cell, 0.0) for name, cell in _HEAVY.items()},
     play=play_extreme,
@@ -176,8 +176,8 @@ ROWS_LASTING = Family(
     title="Latency of a row, noise that lasts",
     equations="theory.md (B1)-(B6), which take noise as drawn anew for each batch",
     over=(
-        "correlation 0.5 and 0.9 of successive durations, inflation r 0.3 and 0.7, noise c 0.1 and "
-        "0.3; cells without finite variance left out"
+        "correlation 0.5 and 0.9 of successive durations, offered load r 0.3 and 0.7, noise c 0.1 "
+        "and 0.3; cells without finite variance left out"
     ),
     judge=_SIMULATION,
     cells={
@@ -190,7 +190,7 @@ WINDOWS = Family(
     title="Latency of a window",
     equations="theory.md (W1)-(W3)",
     over=(
-        "append and update mode, inflation 0.2 and 0.5, noise 0.03 and 0.1, utilization 0.6-1.3 "
+        "append and update mode, offered load 0.2 and 0.5, noise 0.03 and 0.1, utilization 0.6-1.3 "
         "and free running, window ends at one, two or all places of the trigger grid"
     ),
     judge="20,000 batches and their windows (S3)",

@@ -33,7 +33,7 @@ _STARTS = tuple(
     for wait_s, turn_s in ((0.3, 2.5), (1.5, 1.5), (2.5, 0.4))
 )
 # Of a second of input, the most seconds of work that Headway calls sustainable: theory.md (P3).
-_MOST_INFLATION = 0.9
+_MOST_OFFERED_LOAD = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +101,14 @@ class Law:
     turn_s: float
     p99_ratio: float
 
-    def inflation(self, run: Run) -> float:
+    def offered_load(self, run: Run) -> float:
         """Seconds of work that a second of input brings, on the cores that a worker leaves."""
         working = run.cores - self.own_cores * run.workers
         return self.core_per_row_s * run.rate_per_s / working
 
     def p50_s(self, run: Run) -> float:
         """Median latency; ``inf`` where the backlog grows."""
-        left = 1.0 - self.inflation(run)
+        left = 1.0 - self.offered_load(run)
         if left <= 0.0:
             return float("inf")
         return self.wait_s + self.turn_s * (1.0 + self.growth_per_core * run.cores) / left
@@ -119,11 +119,11 @@ class Law:
 
     def capacity_per_s(self, run: Run) -> float:
         """The highest rate that the cluster of a run is told to carry."""
-        return _MOST_INFLATION / self.inflation(run) * run.rate_per_s
+        return _MOST_OFFERED_LOAD / self.offered_load(run) * run.rate_per_s
 
     def carries(self, run: Run) -> bool:
         """Whether a run is told to be carried."""
-        return self.inflation(run) <= _MOST_INFLATION
+        return self.offered_load(run) <= _MOST_OFFERED_LOAD
 
 
 def fit(runs: Sequence[Run], *, grows: bool) -> Law:
@@ -145,7 +145,7 @@ def fit(runs: Sequence[Run], *, grows: bool) -> Law:
         law = _law(logs, grows=grows)
         told = np.array([[law.p50_s(run), law.p99_s(run)] for run in carried])
         misfit = np.log(np.minimum(told, _WORST_S)) - seen
-        over = [np.log(law.inflation(run) / _MOST_INFLATION) for run in runs]
+        over = [np.log(law.offered_load(run) / _MOST_OFFERED_LOAD) for run in runs]
         wrong = [
             max(value if run.is_carried else -value, 0.0)
             for run, value in zip(runs, over, strict=True)

@@ -190,7 +190,7 @@ class _Noise:
 
     def __init__(self, state: SteadyState) -> None:
         self._fixed_s = (state.fixed_s + state.burst_s).ravel()
-        self._inflation_ratio = state.inflation_ratio.ravel()
+        self._offered_load_ratio = state.offered_load_ratio.ravel()
         self._relative_noise = state.relative_noise.ravel()
         self._additive_sd_s = state.additive_sd_s.ravel()
         self._per_row_noise = state.per_row_noise.ravel()
@@ -201,7 +201,7 @@ class _Noise:
             picked = values[chosen]
             return picked[:, np.newaxis] if interval_s.ndim == 2 else picked
 
-        work = of(self._inflation_ratio) * interval_s
+        work = of(self._offered_load_ratio) * interval_s
         mean = of(self._fixed_s) + work
         variance = (
             (of(self._relative_noise) * mean) ** 2

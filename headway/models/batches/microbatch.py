@@ -57,7 +57,7 @@ class SteadyState:
 
     fixed_s: Array
     """Batch duration without rows. [s]"""
-    inflation_ratio: Array
+    offered_load_ratio: Array
     """r: seconds of work that one second of input brings. [-]"""
     trigger_s: Array
     """Trigger interval; 0 starts the next batch at once. [s]"""
@@ -129,9 +129,9 @@ def steady_state(
     so a row finds `φ` rows beyond the mean in its own batch: `b φ` is added to `D'`.
 
     theory.md (B1)-(B4). Against the event simulation, p99 of the latency is within 1.2 % for noise
-    up to 0.1 and inflation up to 0.7, and within 6 % for noise 0.3. Do not quote it for inflation
-    from 0.9 with noise from 0.3 (some 40 % low). Noise is taken as independent from batch to batch:
-    correlation 0.9 at 90 % utilization makes p99 10 % low.
+    up to 0.1 and offered load up to 0.7, and within 6 % for noise 0.3. Do not quote it for offered
+    load from 0.9 with noise from 0.3 (some 40 % low). Noise is taken as independent from batch to
+    batch: correlation 0.9 at 90 % utilization makes p99 10 % low.
 
     Examples
     --------
@@ -147,7 +147,17 @@ def steady_state(
     if not all(np.all(np.isfinite(values)) for values in (rate, trigger, scatter)):
         raise ValueError("rate_per_s, trigger_s and dispersion must be finite")
     per_row = np.asarray(duration.per_row_s, dtype=np.float64)
-    fixed, inflation, interval, relative, additive, row_noise, count_noise, burst, after_commit = (
+    (
+        fixed,
+        offered_load,
+        interval,
+        relative,
+        additive,
+        row_noise,
+        count_noise,
+        burst,
+        after_commit,
+    ) = (
         np.array(field, dtype=np.float64)
         for field in np.broadcast_arrays(
             duration.fixed_s,
@@ -161,14 +171,14 @@ def steady_state(
             duration.after_commit_s,
         )
     )
-    settings = (fixed, inflation, interval, relative, additive, row_noise, count_noise)
+    settings = (fixed, offered_load, interval, relative, additive, row_noise, count_noise)
     solution = _FixedPoint(*(values.ravel() for values in settings)).solve()
     mean, variance = (values.reshape(fixed.shape) for values in solution[:2])
     stable = solution[2].reshape(fixed.shape)
     moments = interval_moments(interval, mean, variance)
     return SteadyState(
         fixed_s=fixed,
-        inflation_ratio=inflation,
+        offered_load_ratio=offered_load,
         trigger_s=interval,
         mean_duration_s=np.where(stable, mean, np.inf),
         sd_duration_s=np.where(stable, np.sqrt(variance), np.inf),
@@ -284,7 +294,7 @@ class _FixedPoint:
     """(B3): the duration makes the interval, and the interval brings the rows."""
 
     fixed_s: Array
-    inflation: Array
+    offered_load: Array
     trigger_s: Array
     relative: Array
     additive_s: Array
@@ -293,11 +303,11 @@ class _FixedPoint:
 
     def solve(self) -> tuple[Array, Array, BoolArray]:
         """Mean, variance and stability of each setting."""
-        mean = self.fixed_s + np.minimum(self.inflation, 1.0) * self.trigger_s
+        mean = self.fixed_s + np.minimum(self.offered_load, 1.0) * self.trigger_s
         variance = (self.relative * mean) ** 2 + self.additive_s**2
         stable = np.zeros(mean.shape, dtype=np.bool_)
         # Both maps increase: from below, the iteration meets the smallest solution.
-        open_settings = np.flatnonzero(self.inflation < 1.0)
+        open_settings = np.flatnonzero(self.offered_load < 1.0)
         for _ in range(_MOST_ITERATIONS):
             if not open_settings.size:
                 break
@@ -320,13 +330,16 @@ class _FixedPoint:
         """Newton's rule in mean and variance together, for their couplings are strong."""
         overrun = _overrun(self.trigger_s, mean, variance)
         moments, slopes = overrun.interval(), overrun.slopes()
-        mean_gap = self.fixed_s + self.inflation * moments.mean - mean
+        mean_gap = self.fixed_s + self.offered_load * moments.mean - mean
         variance_gap = self._variance(mean, moments) - variance
 
         # The map's own derivatives: first letter the result, second what it is derived by.
-        spread = self.inflation**2 * (1.0 + self.relative**2)
-        square = (self.row_noise * self.inflation) ** 2
-        mm, mv = self.inflation * slopes.mean_by_mean, self.inflation * slopes.mean_by_variance
+        spread = self.offered_load**2 * (1.0 + self.relative**2)
+        square = (self.row_noise * self.offered_load) ** 2
+        mm, mv = (
+            self.offered_load * slopes.mean_by_mean,
+            self.offered_load * slopes.mean_by_variance,
+        )
         vm = 2.0 * self.relative**2 * mean + self.count_noise_s * slopes.mean_by_mean
         vm += (spread + square) * slopes.square_by_mean
         vm -= 2.0 * spread * moments.mean * slopes.mean_by_mean
@@ -346,12 +359,12 @@ class _FixedPoint:
         )
 
     def _variance(self, mean: Array, moments: IntervalMoments) -> Array:
-        spread = self.inflation**2 * moments.variance
+        spread = self.offered_load**2 * moments.variance
         return (
             self.relative**2 * (mean * mean + spread)
             + spread
             + self.additive_s**2
-            + (self.row_noise * self.inflation) ** 2 * moments.mean_square
+            + (self.row_noise * self.offered_load) ** 2 * moments.mean_square
             + self.count_noise_s * moments.mean
         )
 

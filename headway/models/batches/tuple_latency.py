@@ -38,7 +38,7 @@ def tuple_latency_mean(state: SteadyState) -> Array:
     stable = state.is_stable
     mean = np.where(stable, state.mean_interval_s, 1.0)
     collected = np.where(stable, state.mean_square_interval_s2, 1.0) / mean
-    to_batch_end = collected * (0.5 + state.inflation_ratio) + state.fixed_s + state.burst_s
+    to_batch_end = collected * (0.5 + state.offered_load_ratio) + state.fixed_s + state.burst_s
     return np.where(stable, to_batch_end - state.after_commit_s, np.inf)
 
 

@@ -304,21 +304,23 @@ def _overruns(state: SteadyState) -> tuple[Array, Array]:
 
 def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple[Array, Array]:
     """(W2), (W3): time from the start of a batch of that interval to the end of the last one."""
-    inflation = np.where(state.is_stable, state.inflation_ratio, 0.0)[..., np.newaxis]
+    offered_load = np.where(state.is_stable, state.offered_load_ratio, 0.0)[..., np.newaxis]
     fixed, trigger = state.fixed_s[..., np.newaxis], state.trigger_s[..., np.newaxis]
 
     relative, per_row = state.relative_noise[..., np.newaxis], state.per_row_noise[..., np.newaxis]
     additive, counts = state.additive_sd_s[..., np.newaxis], state.count_noise_s[..., np.newaxis]
 
     def noise(mean: Array, length: Array, variance: Array | float) -> Array:
-        whole = relative**2 * (mean**2 + inflation**2 * variance) + additive**2
-        return whole + (per_row * inflation) ** 2 * (length**2 + variance) + counts * length
+        whole = relative**2 * (mean**2 + offered_load**2 * variance) + additive**2
+        return whole + (per_row * offered_load) ** 2 * (length**2 + variance) + counts * length
 
-    mean = fixed + inflation * interval
+    mean = fixed + offered_load * interval
     variance = noise(mean, interval, 0.0)
     if num_batches == 1:
         return mean, variance
     between = interval_moments(trigger, mean, variance)
-    last = fixed + inflation * between.mean
-    total = (1.0 + inflation) ** 2 * between.variance + noise(last, between.mean, between.variance)
+    last = fixed + offered_load * between.mean
+    total = (1.0 + offered_load) ** 2 * between.variance + noise(
+        last, between.mean, between.variance
+    )
     return between.mean - trigger + last, total

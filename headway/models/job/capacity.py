@@ -74,7 +74,7 @@ class Capacity:
                 rate_per_s=rates_per_s,
                 trigger_s=self.configuration.trigger_s,
                 factor=self.age_factor,
-                highest_inflation=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
+                highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
             )
             return np.asarray(load <= 1.0)
 
@@ -180,7 +180,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
         yield Finding(code=FindingCode.OVER_CAPACITY, numbers=rates)
     elif not law.is_quotable[0]:
         load = {
-            "utilization_ratio": float(law.inflation_ratio[0]),
+            "utilization_ratio": float(law.offered_load_ratio[0]),
             "told_up_to_per_s": capacity.told_up_to_per_s(),
         }
         yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=rates | load)
@@ -222,8 +222,8 @@ def sustainable_rate_per_s(
     an error of the durations comes out `A = Σ w_i L_i(1-ϱ_i)^-1/Σ w_i L_i` times as large; with
     `A > 1/(1-0.9)`, or `r > 0.9`, no latency is quoted: too close to saturation to tell.
 
-    Inflation of at most 0.9 on average, and a finite variance at every level of the slow noise. The
-    rate limit, where there is one, may bind first.
+    Offered load of at most 0.9 on average, and a finite variance at every level of the slow noise.
+    The rate limit, where there is one, may bind first.
     """
     return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
 

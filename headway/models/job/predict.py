@@ -186,10 +186,10 @@ def _upper_end(
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration) -> float:
-    """Share of time in which a batch runs; the inflation where a batch always runs."""
+    """Share of time in which a batch runs; the offered load where a batch always runs."""
     if configuration.trigger_s > 0 and law.is_stable[0]:
         return float(law.utilization_ratio[0])
-    return float(law.inflation_ratio[0])
+    return float(law.offered_load_ratio[0])
 
 
 def _distribution(

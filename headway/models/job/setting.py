@@ -46,9 +46,9 @@ class SettingLaw(NamedTuple):
         return np.asarray(self.state.is_stable.all(axis=-1), dtype=np.bool_)
 
     @property
-    def inflation_ratio(self) -> Array:
+    def offered_load_ratio(self) -> Array:
         """Work that a second of input brings, at the middle level [s/s]."""
-        return self._middle(self.state.inflation_ratio)
+        return self._middle(self.state.offered_load_ratio)
 
     @property
     def amplification_ratio(self) -> Array:
@@ -65,7 +65,7 @@ class SettingLaw(NamedTuple):
         """
         state = self.state
         latency_s = np.where(state.is_stable, tuple_latency_mean(state), 0.0)
-        left = 1.0 - state.inflation_ratio**2 * (1.0 + state.relative_noise**2)
+        left = 1.0 - state.offered_load_ratio**2 * (1.0 + state.relative_noise**2)
         amplified_s = self._average(latency_s / np.where(state.is_stable, left, 1.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = amplified_s / self._average(latency_s)
@@ -74,7 +74,7 @@ class SettingLaw(NamedTuple):
     @property
     def is_quotable(self) -> BoolArray:
         """Whether a setting is so far from saturation that small errors move latencies little."""
-        near = self.inflation_ratio > HIGHEST_QUOTED_UTILIZATION_RATIO.value
+        near = self.offered_load_ratio > HIGHEST_QUOTED_UTILIZATION_RATIO.value
         near |= self.amplification_ratio > _MOST_AMPLIFICATION
         return np.asarray(self.is_stable & ~near)
 
@@ -270,7 +270,7 @@ def load_ratio(
     rate_per_s: Numeric,
     trigger_s: Numeric,
     factor: Numeric,
-    highest_inflation: float,
+    highest_offered_load: float,
 ) -> Array:
     """Work that a second of input brings, over the most that is allowed.
 
@@ -278,7 +278,7 @@ def load_ratio(
     ----------
     profile, model, rate_per_s, trigger_s, factor
         As in :func:`setting_law`.
-    highest_inflation : float, > 0 and <= 1
+    highest_offered_load : float, > 0 and <= 1
         The most work per second of input at the middle level of the slow noise [s/s].
 
     Returns
@@ -294,13 +294,13 @@ def load_ratio(
     """
     rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
-    inflation = rate * factors * model.slope_s(rows)
-    middle = inflation[..., inflation.shape[-1] // 2]
-    worst = np.max(inflation, axis=-1) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
-    return np.asarray(np.maximum(middle / highest_inflation, worst))
+    offered_load = rate * factors * model.slope_s(rows)
+    middle = offered_load[..., offered_load.shape[-1] // 2]
+    worst = np.max(offered_load, axis=-1) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
+    return np.asarray(np.maximum(middle / highest_offered_load, worst))
 
 
-def allowed_inflation(profile: JobProfile, highest_inflation: float) -> float:
+def allowed_offered_load(profile: JobProfile, highest_offered_load: float) -> float:
     """The mean work per second of input at which `load_ratio` is 1, if no row comes cheaper [s/s].
 
     Notes
@@ -309,7 +309,7 @@ def allowed_inflation(profile: JobProfile, highest_inflation: float) -> float:
     """
     levels = _slow_levels(profile)
     worst = float(levels[-1]) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
-    return float(min(highest_inflation / levels[len(levels) // 2], 1.0 / worst))
+    return float(min(highest_offered_load / levels[len(levels) // 2], 1.0 / worst))
 
 
 def _at_slow_levels(

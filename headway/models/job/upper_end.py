@@ -12,7 +12,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.duration import DurationStack
 from headway.models.job.setting import (
-    allowed_inflation,
+    allowed_offered_load,
     settled_batch_rows,
 )
 
@@ -88,9 +88,9 @@ class UpperEnd:
         )
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
-        inflation = rates * factors * model.slope_s(lengthened)
-        highest = allowed_inflation(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
-        duration_s = np.where(inflation <= highest, factors * model.mean_s(lengthened), np.inf)
+        offered_load = rates * factors * model.slope_s(lengthened)
+        highest = allowed_offered_load(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+        duration_s = np.where(offered_load <= highest, factors * model.mean_s(lengthened), np.inf)
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
         each = np.arange(len(small))
         return rates[each, best], factors[each, best]

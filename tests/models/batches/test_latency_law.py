@@ -16,15 +16,15 @@ RATE_PER_S = 1e4
 def settings(num_settings: int, *, noise: float = 0.3, dispersion: float = 1.0) -> SteadyState:
     """From light load over triggers that are overrun to free running, close to capacity."""
     random = np.random.default_rng(3)
-    inflation = random.uniform(0.05, 0.9, num_settings)
+    offered_load = random.uniform(0.05, 0.9, num_settings)
     utilization = random.uniform(0.3, 1.3, num_settings)
     fixed_s = random.uniform(0.2, 3.0, num_settings)
     trigger_s = np.where(
-        utilization > inflation, fixed_s / np.maximum(utilization - inflation, 0.01), 0.0
+        utilization > offered_load, fixed_s / np.maximum(utilization - offered_load, 0.01), 0.0
     )
     duration = AffineDuration(
         fixed_s,
-        inflation / RATE_PER_S,
+        offered_load / RATE_PER_S,
         random.uniform(0.0, noise, num_settings),
         after_commit_s=0.1 * fixed_s,
     )

@@ -24,7 +24,7 @@ def test_on_the_grid_the_interval_is_the_trigger() -> None:
     assert float(state.mean_duration_s) == pytest.approx(5.6, rel=1e-4)
     assert float(state.sd_duration_s) == pytest.approx(0.56, rel=1e-4)
     assert float(state.mean_interval_s) == pytest.approx(8.0, rel=1e-4)
-    assert float(state.inflation_ratio) == pytest.approx(0.45)
+    assert float(state.offered_load_ratio) == pytest.approx(0.45)
     assert float(state.utilization_ratio) == pytest.approx(0.7, rel=1e-4)
 
 
@@ -75,12 +75,12 @@ def test_infinite_variance_counts_as_unstable() -> None:
     assert steady_state(AffineDuration(2.0, 0.9, 0.1), 1.0, 0.0, 0.0).is_stable
 
 
-@pytest.mark.parametrize("inflation", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("offered_load", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.03, 0.1, 0.3])
-def test_the_transition_has_a_solution_everywhere(inflation: float, noise: float) -> None:
-    utilization = np.linspace(inflation + 0.02, 1.5, 60)
-    trigger = 1.0 / (utilization - inflation)
-    state = steady_state(AffineDuration(1.0, inflation, noise), 1.0, trigger, 0.0)
+def test_the_transition_has_a_solution_everywhere(offered_load: float, noise: float) -> None:
+    utilization = np.linspace(offered_load + 0.02, 1.5, 60)
+    trigger = 1.0 / (utilization - offered_load)
+    state = steady_state(AffineDuration(1.0, offered_load, noise), 1.0, trigger, 0.0)
     assert np.all(state.is_stable)
     assert np.all(np.diff(state.mean_interval_s) <= 1e-6 * state.mean_interval_s[1:])
 

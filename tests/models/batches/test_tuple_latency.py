@@ -112,7 +112,7 @@ def test_latency_does_not_fall_with_the_trigger() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inflation", "noise", "utilization", "mean_error", "p99_error"),
+    ("offered_load", "noise", "utilization", "mean_error", "p99_error"),
     [
         (0.3, 0.1, 0.8, 0.003, 0.003),
         (0.3, 0.3, 1.0, 0.03, 0.02),
@@ -122,11 +122,11 @@ def test_latency_does_not_fall_with_the_trigger() -> None:
     ],
 )
 def test_against_simulation(
-    inflation: float, noise: float, utilization: float, mean_error: float, p99_error: float
+    offered_load: float, noise: float, utilization: float, mean_error: float, p99_error: float
 ) -> None:
     duration, trigger_s = (
-        AffineDuration(1.0, inflation / 1000.0, noise),
-        1.0 / (utilization - inflation),
+        AffineDuration(1.0, offered_load / 1000.0, noise),
+        1.0 / (utilization - offered_load),
     )
     trace = simulate_microbatch(
         duration, 1000.0, trigger_s, num_batches=12_000, seed=3, dispersion=0.0
@@ -149,17 +149,21 @@ def test_bursty_rows_against_simulation() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("inflation", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("offered_load", [0.1, 0.3, 0.5, 0.7])
 @pytest.mark.parametrize(
     ("noise", "mean_error", "p99_error"),
     [(0.03, 0.03, 0.012), (0.1, 0.03, 0.012), (0.3, 0.04, 0.075)],
 )
 @pytest.mark.parametrize("utilization", [0.75, 0.8, 0.9, 0.95, 1.0, 1.1, 1.5, None])
 def test_grid_against_simulation(
-    inflation: float, noise: float, mean_error: float, p99_error: float, utilization: float | None
+    offered_load: float,
+    noise: float,
+    mean_error: float,
+    p99_error: float,
+    utilization: float | None,
 ) -> None:
-    trigger_s = 0.0 if utilization is None else 1.0 / (utilization - inflation)
-    duration = AffineDuration(1.0, inflation / 1000.0, noise)
+    trigger_s = 0.0 if utilization is None else 1.0 / (utilization - offered_load)
+    duration = AffineDuration(1.0, offered_load / 1000.0, noise)
     trace = simulate_microbatch(
         duration, 1000.0, trigger_s, num_batches=60_000, seed=3, dispersion=0.0
     )

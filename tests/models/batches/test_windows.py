@@ -22,8 +22,8 @@ MINUTES = WindowEnds(slide_s=60.0)
 RATE_PER_S = 1000.0
 
 
-def batches(fixed_s: float, inflation: float, noise: float, trigger_s: float) -> SteadyState:
-    duration = AffineDuration(fixed_s, inflation / RATE_PER_S, noise)
+def batches(fixed_s: float, offered_load: float, noise: float, trigger_s: float) -> SteadyState:
+    duration = AffineDuration(fixed_s, offered_load / RATE_PER_S, noise)
     return steady_state(duration, RATE_PER_S, trigger_s, 0.0)
 
 
@@ -64,11 +64,11 @@ def test_update_on_the_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inflation", "noise", "append_s", "update_s"),
+    ("offered_load", "noise", "append_s", "update_s"),
     [(0.3, 0.1, 17.67, 4.81), (0.7, 0.1, 27.39, 10.66), (0.5, 0.3, 21.12, 6.99)],
 )
-def test_free_running(inflation: float, noise: float, append_s: float, update_s: float) -> None:
-    state = batches(2.0, inflation, noise, 0.0)
+def test_free_running(offered_load: float, noise: float, append_s: float, update_s: float) -> None:
+    state = batches(2.0, offered_load, noise, 0.0)
     append = append_window_latency(state, WindowEnds(), 10.0, 0.5)
     assert float(append.mean_s) == pytest.approx(append_s, rel=1e-3)
     assert float(update_window_latency(state, WindowEnds(), 0.5).mean_s) == pytest.approx(
@@ -205,11 +205,11 @@ def test_quantiles_are_ordered_and_never_nan(
 
 
 def played(
-    inflation: float, noise: float, trigger_s: float, slide_s: float, mode: str, num_batches: int
+    offered_load: float, noise: float, trigger_s: float, slide_s: float, mode: str, num_batches: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], WindowLatency]:
     """Latencies of a played query, and their law."""
     trace = simulate_microbatch(
-        AffineDuration(2.0, inflation / RATE_PER_S, noise), RATE_PER_S, trigger_s,
+        AffineDuration(2.0, offered_load / RATE_PER_S, noise), RATE_PER_S, trigger_s,
         num_batches=num_batches, seed=3, dispersion=0.0,
     )  # fmt: skip
     span = float(np.maximum(trace.duration_s, trigger_s).sum())
@@ -219,7 +219,7 @@ def played(
         ends, trace.duration_s, trigger_s, rows, seed=5, length_s=slide_s,
         mode="append" if mode == "append" else "update", watermark_delay_s=10.0,
     )  # fmt: skip
-    state = batches(2.0, inflation, noise, trigger_s)
+    state = batches(2.0, offered_load, noise, trigger_s)
     grid = WindowEnds(slide_s=slide_s)
     if mode == "append":
         law = append_window_latency(state, grid, 10.0, 0.51)
@@ -234,14 +234,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("inflation", "noise", "trigger_s"), CASES)
+@pytest.mark.parametrize(("offered_load", "noise", "trigger_s"), CASES)
 @pytest.mark.parametrize("mode", ["append", "update"])
 @pytest.mark.parametrize("aligned", [True, False])
 def test_against_the_simulation(
-    inflation: float, noise: float, trigger_s: float, mode: str, aligned: bool
+    offered_load: float, noise: float, trigger_s: float, mode: str, aligned: bool
 ) -> None:
     slide_s = 6.0 * trigger_s if aligned and trigger_s else 7.3
-    latency, law = played(inflation, noise, trigger_s, slide_s, mode, 3000)
+    latency, law = played(offered_load, noise, trigger_s, slide_s, mode, 3000)
     assert np.all(np.isfinite(latency))
     # Half of the batches overrun at 4 s: they lose the grid for a while, not for good.
     tolerance = 0.1 if trigger_s == 4.0 else 0.03
@@ -251,17 +251,19 @@ def test_against_the_simulation(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("utilization", [0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3])
-@pytest.mark.parametrize("inflation", [0.2, 0.5])
+@pytest.mark.parametrize("offered_load", [0.2, 0.5])
 @pytest.mark.parametrize("noise", [0.03, 0.1])
 @pytest.mark.parametrize("mode", ["append", "update"])
 @pytest.mark.parametrize("phases", [1, 2, 0])
 def test_the_grid_of_settings(
-    utilization: float, inflation: float, noise: float, mode: str, phases: int
+    utilization: float, offered_load: float, noise: float, mode: str, phases: int
 ) -> None:
-    trigger_s = round(2.0 / (utilization - inflation), 1)
+    trigger_s = round(2.0 / (utilization - offered_load), 1)
     slide_s = {1: 3.0 * trigger_s, 2: 1.5 * trigger_s, 0: 1.618 * trigger_s}[phases]
-    latency, law = played(inflation, noise, trigger_s, slide_s, mode, 8_000)
-    is_transition = 0.2 < float(batches(2.0, inflation, noise, trigger_s).overrun_probability) < 0.8
+    latency, law = played(offered_load, noise, trigger_s, slide_s, mode, 8_000)
+    is_transition = (
+        0.2 < float(batches(2.0, offered_load, noise, trigger_s).overrun_probability) < 0.8
+    )
     tolerance = 0.14 if is_transition and mode == "update" else 0.03
     assert float(law.mean_s) == pytest.approx(latency.mean(), rel=tolerance)
     assert float(law.quantile_s(0.99)) == pytest.approx(np.quantile(latency, 0.99), rel=0.06)

@@ -368,9 +368,9 @@ def simulated_affine(profile: JobProfile, configuration: Configuration) -> Affin
 
 
 def check_against_simulation(
-    trigger_s: float, inflation: float, noise: float, dispersion: float, num_batches: int
+    trigger_s: float, offered_load: float, noise: float, dispersion: float, num_batches: int
 ) -> None:
-    rate_per_s = inflation / 2e-5
+    rate_per_s = offered_load / 2e-5
     profile = straight(noise, arrivals=Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion))
     prediction = ask(profile, rate_per_s, trigger_s=trigger_s)
     trace = simulate_microbatch(
@@ -390,20 +390,20 @@ def check_against_simulation(
 
 
 @pytest.mark.parametrize("trigger_s", [0.0, 0.6, 0.8, 2.0, 5.0])
-@pytest.mark.parametrize("inflation", [0.1, 0.4, 0.7])
-def test_the_event_simulation_agrees(trigger_s: float, inflation: float) -> None:
-    check_against_simulation(trigger_s, inflation, 0.1, 1.0, 6000)
+@pytest.mark.parametrize("offered_load", [0.1, 0.4, 0.7])
+def test_the_event_simulation_agrees(trigger_s: float, offered_load: float) -> None:
+    check_against_simulation(trigger_s, offered_load, 0.1, 1.0, 6000)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("trigger_s", [0.0, 0.5, 0.6, 0.7, 0.8, 1.0, 1.3, 2.0, 3.0, 5.0])
-@pytest.mark.parametrize("inflation", [0.05, 0.2, 0.35, 0.5, 0.6, 0.7])
+@pytest.mark.parametrize("offered_load", [0.05, 0.2, 0.35, 0.5, 0.6, 0.7])
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.2])
 @pytest.mark.parametrize("dispersion", [0.0, 1.0, 50.0])
 def test_the_event_simulation_agrees_at_length(
-    trigger_s: float, inflation: float, noise: float, dispersion: float
+    trigger_s: float, offered_load: float, noise: float, dispersion: float
 ) -> None:
-    check_against_simulation(trigger_s, inflation, noise, dispersion, 40000)
+    check_against_simulation(trigger_s, offered_load, noise, dispersion, 40000)
 
 
 def test_a_curved_law_is_replaced_by_its_tangent() -> None:

@@ -17,7 +17,7 @@ from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import (
     SettingLaw,
     after_commit_s,
-    allowed_inflation,
+    allowed_offered_load,
     duration_model,
     load_ratio,
     setting_law,
@@ -155,7 +155,7 @@ def test_some_settings_of_many() -> None:
     assert some.tuple_latency_mean_s()[1] == law.tuple_latency_mean_s()[0]
 
 
-def test_load_is_the_inflation_over_the_highest_allowed() -> None:
+def test_load_is_the_offered_load_over_the_highest_allowed() -> None:
     profile = replace(
         with_noise(batch_ratio=0.0),
         stages=tuple(
@@ -163,12 +163,12 @@ def test_load_is_the_inflation_over_the_highest_allowed() -> None:
         ),
     )
     model = duration_model(profile, 8, 8)
-    inflation = float(model.slope_s(1.0)) * 1e5
+    offered_load = float(model.slope_s(1.0)) * 1e5
     load = load_ratio(
-        profile, model, rate_per_s=1e5, trigger_s=1.0, factor=1.2, highest_inflation=0.9
+        profile, model, rate_per_s=1e5, trigger_s=1.0, factor=1.2, highest_offered_load=0.9
     )
-    assert float(load) == pytest.approx(1.2 * inflation / 0.9)
-    assert allowed_inflation(profile, 0.9) == pytest.approx(0.9)
+    assert float(load) == pytest.approx(1.2 * offered_load / 0.9)
+    assert allowed_offered_load(profile, 0.9) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.9])
@@ -186,7 +186,7 @@ def test_load_tells_stability_without_the_fixed_point(
             rate_per_s=rates,
             trigger_s=trigger_s,
             factor=1.0,
-            highest_inflation=1.0,
+            highest_offered_load=1.0,
         )
         stable = setting_law(profile, model, rate_per_s=rates, trigger_s=trigger_s).is_stable
         assert np.all(stable[load < 0.99])
