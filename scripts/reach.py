@@ -20,7 +20,6 @@ _LIVE = "watching a running query"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
 _PLAYED = "nothing: benchmarks play the figures of papers with it"
-_SHARING = "sharing of windows between queries"
 
 #: What no command asks yet, by module or function below ``models``, and what will ask it. Whoever
 #: wires one takes it off; a test holds the list to the code.
@@ -64,7 +63,6 @@ WAITING: Mapping[str, str] = {
     "scheduling.subset": _GATE,
     "simulation.operator_scheduling": _PLAYED,
     "simulation.tuple_scheduling": _PLAYED,
-    "sharing.modes": _SHARING,
     "batches.tuple_latency.tuple_latency_quantile": _JUDGE,
     "laws.uniform_mixture.uniform_mixture_cdf": _JUDGE,
 }

@@ -51,12 +51,12 @@ class ModeWork:
     """Processor time per longest window by the paper's modes, and what a move of keys costs.
 
     ``break_even_windows_ratio`` are the windows per row from which the split mode takes less than
-    counting directly; ``pause_s`` is how long rows wait where the state of a partition moves.
+    counting directly; ``pause_s`` is how long rows wait where the keys of a partition move.
     """
 
     work_s: Mapping[str, float]
+    pause_s: Mapping[str, float]
     break_even_windows_ratio: float
-    pause_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
         "modes": {
             "work_s": dict(gain.modes.work_s),
             "break_even_windows_per_row": _finite(gain.modes.break_even_windows_ratio),
-            "pause_s": gain.modes.pause_s,
+            "pause_s": dict(gain.modes.pause_s),
         },
         "busiest_slot_ratio": gain.deal.busiest_ratio,
         "busiest_slot_moved_ratio": gain.deal.moved_ratio,

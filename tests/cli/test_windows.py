@@ -119,7 +119,8 @@ def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_told(
     unshared, in_place, split = gain.modes.work_s.values()
     assert in_place < split < unshared
     assert gain.modes.break_even_windows_ratio < gain.windows.num_copies
-    assert gain.modes.pause_s > 0.0
+    pauses_s = list(gain.modes.pause_s.values())
+    assert pauses_s[0] == pauses_s[1] > pauses_s[2] == 0.0
     assert gain.deal.busiest_ratio == pytest.approx(1.0)
     made = job()
     hot = replace(made, stages=(made.stages[0], replace(made.stages[1], hot_share_ratio=0.5)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headway.domain.sharing import GroupDeal, ModeWork
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
 from headway.models.sharing.modes import (
     SharingMode,
     WindowWork,
+    mode_pause_s,
     mode_work_s,
     split_break_even_windows,
 )
@@ -62,10 +65,12 @@ def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
         longest_window_s=period_s,
         rows_work_s=work.num_rows * work.row_s / here.configuration.shuffle_partitions,
     )
+    pause_s = moved[Migration.DISRUPTIVE].pause_s
+    moving = replace(work, num_migrations=1.0, migration_pause_s=pause_s)
     return ModeWork(
         work_s={mode.value: mode_work_s(mode, work) for mode in SharingMode},
         break_even_windows_ratio=split_break_even_windows(work),
-        pause_s=moved[Migration.DISRUPTIVE].pause_s,
+        pause_s={mode.value: mode_pause_s(mode, moving) for mode in SharingMode},
     )
 
 
