@@ -140,7 +140,7 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
     # Execution memory lives in the unified part of the heap, and spills where that is too small.
     unspilled_bytes = round(tasks_bytes / UNIFIED_RATIO.value) + RESERVED_BYTES.value - base_bytes
     parts = {
-        "Spark and the application": base_bytes,
+        "Spark and the program": base_bytes,
         "tasks": max(tasks_bytes, unspilled_bytes),
         "state": -(-on_heap // executors),
     }

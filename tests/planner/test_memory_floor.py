@@ -148,7 +148,7 @@ def test_the_derivation_is_shown_everywhere() -> None:
     assert parse_plan(json_text(plan_json(answer)), name="p").memory == answer.memory
     for text in (plan_text(answer), explanation_text(answer)):
         for part in (
-            "Spark and the application",
+            "Spark and the program",
             "headroom",
             "heap needed",
             "heap profiled",
