@@ -66,7 +66,7 @@ def test_promises_are_compared_by_their_numbers_not_by_their_words(folder: Path)
     assert not any("the promise is" in note for note in notes)
     path.write_text(SPEC.replace("5s", "5.0011s"))  # the same to three digits
     notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
-    assert "the promise is p99 <= 5.0011 s, was p99 <= 5.0049 s" in notes
+    assert "the target is p99 <= 5.0011 s, was p99 <= 5.0049 s" in notes
 
 
 def test_locks_of_earlier_versions_hold_their_promises_as_words(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_locks_of_earlier_versions_hold_their_promises_as_words(folder: Path) ->
     assert not any("the promise is" in note for note in notes)
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "6s"))
     notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
-    assert any("the promise is p99 <= 6.00 s, was p99 <= 5.00 s" in note for note in notes)
+    assert any("the target is p99 <= 6.00 s, was p99 <= 5.00 s" in note for note in notes)
 
 
 def test_a_plan_that_costs_more_is_a_regression(folder: Path) -> None:
