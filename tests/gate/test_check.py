@@ -63,7 +63,7 @@ def test_promises_are_compared_by_their_numbers_not_by_their_words(folder: Path)
     path.write_text(SPEC.replace("5s", "5.0049s"))
     locked(folder)
     notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
-    assert not any("the promise is" in note for note in notes)
+    assert not any("the target is" in note for note in notes)
     path.write_text(SPEC.replace("5s", "5.0011s"))  # the same to three digits
     notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
     assert "the target is p99 <= 5.0011 s, was p99 <= 5.0049 s" in notes
@@ -77,7 +77,7 @@ def test_locks_of_earlier_versions_hold_their_promises_as_words(folder: Path) ->
     save_lock(replace(found, jobs=(old,)), "headway.lock")
     assert "promises" not in Path("headway.lock").read_text()
     notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
-    assert not any("the promise is" in note for note in notes)
+    assert not any("the target is" in note for note in notes)
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "6s"))
     notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
     assert any("the target is p99 <= 6.00 s, was p99 <= 5.00 s" in note for note in notes)
