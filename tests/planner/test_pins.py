@@ -46,8 +46,10 @@ def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s
         point.configuration is None or point.configuration.shuffle_partitions == partitions
         for point in found.frontier
     )
-    beside = [*found.rejected, *found.rules] if found.feasible else []
-    assert all(one.configuration.shuffle_partitions == partitions for one in beside)
+    if found.feasible:
+        rejected = [one.configuration.shuffle_partitions for one in found.rejected]
+        ruled = [one.configuration.shuffle_partitions for one in found.rules]
+        assert {*rejected, *ruled} <= {partitions}
     (setting,) = [one for one in found.settings if one.setting == "shuffle partitions"]
     assert setting.applies is Applies.NEW_CHECKPOINT
     assert setting.pinned_by == "the existing checkpoint"

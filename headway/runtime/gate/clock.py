@@ -125,7 +125,7 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
         kind = error.java_exception.getClass().getSimpleName()
         raise InputError(
             f"{_label(query)}: this version of Spark does not let its trigger clock be replaced "
-            f"({kind}); tried on 3.5, 4.0 and 4.3. It goes on ungated, by its own trigger"
+            f"({kind}); tried on 3.5 and 4.3. It goes on ungated, by its own trigger"
         ) from None
     return before
 
