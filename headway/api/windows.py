@@ -11,6 +11,7 @@ from headway.api.predict import configuration_from
 from headway.domain import JobProfile
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError
+from headway.formats.yaml_document import read_text
 
 if TYPE_CHECKING:
     from headway.domain.sharing import SharingGain
@@ -79,10 +80,7 @@ def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
     """
     from headway.profiler.plan_exchanges import fusion_advice, plan_exchanges
 
-    try:
-        exchanges = plan_exchanges(Path(plan).read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        raise InputError(f"{plan}: {error.strerror or error}") from None
+    exchanges = plan_exchanges(read_text(Path(plan), expected="what df.explain() prints"))
     if not exchanges:
         raise InputError(
             f"{plan}: no exchange by key in it; expected what df.explain() prints of a query that "

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import (
-    Command,
-    json_option,
-)
+from headway.cli.options import Command, json_option, refuse
 from headway.errors import ExitCode, InputError
 
 
@@ -45,6 +42,8 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
     if (jobs is None) == (decisions is None):
         raise InputError("expected either JOBS or --decisions FILE")
     if decisions is not None:
+        if policies is not None:
+            refuse(["--policy"], "a log says which policy it was made by; leave it out")
         replay = replay_decisions(decisions)
         click.echo(json_text(replay_json(replay)) if as_json else replay_text(replay))
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK

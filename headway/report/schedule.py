@@ -110,7 +110,7 @@ def _headline(verdict: Verdict) -> str:
         )
     return (
         f"Not worth it: Spark by itself has a mean latency of {format_duration(ungated.mean_s)}"
-        f"{shorter}; the best policy changes it by {-100 * verdict.gain_ratio:+.0f}%."
+        f"{shorter}; the best policy changes it by {round(-100 * verdict.gain_ratio) + 0:+d}%."
     )
 
 

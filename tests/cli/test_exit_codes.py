@@ -14,6 +14,7 @@ from headway.errors import EXIT_CODES, ExitCode
 from headway.formats.profile_file import save_profile
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
+from tests.planner.jobs import SLIDING, windowed
 
 ROOT = Path(__file__).parents[2]
 PROMISE = ["--rate", "5k/s", "--target", "p99 <= 3s"]
@@ -28,6 +29,9 @@ READS: list[list[str]] = [
     ["profile", "MISSING.headway.jsonl"],
     ["predict", "MISSING"],
     ["windows", "MISSING"],
+    ["windows", "windows.profile.yaml", "--explain", "MISSING"],
+    ["schedule", "MISSING"],
+    ["schedule", "--decisions", "MISSING"],
     ["backtest", "MISSING"],
     ["plan", "MISSING"],
     ["plan", "MISSING", *PROMISE],
@@ -68,6 +72,7 @@ WRITES_FOLDERS: list[list[str]] = [
 NO_INPUT = {"demo", "init", "schema"}
 NO_OUTPUT = {
     "windows",
+    "schedule",
     "predict",
     "backtest",
     "plan",
@@ -86,6 +91,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a spec, its profile, a plan and a rate trace."""
     monkeypatch.chdir(tmp_path)
     save_profile(a_profile(), tmp_path / "orders.profile.yaml")
+    save_profile(windowed(windows=(SLIDING,)), tmp_path / "windows.profile.yaml")
     (tmp_path / "orders.yaml").write_text(SPEC)
     (tmp_path / "trace.csv").write_text("time,rate\n0,5000\n60,5000\n")
     return tmp_path

@@ -22,8 +22,10 @@ from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import save_profile
+from tests.cli.test_schedule_command import a_log
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
+from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_deadline import a_long_job
 from tests.profiler.event_log import AppLog, Query, write_plain
 
@@ -68,6 +70,21 @@ resources:
         - job_cluster_key: main
           new_cluster: {spark_version: 17.3.x-scala2.13, node_type_id: m5.large, num_workers: 1}
 """
+QUERIES = """\
+apiVersion: headway/v1
+kind: QuerySchedule
+metadata: {name: turns}
+spec:
+  cores: 2
+  cores_per_node: 2
+  queries:
+  - {name: a, declared: {source_partitions: 2, task_per_row: 4us}, rate: 8k/s, target: p99 <= 3s}
+  - {name: b, declared: {source_partitions: 2, task_per_row: 4us}, rate: 8k/s, target: p99 <= 3s}
+"""
+EXCHANGES = """\
++- Exchange hashpartitioning(user#1, 8), ENSURE_REQUIREMENTS, [plan_id=11]
+   +- Exchange hashpartitioning(user#1, page#2, 8), ENSURE_REQUIREMENTS, [plan_id=12]
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +109,12 @@ ENGINE = {"--engine": "it is what auto takes for such a log"}
 IN_RANGE = "exits with 5 outside the calibrated range only, and this is inside"
 SAME = "keeps what the answer without it has already"
 WAYS: tuple[Way, ...] = (
+    Way(name="windows", arguments=("windows.profile.yaml",)),
+    Way(
+        name="schedule",
+        arguments=("queries.yaml",),
+    ),
+    Way(name="schedule a log again", arguments=(), options={"--decisions": "gate.jsonl"}),
     Way(name="predict", arguments=("orders.profile.yaml",), neutral={"--strict": IN_RANGE}),
     Way(
         name="plan a stream",
@@ -251,7 +274,9 @@ VALUES: dict[str, Value] = {
     "--outage": "10s at 20s", "--output": "other.out", "--partitions": "16",
     "--patch": "manifest.yaml", "--platform": "yarn", "--query": "another", "--rate": "6k/s",
     "--rate-trace": "more.csv",
-    "--concurrent-jobs": "2",
+    "--concurrent-jobs": "2", "--decisions": "gate.jsonl", "--equation": "P2",
+    "--explain": "plan.txt",
+    "--policy": "fcfs", "--window": "2min every 10s",
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
@@ -302,6 +327,10 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kitchen")
     save_profile(a_profile(), folder / "orders.profile.yaml")
     save_profile(a_long_job(), folder / "nightly.profile.yaml")
+    save_profile(windowed(windows=(SLIDING,)), folder / "windows.profile.yaml")
+    (folder / "queries.yaml").write_text(QUERIES)
+    a_log(folder / "gate.jsonl", order=("b", "a"))
+    (folder / "plan.txt").write_text(EXCHANGES)
     (folder / "orders.yaml").write_text(SPEC)
     (folder / "nightly.yaml").write_text(BATCH_SPEC)
     (folder / "fleet.yaml").write_text(FLEET)

@@ -14,9 +14,7 @@ from headway.domain import EventTimeWindow, JobProfile, StateProfile, WindowKind
 from headway.domain.sharing import WindowsHow
 from headway.errors import InputError
 from tests.factories import a_profile
-from tests.planner.jobs import windowed
-
-SLIDING = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+from tests.planner.jobs import SLIDING, windowed
 
 
 def job(row_s: float = 2e-5, last_row_s: float = 1.25e-5, **changes: object) -> JobProfile:

@@ -11,6 +11,7 @@ import pytest
 import headway
 from headway.api import fleet_streaming
 from headway.api.capacity import capacity
+from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import JobProfile, NodeType
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible
 from headway.formats.profile_file import dump_profile
@@ -161,7 +162,9 @@ def test_jobs_that_are_alike_are_looked_at_once(
 def test_a_job_beyond_all_executors_says_what_binds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_streaming, "_MOST_EXECUTORS", 8)
+    monkeypatch.setattr(
+        fleet_streaming, "FLEET_STREAM_EXECUTORS", replace(FLEET_STREAM_EXECUTORS, value=8)
+    )
     found = capacity(a_fleet_file(tmp_path, a_job("wide", DAY_PER_S)))
     assert not found.feasible
     assert "8 executors" in found.why_impossible["wide"]

@@ -18,14 +18,17 @@ from headway.formats.text_file import write_text
 NOBODY = 65534
 PACKAGE = Path(text_file.__file__).parents[1]
 _WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax+]b?[\"']")
-# Into folders of our own, that others cannot write to; and the recorder, which appends.
+# Into folders of our own, that others cannot write to; and what appends: the recorder, and the
+# log of a gate. Decisions about rows lie beside the checkpoint that they belong to.
 _OWN_FOLDERS = {
     "profiler/logs/history_server.py",
     "profiler/logs/unpacking.py",
     "profiler/spark/jvm.py",
     "profiler/spark/session.py",
     "profiler/work_folder.py",
-    "runtime/clock_source/__init__.py",
+    "runtime/compiled.py",
+    "runtime/gate/decision_log.py",
+    "runtime/shedding.py",
     "formats/text_file.py",
 }
 

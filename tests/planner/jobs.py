@@ -17,6 +17,7 @@ from headway.domain import (
 from tests.factories import a_profile
 
 GIB = 2**30
+SLIDING = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
 MINUTE = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0)
 
 

@@ -98,7 +98,7 @@ def test_a_burst_that_is_none_is_one_clear_line(text: str, said: str) -> None:
 
 
 def test_a_burst_below_the_usual_rate_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="no more than the 5k/s"):
+    with pytest.raises(InputError, match="not above the input rate of 5k/s"):
         planned("p99 <= 3s", "p99 <= 3s during 4k/s for 1m")
 
 

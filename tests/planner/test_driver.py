@@ -34,7 +34,7 @@ def test_settings_that_launch_more_than_drivers_manage_are_out_with_the_number()
     assert found.configuration.trigger_s * 4500.0 >= 6004
     told = [one.reason for one in found.rejected if "task launches/s" in one.reason]
     assert told
-    assert "drivers manage 4,500" in told[0]
+    assert "above the driver's maximum of 4,500" in told[0]
     assert not planned(replace(space, trigger_s=1.0)).feasible
     assert planned(replace(space, trigger_s=1.5)).feasible
 

@@ -46,7 +46,7 @@ def test_every_format_says_where_it_comes_from(name: str) -> None:
     for part in ("headway 9.8.7", "p99 <= 3.00 s at 50k/s", "p99 2.30 s", "2.10 s to 2.60 s"):
         assert part in text
     assert "was 1; applies when the application is submitted again" in text
-    assert "bound by: stage aggregate" in text
+    assert "binding constraint: stage aggregate" in text
     assert "INFEASIBLE" not in text
 
 
@@ -60,7 +60,7 @@ def test_a_plan_that_misses_its_target_says_so_first(name: str) -> None:
 def test_over_capacity_no_latency_is_quoted(name: str) -> None:
     prediction = a_prediction(stable=False, tuple_latency=None, calibrated=False)
     text = outputs(an_infeasible_plan(prediction=prediction))[name]
-    assert "no latency to quote" in text
+    assert "no latency, because the backlog grows" in text
     assert "80k/s" in text
     assert "outside the profiled range" in text
     assert "p99 2.30 s" not in text

@@ -186,7 +186,7 @@ def test_state_that_one_node_cannot_hold_takes_more() -> None:
         ((replace(SMALL, price_per_hour=None),), {}, "price of small"),
         ((replace(SMALL, price_per_hour=None),), {"budget_per_hour": 1.0}, "price of small"),
         ((SMALL,), {"budget_per_hour": 0.1}, "more than the budget of 0.1"),
-        ((SMALL,), {"cores_per_executor": 8}, "no room for an executor of 8"),
+        ((SMALL,), {"cores_per_executor": 8}, "too few for an executor of 8"),
     ],
 )
 def test_what_cannot_be_bought_is_one_line(

@@ -122,7 +122,7 @@ def test_every_plan_keeps_its_word(seed: int) -> None:
     else:
         assert answer.floor_s > case.target.limit_s
         assert answer.planned_latency_s == answer.floor_s
-        assert 2 <= len(answer.binding) <= 3
+        assert 2 <= len(answer.binding) <= 4
         assert answer.physical_floor_s is not None
         assert answer.physical_floor_s <= answer.floor_s * 1.01
 
@@ -203,7 +203,7 @@ def test_a_target_below_the_fixed_costs_names_the_floor() -> None:
         for share in (0.999, 1.001)
     ]
     assert attained == [False, True]
-    assert "comes below" in answer.binding[0]
+    assert "goes below" in answer.binding[0]
 
 
 def test_over_capacity_names_the_rate_that_would_do() -> None:

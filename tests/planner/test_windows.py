@@ -79,7 +79,7 @@ def test_the_watermark_delay_is_a_floor_that_no_node_moves() -> None:
     assert not found.feasible
     assert found.physical_floor_s is not None
     assert found.physical_floor_s > 10.4
-    assert "no number of nodes would do" in found.binding[1]
+    assert "no number of nodes suffices" in found.binding[1]
     assert not any(one.gives_way == "nodes" for one in found.nearest)
 
 
@@ -90,7 +90,7 @@ def test_a_watermark_that_just_misses_a_trigger_is_said() -> None:
     (advice,) = [one for one in found.advice if "watermark" in one.text]
     assert advice.latency_s is not None
     assert found.planned_latency_s - advice.latency_s == pytest.approx(10.0, rel=0.1)
-    assert "501 ms shorter" in advice.text
+    assert "shorter by 501 ms" in advice.text
     # It keeps its word: predicted with that delay, a trigger is won.
     lowered = windowed(watermark_delay_s=10.0 - 0.501)
     before, after = (

@@ -283,13 +283,6 @@ def test_over_capacity_there_is_no_floor() -> None:
     assert "unbounded" not in text
 
 
-def test_a_note_does_not_repeat_a_bound() -> None:
-    plan = an_infeasible_plan(binding=("no room",), warnings=("not feasible: no room", "mind this"))
-    text = plan_text(plan)
-    assert text.count("no room") == 1
-    assert "note: mind this" in text
-
-
 def test_one_node_keeps_and_other_metrics_are_named() -> None:
     text = plan_text(a_plan(nodes=1, target=Target.parse("batch mean <= 2s")))
     assert text.startswith("1 node meets batch mean <= 2.00 s at 50k/s")

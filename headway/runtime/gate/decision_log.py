@@ -67,6 +67,8 @@ def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
     decoder = msgspec.json.Decoder(_Line)
     try:
         lines = Path(path).read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; expected a decision log") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     for number, line in enumerate(lines, start=1):
