@@ -56,15 +56,6 @@ from headway.domain.profile import (
     StateProfile,
 )
 from headway.domain.query import EventTimeWindow, QueryShape, WindowKind
-from headway.domain.scheduling import (
-    Decision,
-    Policy,
-    QueryReport,
-    QueryState,
-    ScheduledQuery,
-    ScheduleReport,
-    WindowGrid,
-)
 from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
 from headway.domain.target import (
     AnyPromise,
@@ -107,6 +98,15 @@ if TYPE_CHECKING:
         InfeasibleDeadlinePlan,
     )
     from headway.domain.playback import Outage, Playback, PlayedStretch, RateTrace, Recovery
+    from headway.domain.scheduling import (
+        Decision,
+        Policy,
+        QueryReport,
+        QueryState,
+        ScheduledQuery,
+        ScheduleReport,
+        WindowGrid,
+    )
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA",
@@ -252,6 +252,15 @@ if not TYPE_CHECKING:
                 "PlayedStretch",
                 "RateTrace",
                 "Recovery",
+            ),
+            "headway.domain.scheduling": (
+                "Decision",
+                "Policy",
+                "QueryReport",
+                "QueryState",
+                "ScheduledQuery",
+                "ScheduleReport",
+                "WindowGrid",
             ),
         },
     )

@@ -17,8 +17,6 @@ from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
 from headway.domain import Advice, Configuration, JobProfile, Metric
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.sharing.job_gain import sharing_ways
-from headway.models.sharing.profiled_windows import windows_of
 from headway.planner.candidates import candidates_at
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
@@ -244,6 +242,12 @@ def _bursts(question: Question) -> Iterator[Advice]:
 
 def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[Advice]:
     """What counting each row once would save or cost, by the cheapest way: theory.md (P14)."""
+    if not question.profile.shape.windows:
+        return
+    # Most queries count no windows: what tells what sharing saves is loaded for those that do.
+    from headway.models.sharing.job_gain import sharing_ways
+    from headway.models.sharing.profiled_windows import windows_of
+
     windows = windows_of(question.profile)
     if windows is None or windows.num_copies <= 1.0:
         return

@@ -14,6 +14,8 @@ from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.purchase import Offer
 from headway.units import spark_trigger_text
 
+_SOLVED_WITHIN = 1e-3  # rates are shown with three digits
+
 THE_PLAN = "the plan"
 
 Setting = tuple[int, int, float]
@@ -42,7 +44,7 @@ def rules_of_thumb(
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
     latencies_s = settings.latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
-    rates_per_s = sustainable_rates_per_s(settings).tolist()
+    rates_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
     rates_per_s[0] = own.sustainable_rate_per_s  # through its rate limit too
     return tuple(
         RuleOfThumb(
