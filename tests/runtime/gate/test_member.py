@@ -156,5 +156,5 @@ def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
     file.write_text('{"decision": {"at_s": "soon"}}\n{}\n')
     with pytest.raises(InputError, match=r"gate\.jsonl:1: not a line of a decision log"):
         list(read_decision_log(file))
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         list(read_decision_log(tmp_path / "none"))
