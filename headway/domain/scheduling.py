@@ -85,7 +85,8 @@ class QueryState:
     says that a window is closed and waits for the batch that emits it. ``duration_s`` is the
     predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
     ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
-    ``output_rows`` are the rows that the next batch is predicted to emit.
+    ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those of
+    the state that the last one removed.
     """
 
     name: str
@@ -100,7 +101,7 @@ class QueryState:
     row_limit_s: float | None = None
     output_rows: float = 0.0
     most_wait_s: float = 60.0
-    freed_bytes: float = 0.0
+    removed_rows: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,6 @@ class QueryReport:
     num_windows_late: int = 0
     num_lease_ends: int = 0
     num_rows: int = 0
-    num_rows_shed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

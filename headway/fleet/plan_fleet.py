@@ -147,7 +147,7 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     columns, left_out = _worthwhile(fleet, relaxed, rounded, gap_ratio)
     if rounded is not None and fleet.allowed.sum() > _SMALL_FLEET:
         time_limit_s = min(time_limit_s, _TIME_TO_DO_BETTER_S)
-    solved = _solved_in_time(fleet, columns, gap_ratio, time_limit_s, rounded)
+    solved = _solved_in_time(fleet, columns, gap_ratio, time_limit_s, required=rounded is None)
     if solved is None:
         return rounded or diagnose(fleet, time_limit_s=time_limit_s)
     bound = max(relaxed.bound, min(solved.bound, left_out))
@@ -162,15 +162,16 @@ def _solved_in_time(
     columns: Columns,
     gap_ratio: float,
     time_limit_s: float,
-    fallback: FleetPlan | Relaxed | None,
+    *,
+    required: bool,
 ) -> Solved | None:
-    """The integer problem; with something to go on with, an end without an answer is no error."""
+    """The integer problem; None where the time ends without an answer and none is required."""
     try:
         return solve(
             fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
         )
     except SolverError:
-        if fallback is None:
+        if required:
             raise
         return None
 
@@ -302,7 +303,7 @@ def _of_chosen_columns(fleet: Fleet, relaxed: Relaxed, gap_ratio: float) -> Flee
     limit: whole numbers there take a second, among all columns a minute. None where none is found.
     """
     columns = Columns.where(relaxed.chosen)
-    solved = _solved_in_time(fleet, columns, gap_ratio / 2, _TIME_TO_DO_BETTER_S, relaxed)
+    solved = _solved_in_time(fleet, columns, gap_ratio / 2, _TIME_TO_DO_BETTER_S, required=False)
     if solved is None:
         return None
     return plan_of(fleet, supply_of(fleet, columns, solved.use), relaxed.bound)

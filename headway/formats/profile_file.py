@@ -43,12 +43,7 @@ def load_profile(path: str | Path) -> JobProfile:
     headway.errors.ProfileError: no/such/profile.yaml: no such file; expected a job profile...
     """
     try:
-        document = _read(Path(path), expected=_JOB)
-        found = _schema_of(document, PROFILE_SCHEMA, _JOB)
-        if found != PROFILE_SCHEMA:
-            _require_no_application(document, found)
-        _require_schema(document, found, PROFILE_SCHEMA)
-        return validate(document, JobProfile)
+        return _job_in(_read(Path(path), expected=_JOB))
     except InputError as error:
         raise ProfileError(str(error)) from None
 
@@ -68,18 +63,7 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     """
     try:
         document = _read(Path(path), expected=_JOB)
-        found = _schema_of(document, PROFILE_SCHEMA, _JOB)
-        if found != PROFILE_SCHEMA:
-            from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
-
-            if (
-                found == APPLICATION_PROFILE_SCHEMA
-                and _kind_of(document) == ApplicationKind.DSTREAMS
-            ):
-                return load_application_profile(path)
-            _require_no_application(document, found)
-        _require_schema(document, found, PROFILE_SCHEMA)
-        return validate(document, JobProfile)
+        return _application_in(document) if _is_of_dstreams(document) else _job_in(document)
     except InputError as error:
         raise ProfileError(str(error)) from None
 
@@ -97,21 +81,8 @@ def load_application_profile(path: str | Path) -> ApplicationProfile:
     ProfileError
         As `load_profile` does, and if it is the profile of a streaming job.
     """
-    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
-
     try:
-        document = _read(Path(path), expected=_APPLICATION)
-        found = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
-        if found == PROFILE_SCHEMA:
-            raise InputError(
-                _fault(
-                    document,
-                    f"the profile of a streaming job; expected {APPLICATION_PROFILE_SCHEMA}, "
-                    f"{_APPLICATION}",
-                )
-            )
-        _require_schema(document, found, APPLICATION_PROFILE_SCHEMA)
-        return validate(document, ApplicationProfile)
+        return _application_in(_read(Path(path), expected=_APPLICATION))
     except InputError as error:
         raise ProfileError(str(error)) from None
 
@@ -181,6 +152,40 @@ def _read(file: Path, *, expected: str) -> Document:
             f"run 'headway profile {file} -o profile.yaml' first"
         )
     return parse_document(text, name=str(file))
+
+
+def _job_in(document: Document) -> JobProfile:
+    found = _schema_of(document, PROFILE_SCHEMA, _JOB)
+    if found != PROFILE_SCHEMA:
+        _require_no_application(document, found)
+    _require_schema(document, found, PROFILE_SCHEMA)
+    return validate(document, JobProfile)
+
+
+def _application_in(document: Document) -> ApplicationProfile:
+    # Imported here: plans of streams do without.
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
+
+    found = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
+    if found == PROFILE_SCHEMA:
+        raise InputError(
+            _fault(
+                document,
+                f"the profile of a streaming job; expected {APPLICATION_PROFILE_SCHEMA}, "
+                f"{_APPLICATION}",
+            )
+        )
+    _require_schema(document, found, APPLICATION_PROFILE_SCHEMA)
+    return validate(document, ApplicationProfile)
+
+
+def _is_of_dstreams(document: Document) -> bool:
+    found = _schema_of(document, PROFILE_SCHEMA, _JOB)
+    if found == PROFILE_SCHEMA:
+        return False
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
+
+    return found == APPLICATION_PROFILE_SCHEMA and _kind_of(document) == ApplicationKind.DSTREAMS
 
 
 def _schema_of(document: Document, wanted: str, expected: str) -> Plain:

@@ -65,7 +65,7 @@ def grant_order(
     def rank(state: QueryState) -> tuple[float, ...]:
         waited_s = now_s - _waits_since_s(state)
         starved = -waited_s if waited_s > state.most_wait_s else 0.0
-        freed = -state.freed_bytes if frees_first else 0.0
+        freed = -state.removed_rows if frees_first else 0.0
         return (starved, freed, *key(state))
 
     return tuple(state.name for state in sorted(due, key=lambda one: (rank(one), one.name)))

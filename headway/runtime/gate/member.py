@@ -35,7 +35,7 @@ class BatchSeen:
     commit_s: float
     watermark_s: float | None
     newest_event_s: float | None
-    freed_ratio: float
+    removed_rows: float
 
 
 class Member:
@@ -162,7 +162,7 @@ class Member:
             row_limit_s=None if told.row_target is None else told.row_target.limit_s,
             output_rows=rows if told.windows is None else 0.0,
             most_wait_s=told.most_wait_s,
-            freed_bytes=0.0 if last is None else last.freed_ratio,
+            removed_rows=0.0 if last is None else last.removed_rows,
         )
 
     def report(self) -> QueryReport:
@@ -251,7 +251,7 @@ def _batch_seen(progress: dict[str, Any]) -> BatchSeen:
         commit_s=ms_to_s(spent.get("commitOffsets", 0)),
         watermark_s=_epoch_s(event["watermark"]) if "watermark" in event else None,
         newest_event_s=_epoch_s(event["max"]) if "max" in event else None,
-        freed_ratio=float(removed),
+        removed_rows=float(removed),
     )
 
 

@@ -83,7 +83,7 @@ def test_who_was_passed_over_for_too_long_goes_first_under_any_policy(policy: Po
 
 
 def test_where_memory_is_short_the_query_that_frees_most_goes_first() -> None:
-    states = [a_state("due", closing_s=1.0, emits=True), a_state("big", freed_bytes=1e9)]
+    states = [a_state("due", closing_s=1.0, emits=True), a_state("big", removed_rows=1e9)]
     short = MemoryReading(used_bytes=9e8, limit_bytes=8e8)
     enough = MemoryReading(used_bytes=7e8, limit_bytes=8e8)
     assert grant_order(Policy.PROMISE, states, 10.0, memory=short)[0] == "big"
