@@ -68,7 +68,7 @@ def executors_by_cores(node_cores: int, cores: int) -> int:
     """
     if node_cores < cores:
         raise InputError(
-            f"a node of {node_cores} cores has no room for an executor of {cores}; "
+            f"a node of {counted(node_cores, 'core')} has no room for an executor of {cores}; "
             "give a larger --node-cores or fewer --cores"
         )
     return node_cores // cores

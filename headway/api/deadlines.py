@@ -24,7 +24,7 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES
-from headway.units import parse_size_bytes, spark_memory_text
+from headway.units import counted, parse_size_bytes, spark_memory_text
 
 
 def plan_deadline(
@@ -152,8 +152,9 @@ def executors_that_fit(
     container_bytes = heap_bytes + beside_heap_bytes(job.application, heap_bytes)
     if container_bytes > node_type.memory_bytes:
         raise InputError(
-            f"a node {node_type.name} has no room for an executor of {cores} cores with a heap of "
-            f"{spark_memory_text(heap_bytes)} and its overhead; give a larger node or fewer --cores"
+            f"a node {node_type.name} has no room for an executor of {counted(cores, 'core')} "
+            f"with a heap of {spark_memory_text(heap_bytes)} and its overhead; give a larger "
+            "node or fewer --cores"
         )
     return min(room, node_type.memory_bytes // container_bytes)
 

@@ -217,11 +217,14 @@ def command(
                 click.get_current_context(),
             )
         from headway.api.deadlines import plan_deadline
+        from headway.formats.profile_file import load_application_profile
 
+        # What the profile is of comes before what its options are for.
+        application = load_application_profile(profile)
         refuse(given(*_OF_STREAMS), "not for batch jobs")
         return _shown(
             plan_deadline(
-                profile,
+                application,
                 target=deadlines[0],
                 max_nodes=max_nodes,
                 node_cores=node_cores,

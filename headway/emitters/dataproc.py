@@ -9,6 +9,7 @@ from headway.domain import Answer
 from headway.emitters.submission import Submission
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
+from headway.units import counted
 
 _SERVERLESS_CORES = (4, 8, 16)
 _DELIMITERS = "#|;@~!+"
@@ -44,7 +45,7 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
     cores = plan.cores_per_executor
     if cores not in _SERVERLESS_CORES:
         raise InputError(
-            f"dataproc-serverless: no executors of {cores} cores; expected 4, 8 or 16: "
+            f"dataproc-serverless: no executors of {counted(cores, 'core')}; expected 4, 8 or 16: "
             "plan with --cores, or cores_per_executor of the cluster's file"
         )
     body = {

@@ -122,8 +122,9 @@ def _offer(
     least = needed_container_bytes(question.profile, most, cores, lowered, task_cpus)
     assert node_type.memory_bytes is not None
     return (
-        f"too little memory: an executor of {cores} cores needs {spark_memory_text(needed)} even "
-        f"on {max_nodes} nodes, but a node of {spark_memory_text(node_type.memory_bytes)} has only "
+        f"too little memory: an executor of {counted(cores, 'core')} needs "
+        f"{spark_memory_text(needed)} even on {max_nodes} nodes, but a node of "
+        f"{spark_memory_text(node_type.memory_bytes)} has only "
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
         + (
             "; the profiled run had as much, but needed less: --lower-memory allows less"

@@ -47,6 +47,7 @@ from headway.planner.sensitivity import sensitivities
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import state_findings
 from headway.planner.tasks import short_of_tasks
+from headway.units import counted
 
 
 def plan(
@@ -338,8 +339,8 @@ def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str,
     """Stages that cannot use the slots: their tasks are fixed by the source."""
     slots = configuration.num_slots
     return tuple(
-        f"{stage.name} has {stage.num_source_tasks} tasks, one per source partition, so "
-        f"{slots - (stage.num_source_tasks or 0)} of {slots} slots are idle in this stage; "
-        "more source partitions would use them"
+        f"{stage.name} has {counted(stage.num_source_tasks or 0, 'task')}, one per source "
+        f"partition, so {slots - (stage.num_source_tasks or 0)} of {slots} slots are idle in "
+        "this stage; more source partitions would use them"
         for stage in short_of_tasks(profile, slots)
     )
