@@ -176,14 +176,16 @@ def operators() -> Iterator[str]:
     yield from table(head, rows)
 
 
-def windowed(ends_s: Sequence[float], trigger_s: float = 0.001) -> list[QueryWork]:
+def windowed(
+    ends_s: Sequence[float], trigger_s: float = 0.001, target: str = "window p99 <= 2.5s"
+) -> list[QueryWork]:
     made = []
     for at, end_s in enumerate(ends_s):
         query = ScheduledQuery(
             name=f"q{at:02}",
             trigger_s=trigger_s,
             windows=WindowGrid(slide_s=10.0, offset_s=end_s),
-            window_target=Target.parse("window p99 <= 2.5s"),
+            window_target=Target.parse(target),
         )
         made.append(
             QueryWork(
@@ -266,7 +268,7 @@ def mix() -> Iterator[str]:
     for name, policy in asked:
         cells = []
         for ends_s in (np.linspace(0.0, 9.0, 10).tolist(), [0.0] * 10):
-            works = windowed(ends_s)
+            works = windowed(ends_s, target="window p99 <= 2s")
             for at in range(8):
                 query = ScheduledQuery(
                     name=f"rows{at}", trigger_s=0.001, row_target=Target.parse("p99 <= 2s")

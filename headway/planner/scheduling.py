@@ -149,7 +149,7 @@ def verdict(
 
 def choose(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
     """The policy that simulation prefers, and how many at once; for a gate that is running."""
-    found = [_best(works, policy, cores, None, 1) for policy in ASKED[1:]]
+    found = [_best(works, policy, cores, None, 1) for policy in ASKED]
     best = min(found, key=_rank)
     assert best.policy is not None
     return best.policy, best.at_once

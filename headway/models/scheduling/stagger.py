@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from headway.models.arrays import Array
+
 _TICKS_PER_S = 1000
 _MOST_CANDIDATES = 200
 
@@ -146,41 +150,32 @@ def stagger_offsets_s(
     best = [0.0] * len(periods_s) if earliest_s is None else list(earliest_s)
     if not len(periods_s) == len(durations_s) == len(best):
         raise ValueError("need a duration and a wish of each period")
-    placed: dict[int, float] = {}
+    placed: list[int] = []
+    offsets_s = np.zeros(len(periods_s))
     for at in sorted(range(len(periods_s)), key=lambda one: -durations_s[one]):
         period = periods_s[at]
-        candidates = {best[at] % period}
-        for other, offset in placed.items():
-            # Right after it, right before it, and opposite to it.
-            for start in (
-                offset + durations_s[other],
-                offset - durations_s[at],
-                offset + 0.5 * common_period_s([period, periods_s[other]]),
-            ):
-                candidates.add(round(start % period, 9) % period)
-        step = max(len(candidates) // _MOST_CANDIDATES, 1)
-        placed[at] = min(
-            sorted(candidates)[::step],
-            key=lambda start: (
-                round(
-                    sum(
-                        _overlap_s(
-                            common_period_s([period, periods_s[other]]),
-                            (offset - start),
-                            durations_s[at],
-                            durations_s[other],
-                        )
-                        for other, offset in placed.items()
-                    ),
-                    6,
-                ),
-                round((start - best[at]) % period, 6),
-            ),
+        common_s = np.array([common_period_s([period, periods_s[other]]) for other in placed])
+        others_s = offsets_s[placed]
+        theirs_s = np.array([durations_s[other] for other in placed])
+        # Right after each, right before it, and opposite to it.
+        starts = (others_s + theirs_s, others_s - durations_s[at], others_s + 0.5 * common_s)
+        candidates = np.unique(
+            np.concatenate(([best[at] % period], *(np.round(one % period, 9) for one in starts)))
+            % period
         )
-    return tuple(placed[at] for at in range(len(periods_s)))
+        candidates = candidates[:: max(len(candidates) // _MOST_CANDIDATES, 1)]
+        together_s = _overlaps_s(
+            common_s, others_s - candidates[:, None], durations_s[at], theirs_s
+        )
+        later_s = np.round((candidates - best[at]) % period, 6)
+        offsets_s[at] = candidates[np.lexsort((later_s, np.round(together_s, 6)))[0]]
+        placed.append(at)
+    return tuple(float(one) for one in offsets_s)
 
 
-def _overlap_s(common_s: float, between_s: float, first_s: float, second_s: float) -> float:
-    """Time that two batches run together in the worst of their meetings."""
-    after = between_s % common_s
-    return max(first_s - after, 0.0) + max(second_s - (common_s - after), 0.0)
+def _overlaps_s(common_s: Array, between_s: Array, first_s: float, second_s: Array) -> Array:
+    """Of each candidate, the time that it runs together with the others in their worst meetings."""
+    after_s = between_s % common_s
+    before_s = np.maximum(second_s - (common_s - after_s), 0.0)
+    overlaps_s: Array = (np.maximum(first_s - after_s, 0.0) + before_s).sum(axis=1)
+    return overlaps_s

@@ -92,7 +92,7 @@ class Gate:
         self._asked, self._choose = policy, choose
         self._policy: Policy = Policy.FCFS if policy is Policy.AUTO else policy
         self._at_once = at_once or 2
-        self._sizes_itself = at_once is None
+        self._at_once_is_given = at_once is not None
         self._hub: Any = self._classes.hub(heartbeat_within_s)
         self._log = DecisionLog(decisions)
         self._lock = threading.RLock()
@@ -102,7 +102,7 @@ class Gate:
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
         self._num_grants = self._num_decisions = 0
         self._next_look_s = self._next_sizes_s = 0.0
-        self._chooses = False
+        self._chosen_for: frozenset[str] = frozenset()
         self._is_closing = False
         self.opened_because: str | None = None
         self._thread = threading.Thread(target=self._run, name="headway-gate", daemon=True)
@@ -300,42 +300,63 @@ class Gate:
         members = list(self._members.values())
         if not members or any(len(one.durations) < KNOWN_BATCHES.value for one in members):
             return
-        parts = [one.mean_parts_s for one in members]
-        if self._sizes_itself:
-            work_s = statistics.fmean(work for _, work, _ in parts)
-            total_s = statistics.fmean(map(sum, parts))
-            self._at_once = num_at_once(max(total_s, 1e-3), max(work_s, 1e-3), len(members))
-        if self._policy is Policy.STAGGER and any(one.offset_s is None for one in members):
-            wishes_s = [
-                0.0
-                if one.told.windows is None
-                else one.told.windows.offset_s
-                + one.told.windows.watermark_delay_s
-                + one.closing_delay_s
-                for one in members
-            ]
-            offsets_s = stagger_offsets_s(
-                [one.told.trigger_s for one in members], [sum(part) for part in parts], wishes_s
-            )
-            for one, offset_s in zip(members, offsets_s, strict=True):
-                one.offset_s = offset_s
-        if self._asked is Policy.AUTO and self._choose is not None and not self._chooses:
-            self._chooses = True
+        if self._policy is Policy.STAGGER:
+            self._keep_apart(members)
+        elif self._asked is not Policy.AUTO or not self._chosen_for:
+            self._size_up(members)
+        names = frozenset(self._members)
+        if self._asked is Policy.AUTO and self._choose is not None and names != self._chosen_for:
+            self._chosen_for = names
             works = [_work_of(one, self._cores) for one in members]
             # Beside the arbiter: simulations take longer than its heartbeat may.
             threading.Thread(target=self._choose_policy, args=(works,), daemon=True).start()
+
+    def _size_up(self, members: list[Member]) -> None:
+        """As many at once as keep the cores busy while drivers plan and commit."""
+        if self._at_once_is_given:
+            return
+        parts = [one.mean_parts_s for one in members]
+        work_s = statistics.fmean(work for _, work, _ in parts)
+        total_s = statistics.fmean(map(sum, parts))
+        self._at_once = num_at_once(max(total_s, 1e-3), max(work_s, 1e-3), len(members))
+
+    def _keep_apart(self, members: list[Member]) -> None:
+        """Ticks of their own; then nobody needs to be held back."""
+        if not self._at_once_is_given:
+            self._at_once = len(members)
+        if all(one.offset_s is not None for one in members):
+            return
+        wishes_s = [
+            0.0
+            if one.told.windows is None
+            else one.told.windows.offset_s
+            + one.told.windows.watermark_delay_s
+            + one.closing_delay_s
+            for one in members
+        ]
+        offsets_s = stagger_offsets_s(
+            [one.told.trigger_s for one in members],
+            [sum(one.mean_parts_s) for one in members],
+            wishes_s,
+        )
+        for one, offset_s in zip(members, offsets_s, strict=True):
+            one.offset_s = offset_s
 
     def _choose_policy(self, works: list[QueryWork]) -> None:
         assert self._choose is not None
         try:
             policy, at_once = self._choose(works, self._cores)
         except Exception as error:
-            _LOG.warning("first come first served stays in force: %s", error)
+            _LOG.warning("%s stays in force: %s", self._policy, error)
             return
         with self._lock:
             self._policy = policy
-            if self._sizes_itself:
-                self._at_once, self._sizes_itself = at_once, False
+            if not self._at_once_is_given:
+                self._at_once = at_once
+            for member in self._members.values():
+                member.offset_s = None
+            # Offsets, where the policy needs them.
+            self._next_sizes_s = 0.0
         _LOG.info("policy %s, %d at once", policy, at_once)
 
     def _leave(self, member: Member) -> None:

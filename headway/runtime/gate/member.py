@@ -135,7 +135,7 @@ class Member:
             return None
         self._learn(seen)
         self.last = seen
-        if self._emits():
+        if self._emits() and self.offset_s is None:
             self.ready_s = at_s
         if not was_granted:
             return None

@@ -97,6 +97,23 @@ def test_aligned_ends_leave_little_to_order() -> None:
     assert promise[1] > fcfs[1]
 
 
+def test_promise_keeps_what_rows_and_windows_were_promised() -> None:
+    works = windowed(np.linspace(0.0, 9.0, 10).tolist())
+    for at in range(8):
+        rows = ScheduledQuery(
+            name=f"rows{at}", trigger_s=FREE_RUNNING_S, row_target=Target.parse("p99 <= 2s")
+        )
+        works.append(a_work(rate_per_s=2000.0))
+        works[-1] = replace(works[-1], query=rows)
+    late = {}
+    for policy in (Policy.FCFS, Policy.PROMISE):
+        run = simulate_gate(works, policy, cores=2.0, at_once=2, length_s=340.0)
+        late[policy] = float(np.mean(run.window_latency_s > 2.0))
+        assert max(one.rows_later_than(2.0) for one in run.queries[10:]) < 0.03
+    assert late[Policy.FCFS] > 0.9
+    assert late[Policy.PROMISE] == 0.0
+
+
 def test_more_at_once_use_what_drivers_leave_idle() -> None:
     works = windowed([0.0] * 16)
     means = [
