@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage
@@ -37,7 +38,9 @@ class DurationNoise:
 
     ``batch_ratio`` is the coefficient of variation of batches of one run; it multiplies the whole
     duration, since a slow moment of the machine slows the driver and the tasks alike.
-    ``autocorrelation`` is the share of that variance that lasts over several batches;
+    ``autocorrelation`` is the share of that variance that lasts over several batches, and
+    ``persistence_ratio`` how much of it is left from one batch to the next: noise ``k`` batches apart
+    has the correlation ``autocorrelation * persistence_ratio**k``;
     ``run_to_run_ratio`` is the spread (standard deviation of the logarithm) between runs of a
     setting, which no number of batches of one run can reveal. Where batches fall into two modes,
     ``slow_batch_share`` of them take ``slow_batch_ratio`` times as long as the others; both modes
@@ -49,6 +52,7 @@ class DurationNoise:
     run_to_run_ratio: float
     slow_batch_share: float = 0.0
     slow_batch_ratio: float = 1.0
+    persistence_ratio: float = USUAL_PERSISTENCE_RATIO.value
 
     def __post_init__(self) -> None:
         require_spread(
@@ -63,6 +67,10 @@ class DurationNoise:
         if not 0 <= self.autocorrelation < 1:
             raise ValueError(
                 f"noise: autocorrelation is {self.autocorrelation}; expected 0 or more, below 1"
+            )
+        if not 0 <= self.persistence_ratio < 1:
+            raise ValueError(
+                f"noise: persistence_ratio is {self.persistence_ratio}; expected 0 or more, below 1"
             )
 
 
