@@ -38,11 +38,10 @@ class DurationNoise:
 
     ``batch_ratio`` is the coefficient of variation of batches of one run; it multiplies the whole
     duration, since a slow moment of the machine slows the driver and the tasks alike.
-    ``autocorrelation`` is the share of that variance that lasts over several batches, and
-    ``persistence_ratio`` how much of it is left from one batch to the next: noise ``k`` batches apart
-    has the correlation ``autocorrelation * persistence_ratio**k``;
-    ``run_to_run_ratio`` is the spread (standard deviation of the logarithm) between runs of a
-    setting, which no number of batches of one run can reveal. Where batches fall into two modes,
+    ``autocorrelation`` is the share of that variance that lasts, ``persistence_ratio`` what is left
+    of it from one batch to the next; ``run_to_run_ratio`` is the spread (standard deviation of the
+    logarithm) between runs of a setting, which no number of batches of one run can reveal. Where
+    batches fall into two modes,
     ``slow_batch_share`` of them take ``slow_batch_ratio`` times as long as the others; both modes
     are part of ``batch_ratio``.
     """
