@@ -36,8 +36,9 @@ class DriverPhase:
 class DurationNoise:
     """Spread of batch durations around the model, as shares of the duration.
 
-    ``batch_ratio`` is the coefficient of variation of batches of one run; it multiplies the whole
-    duration, since a slow moment of the machine slows the driver and the tasks alike.
+    ``batch_ratio`` is the coefficient of variation of long batches of one run; it multiplies the
+    whole duration, since a slow moment of the machine slows the driver and the tasks alike.
+    ``added_sd_s`` is the part of the spread that does not grow with the duration.
     ``autocorrelation`` is the share of that variance that lasts, ``persistence_ratio`` what is left
     of it from one batch to the next; ``run_to_run_ratio`` is the spread (standard deviation of the
     logarithm) between runs of a setting, which no number of batches of one run can reveal. Where
@@ -49,6 +50,7 @@ class DurationNoise:
     batch_ratio: float
     autocorrelation: float
     run_to_run_ratio: float
+    added_sd_s: float = 0.0
     slow_batch_share: float = 0.0
     slow_batch_ratio: float = 1.0
     persistence_ratio: float = USUAL_PERSISTENCE_RATIO.value
@@ -57,6 +59,7 @@ class DurationNoise:
         require_spread(
             "noise", batch_ratio=self.batch_ratio, run_to_run_ratio=self.run_to_run_ratio
         )
+        require_not_negative("noise", added_sd_s=self.added_sd_s)
         if not 0 <= self.slow_batch_share < 1 or not 1 <= self.slow_batch_ratio <= MOST_RATIO:
             raise ValueError(
                 f"noise: slow batches are {self.slow_batch_share} of all and take "
