@@ -82,6 +82,13 @@ RUN_NOISE_RATIO = Assumption(
     source="judgement: about the usual run-to-run spread",
     influences="how much each run weighs in the costs of tasks (E3)",
 )
+EMPTY_BATCH_SD_RATIO = Assumption(
+    name="Prior standard deviation of a task's fixed time, from batches without rows",
+    value=0.3,
+    unit="-",
+    source="judgement: the first batch of a query sets up what later ones reuse",
+    influences="the fixed time of tasks where a batch without rows is on record (E32)",
+)
 USUAL_PARTS_SD_S = Assumption(
     name="Prior standard deviation of a task's fixed time",
     value=0.015,

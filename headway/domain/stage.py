@@ -20,13 +20,15 @@ class Separation(StrEnum):
     """How the fixed cost of a task was told from its cost per row, best first.
 
     BATCHES compares batches of different size, TASKS the tasks of the same batch that had
-    different shares of the rows; PARTS, where all tasks are alike, takes what Spark reports of a
-    task's fixed work (launch, deserialization, state commit) and charges the rest to the rows.
+    different shares of the rows. Where all tasks are alike, EMPTY takes the tasks of batches that
+    read no rows, and PARTS, where there were none, what Spark reports of a task's fixed work
+    (launch, deserialization, state commit); the rest is charged to the rows.
     TOTALS knows no tasks at all, only how long batches of different size took.
     """
 
     BATCHES = "batches"
     TASKS = "tasks"
+    EMPTY = "empty"
     PARTS = "parts"
     TOTALS = "totals"
 

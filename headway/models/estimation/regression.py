@@ -133,11 +133,11 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     least squares with weights `w_i ψ_i/(x_iᵀ θ)^2`: the fit, not the data, in the denominator, for
     the data would pull the fit down by about `2c^2`. Columns are scaled to one length. Where the
     tasks of several settings are fitted, what is known beforehand takes part: the time without rows
-    is what Spark reports of it (launch, deserialization, state commit) give or take 15 ms, 30 ms
-    with Python workers, and a partition costs 0.5 ms give or take as much; where the data says
-    something quite different, the prior counts less, as outliers do. In units in which a run as a
-    whole, whose batches weigh 1 together, lies off by a tenth, the prior adds
-    `(0.1/σ_j)^2(θ_j-μ_j)^2`.
+    is that of batches that read none, (E32), or else what Spark reports of it (launch,
+    deserialization, state commit) give or take 15 ms, 30 ms with Python workers, and a partition
+    costs 0.5 ms give or take as much; where the data says something quite different, the prior
+    counts less, as outliers do. In units in which a run as a whole, whose batches weigh 1 together,
+    lies off by a tenth, the prior adds `(0.1/σ_j)^2(θ_j-μ_j)^2`.
 
     Examples
     --------

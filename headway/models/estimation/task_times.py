@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import LEAST_WAVES
+from headway.assumptions.fits import EMPTY_BATCH_SD_RATIO, LEAST_WAVES
 from headway.models.arrays import Array
 
 
@@ -51,6 +52,49 @@ def _mean_of_sample_sd(num_values: int) -> float:
     """Mean of the sample standard deviation of so many normal values of standard deviation 1."""
     half = 0.5 * (num_values - 1)
     return math.sqrt(1.0 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
+
+
+class FixedTime(NamedTuple):
+    """What is known of the time of a task without rows."""
+
+    mean_s: float
+    sd_s: float
+
+
+def time_without_rows(task_mean_s: Array, partitions: Array, per_partition_s: float) -> FixedTime:
+    r"""Time of a task that has no rows, from batches that read none.
+
+    Parameters
+    ----------
+    task_mean_s : (n,) array, >= 0
+        Mean time of the tasks in each such batch, at least one. [s]
+    partitions : (n,) array, >= 0
+        Readers that its tasks write for. [-]
+    per_partition_s : float, >= 0
+        What a task takes for one of them; 0 where it is part of the fixed time. [s]
+
+    Returns
+    -------
+    FixedTime
+        Mean and standard deviation. [s]
+
+    Notes
+    -----
+    **(E32)** A batch that reads no rows, as the first of a query does, runs its stages all the
+    same: its tasks take `t_0 + t_2 P` of (T2), and nothing else. The prior of (E3) for `t_0` is the
+    middle one of `max(t - t_2 P, t/10)` over such batches, `t` the mean of their tasks, give or
+    take 30 %. Batches of a JVM younger than 30 s, which loads classes, and the first of a restart,
+    which loads state, do not count. Where there are none, `t_0` is what Spark reports of it:
+    launch, deserialization, state commit.
+
+    Examples
+    --------
+    >>> time_without_rows(np.array([0.04, 0.05, 0.30]), np.zeros(3), 0.0)
+    FixedTime(mean_s=0.05, sd_s=0.015)
+    """
+    alone_s = np.maximum(task_mean_s - per_partition_s * partitions, 0.1 * task_mean_s)
+    mean_s = float(np.median(alone_s))
+    return FixedTime(mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s)
 
 
 def handover_s(

@@ -93,9 +93,10 @@ def _fit_drift(runs: Sequence[QueryRun], fit: DurationFit) -> float:
 
 
 def _at_reference_age(run: QueryRun, drift: Drift) -> QueryRun:
-    return replace(
-        run, batches=tuple(_rescaled(batch, drift.factor(batch.jvm_age_s)) for batch in run.batches)
-    )
+    def rescaled(batches: Sequence[BatchSample]) -> tuple[BatchSample, ...]:
+        return tuple(_rescaled(batch, drift.factor(batch.jvm_age_s)) for batch in batches)
+
+    return replace(run, batches=rescaled(run.batches), without_rows=rescaled(run.without_rows))
 
 
 def _rescaled(batch: BatchSample, factor: float) -> BatchSample:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import LEAST_BATCHES
+from headway.assumptions.fits import FRESH_JVM_S, LEAST_BATCHES
 from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
@@ -31,7 +31,7 @@ from headway.profiler.streaming.batch_samples import (
     stages_by_batch,
     whole_batch,
 )
-from headway.profiler.streaming.samples import EarlyBatch, MeanFile, QueryRun
+from headway.profiler.streaming.samples import BatchSample, EarlyBatch, MeanFile, QueryRun
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
@@ -154,8 +154,30 @@ def steady_part(
         mean_file=_mean_file(reports, facts),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
+        without_rows=tuple(_without_rows(reports, stages, jvm_started_s)),
     )
     return SteadyPart(run, tuple(notes))
+
+
+def _without_rows(
+    reports: Sequence[Record], stages: Mapping[int, Sequence[Record]], jvm_started_s: float
+) -> Iterator[BatchSample]:
+    """Batches that ran their stages for nothing.
+
+    Not those of a fresh JVM, which loads classes, nor the first of a restart, which loads state.
+    """
+    for report in reports:
+        of_batch = stages.get(report["batch_id"], ())
+        restarts = report is reports[0] and report["batch_id"] > 0
+        if (
+            known_rows(report) == 0
+            and not restarts
+            and is_timed(report)
+            and is_usable(of_batch)
+            and not any(stage["rows_read"] for stage in of_batch)
+            and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
+        ):
+            yield batch_sample(report, of_batch, jvm_started_s, None)
 
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:

@@ -146,7 +146,8 @@ class QueryRun:
     """One run of the query at one setting, steady batches only.
 
     ``early`` are the batches before, the first of them the first of the run; empty where another
-    query of the application ran earlier.
+    query of the application ran earlier. ``without_rows`` are batches that read nothing, in a JVM
+    that has run for a while: the first of a query, mostly.
     """
 
     query_id: str
@@ -162,6 +163,7 @@ class QueryRun:
     mean_file: MeanFile | None = None
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
+    without_rows: tuple[BatchSample, ...] = ()
 
     @property
     def tasks(self) -> Share:

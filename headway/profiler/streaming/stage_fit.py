@@ -26,7 +26,12 @@ from headway.models.estimation.regression import (
     power_law,
     relative_huber,
 )
-from headway.models.estimation.task_times import handover_s, task_spread_ratio
+from headway.models.estimation.task_times import (
+    FixedTime,
+    handover_s,
+    task_spread_ratio,
+    time_without_rows,
+)
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
@@ -80,7 +85,7 @@ def _fit_stage(
         tells_state = _state_grows(runs, place) and _is_told_apart(in_store, np.column_stack(terms))
         if tells_state:
             terms.append(in_store)
-        prior = _prior(batches, place, tells_partitions, tells_state) if has_tasks else None
+        prior = _prior(runs, place, tells_partitions, tells_state) if has_tasks else None
         fixed_s, per_row_s, *more = (
             float(value)
             for value in relative_huber(np.column_stack(terms), task_mean_s, weights, prior)
@@ -96,6 +101,11 @@ def _fit_stage(
         )
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
         fixed_s = mean_s - per_row_s * mean_rows
+    elif (empty := _without_rows(runs, place, 0.0)) is not None:
+        separation = Separation.EMPTY
+        mean_s = float(np.average(task_mean_s, weights=weights))
+        fixed_s = min(empty.mean_s, mean_s)
+        per_row_s = (mean_s - fixed_s) / mean_rows
     else:
         fixed_s, per_row_s = _by_parts(batches, place, mean_rows, task_mean_s, weights)
         if before and samples[0].has_parents:
@@ -155,11 +165,15 @@ def _handover_s(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> fl
 
 
 def _partitions_written(runs: Sequence[QueryRun], place: int) -> Array:
-    """Readers that a task of the stage writes for: none where no exchange follows."""
-    behind = runs[0].batches[0].stages[place + 1 : place + 2]
-    followed = any(stage.has_parents for stage in behind)
-    written = [run.configuration.shuffle_partitions if followed else 0 for run in runs]
+    written = [_num_readers(run, place) for run in runs]
     return np.repeat(np.array(written, dtype=np.float64), [len(run.batches) for run in runs])
+
+
+def _num_readers(run: QueryRun, place: int) -> int:
+    """Tasks that a task of the stage writes for: none where no exchange follows."""
+    behind = run.batches[0].stages[place + 1 : place + 2]
+    followed = any(stage.has_parents for stage in behind)
+    return run.configuration.shuffle_partitions if followed else 0
 
 
 def _is_told_apart(column: Array, terms: Array) -> bool:
@@ -192,23 +206,46 @@ def _parts_s(batches: Sequence[BatchSample], place: int) -> Array:
 
 
 def _prior(
-    batches: Sequence[BatchSample], place: int, tells_partitions: bool, tells_state: bool
+    runs: Sequence[QueryRun], place: int, tells_partitions: bool, tells_state: bool
 ) -> Prior:
     """What is known of fixed time, time per row, per partition and row of state before any fit.
 
     The line through a few runs, each off by some per cent as a whole, leaves the time of a task
-    without rows open by tens of milliseconds; what Spark reports of it is closer, but for what it
-    does not report. A partition is a buffer and a part of a file.
+    without rows open by tens of milliseconds; batches without rows show it, and else what Spark
+    reports of it is closer, but for what it does not report. A partition is a buffer and a part of
+    a file.
     """
-    parts_s = float(np.mean(_parts_s(batches, place)))
-    runs_python = any(batch.stages[place].python_s for batch in batches)
-    sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value
+    partition_s = USUAL_PARTITION_S.value
+    fixed = _without_rows(runs, place, partition_s if tells_partitions else 0.0)
+    if fixed is None:
+        batches = [batch for run in runs for batch in run.batches]
+        runs_python = any(batch.stages[place].python_s for batch in batches)
+        fixed = FixedTime(
+            float(np.mean(_parts_s(batches, place))),
+            USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
+        )
     told = np.array([True, True, tells_partitions, tells_state])
     return Prior(
-        mean=np.array([parts_s, 0.0, USUAL_PARTITION_S.value, 0.0])[told],
-        sd=np.array([sd_s, np.inf, USUAL_PARTITION_S.value, np.inf])[told],
+        mean=np.array([fixed.mean_s, 0.0, partition_s, 0.0])[told],
+        sd=np.array([fixed.sd_s, np.inf, partition_s, np.inf])[told],
         group_noise_ratio=RUN_NOISE_RATIO.value,
     )
+
+
+def _without_rows(runs: Sequence[QueryRun], place: int, per_partition_s: float) -> FixedTime | None:
+    """What batches without rows tell of a task's fixed time; None where there are none."""
+    usual = runs[0].batches[0].signature
+    empty = [
+        (batch.stages[place].task_mean_s, _num_readers(run, place))
+        for run in runs
+        for batch in run.without_rows
+        if batch.signature == usual and batch.stages[place].has_tasks
+    ]
+    if not empty:
+        return None
+    task_mean_s, partitions = np.array(empty, dtype=np.float64).T
+    found = time_without_rows(task_mean_s, partitions, per_partition_s)
+    return found if found.mean_s > 0 else None
 
 
 def _holds_state(batch: BatchSample, place: int) -> bool:
