@@ -21,9 +21,9 @@ def theory_page() -> str:
     # Oracles only judge; they stand with the tests.
     of_number = {one.number: one for one in equations((*ROOMS, ROOT / "tests" / "oracles"))}
 
-    def told(match: re.Match[str]) -> str:
+    def stated(match: re.Match[str]) -> str:
         one = of_number[match[1]]
         link = f"[`{one.name}`](../{one.path.relative_to(ROOT).as_posix()})"
         return f"**({one.number})** {one.text} {link}"
 
-    return PLACE.sub(told, TEMPLATE.read_text(encoding="utf-8"))
+    return PLACE.sub(stated, TEMPLATE.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ _REAL_TIME = "planning Real-Time Mode"
 _LIVE = "watching a running query"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
-_PLAYED = "nothing: benchmarks play the figures of papers with it"
+_REPRODUCED = "nothing: benchmarks play the figures of papers with it"
 
 #: What no command asks yet, by module or function below ``models``, and what will ask it. Whoever
 #: wires one takes it off; a test holds the list to the code.
@@ -61,8 +61,8 @@ WAITING: Mapping[str, str] = {
     "scheduling.stagger.never_collide": _GATE,
     "scheduling.stagger.can_be_apart": _GATE,
     "scheduling.subset": _GATE,
-    "simulation.operator_scheduling": _PLAYED,
-    "simulation.tuple_scheduling": _PLAYED,
+    "simulation.operator_scheduling": _REPRODUCED,
+    "simulation.tuple_scheduling": _REPRODUCED,
     "batches.tuple_latency.tuple_latency_quantile": _JUDGE,
     "laws.uniform_mixture.uniform_mixture_cdf": _JUDGE,
 }
@@ -201,10 +201,10 @@ def models_page() -> str:
         ]
         if not public:
             continue
-        told = [name for name, found in by_command.items() if module in found]
+        asked_by = [name for name, found in by_command.items() if module in found]
         why = WAITING.get(short)
         lines.append(
-            f"| `{short}` | {' '.join(public)} | {f'waits: {why}' if why else ' '.join(told)} |"
+            f"| `{short}` | {' '.join(public)} | {f'waits: {why}' if why else ' '.join(asked_by)} |"
         )
     lines += ["", "\\* waits:", ""]
     lines += [f"* `{name}`: {why}" for name, why in WAITING.items() if name in waiting]

@@ -101,22 +101,22 @@ def spec_page(path: Path) -> str:
     before, _, rest = text.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     schema = json_schema()
-    told: list[str] = []
+    written: list[str] = []
     lines = []
     for kind, noun in KINDS.items():
-        lines += [f"## {kind}", "", *_table(noun, told)]
-    others = [noun for noun in _all_nouns() if noun.__name__ not in told]
+        lines += [f"## {kind}", "", *_table(noun, written)]
+    others = [noun for noun in _all_nouns() if noun.__name__ not in written]
     assert {noun.__name__ for noun in _all_nouns()} <= set(schema["$defs"])
     for noun in others:
-        lines += [f"### {noun.__name__}", "", *_table(noun, told)]
+        lines += [f"### {noun.__name__}", "", *_table(noun, written)]
     made = "\n".join(["", "", *lines])
     return f"{before}{_BEGIN}{made}{_END}{after}"
 
 
-def _table(noun: Any, told: list[str]) -> list[str]:
+def _table(noun: Any, written: list[str]) -> list[str]:
     from headway.spec.forms import entries_of
 
-    told.append(noun.__name__)
+    written.append(noun.__name__)
     lines = [(noun.__doc__ or "").strip().splitlines()[0], "", "| key | value | |", "|---|---|---|"]
     for each in entries_of(noun):
         about = each.about.replace("|", "\\|").replace("\n", " ")

@@ -53,10 +53,10 @@ def test_no_two_have_one_name() -> None:
 
 
 def test_each_is_read_somewhere() -> None:
-    told = "\n".join(
+    combined_text = "\n".join(
         ast.unparse(tree) for name, tree in modules().items() if not name.startswith("assumptions/")
     )
-    assert not [name for name in ALL if not re.search(rf"\b{name}\.value\b", told)]
+    assert not [name for name in ALL if not re.search(rf"\b{name}\.value\b", combined_text)]
 
 
 def constants() -> Iterator[tuple[str, str, object]]:
@@ -159,9 +159,9 @@ def test_a_declared_plan_rests_on_what_nobody_declared(
     plan = tmp_path / "plan.json"
     plan.write_text(capsys.readouterr().out, encoding="utf-8")
     assert run(["explain", str(plan)]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert predictions.DECLARED_BATCH_NOISE_RATIO.name in told
-    assert predictions.SPREAD_PER_DOUBLING_RATIO.name not in told
+    combined_text = " ".join(capsys.readouterr().out.split())
+    assert predictions.DECLARED_BATCH_NOISE_RATIO.name in combined_text
+    assert predictions.SPREAD_PER_DOUBLING_RATIO.name not in combined_text
 
 
 def test_another_assumption_makes_another_plan(monkeypatch: pytest.MonkeyPatch) -> None:

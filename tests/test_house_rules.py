@@ -48,7 +48,7 @@ WITHOUT_UNIT = {
     "Interval.high",
     "Interval.low",
     "NearestTarget.numbers",
-    "NodeType.relative_core_speed",
+    "NodeType.core_speed_ratio",
     "ObservedSetting.rows_per_batch_high",
     "ObservedSetting.rows_per_batch_low",
     "Optimality.relaxed_nodes",
@@ -174,16 +174,16 @@ def test_models_say_what_they_take_and_give_where_it_is_from_and_an_example() ->
 
 def lacking_sections(function: ast.FunctionDef) -> list[str]:
     """Sections that its docstring lacks."""
-    told = ast.get_docstring(function) or ""
+    docstring = ast.get_docstring(function) or ""
     takes = function.args.posonlyargs or function.args.args or function.args.kwonlyargs
     return [
         section
         for section, pattern in SECTIONS.items()
-        if not re.search(pattern, told, re.MULTILINE) and (takes or section != "parameters")
+        if not re.search(pattern, docstring, re.MULTILINE) and (takes or section != "parameters")
     ]
 
 
-def test_an_exception_that_no_longer_breaks_its_rule_is_told() -> None:
+def test_an_exception_that_no_longer_breaks_its_rule_is_reported() -> None:
     holds({"a"}, {"a"}, 1, "no vowels")
     with pytest.raises(AssertionError, match=r"no vowels: \['e'\]"):
         holds({"a", "e"}, {"a"}, 1, "no vowels")

@@ -95,9 +95,9 @@ def test_what_needs_an_extra_names_it(
     (tmp_path / "SNAPPY").write_bytes(b"\x82SNAPPY\x00" + bytes(12))
     words = [str(tmp_path / word) if word.isupper() else word for word in arguments]
     assert run(words) == 1
-    told = capsys.readouterr().err
-    assert what in told
-    assert f"not installed: pip install 'headway[{extra}]'" in told
+    printed = capsys.readouterr().err
+    assert what in printed
+    assert f"not installed: pip install 'headway[{extra}]'" in printed
     assert not (tmp_path / "PROFILE").exists()
 
 

@@ -117,9 +117,9 @@ def test_each_model_function_has_an_equation_or_a_source() -> None:
 
 def test_an_equation_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "--equation", "b12"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("(B12)")
-    assert "headway.models.job.capacity" in told
+    printed = capsys.readouterr().out
+    assert printed.startswith("(B12)")
+    assert "headway.models.job.capacity" in printed
     assert run(["explain", "--equation", "Z9"]) == 2
     assert run(["explain"]) == 2
     assert run(["explain", "plan.json", "--equation", "B12"]) == 2

@@ -32,16 +32,16 @@ from campaign.figures import (
     largest,
     measured,
     median_size,
-    plays_of,
     regimes,
     repeat_differences,
+    repeats_of,
     setting_name,
     share_within,
 )
 from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
-from campaign.play import read_lines
 from campaign.plots import scatter
+from campaign.running import read_lines
 from campaign.schedule import EVERY, FIT, VARIED
 from campaign.speed_table import speed_beside_runs, speed_table
 from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
@@ -115,7 +115,7 @@ def page(results: Path) -> str:
         ),
         "## Over capacity, and called so",
         "",
-        *_saturation(plays_of(fitted)),
+        *_saturation(repeats_of(fitted)),
         f"Without figures: {'; '.join(machine['left_out']) or 'none'}.",
         "",
         "## Working off a backlog",
@@ -135,10 +135,10 @@ def page(results: Path) -> str:
         "## The same batch, again and again",
         "",
         *speed_table(read_lines(results / "machine-speed.jsonl")[1:]),
-        *speed_beside_runs(plays_of(fitted)),
+        *speed_beside_runs(repeats_of(fitted)),
         "## What the errors are made of",
         "",
-        *parts_tables(plays_of(fitted)),
+        *parts_tables(repeats_of(fitted)),
         FINDINGS,
         "",
         "## Every judged setting",
@@ -156,9 +156,9 @@ def _workload(row: Row) -> str:
 
 def _headline(rows: Sequence[Row]) -> Iterator[str]:
     judged = [row for row in rows if is_judged(row)]
-    held, told = covered(rows)
+    held, num_intervals = covered(rows)
     yield (
-        f"**{len(judged)} judged settings, {len(plays_of(judged))} runs; 14 workloads on two "
+        f"**{len(judged)} judged settings, {len(repeats_of(judged))} runs; 14 workloads on two "
         "cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
@@ -178,13 +178,13 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
             f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | |"
         )
     yield ""
-    plays = plays_of(rows)
-    first, second = ([row for row in plays if row.get("play", 1) == number] for number in (1, 2))
+    repeats = repeats_of(rows)
+    first, second = ([row for row in repeats if row.get("play", 1) == number] for number in (1, 2))
     yield (
-        f"Single runs, each judged alone: {_in_words(plays)}; first plays: {_in_words(first)}; "
-        f"second plays: {_in_words(second)}. One play of a setting tells the other one: "
+        f"Single runs, each judged alone: {_in_words(repeats)}; first repeats: {_in_words(first)}; "
+        f"second repeats: {_in_words(second)}. One repeat of a setting against the other: "
         f"{_repeats_in_words(judged)}. The 90 % intervals of single runs for mean and p99 "
-        f"held {held} of {told} times ({100 * held / told:.0f} %)."
+        f"held {held} of {num_intervals} times ({100 * held / num_intervals:.0f} %)."
     )
     yield ""
 
@@ -212,11 +212,11 @@ def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
     for name, rows in groups.items():
         mean, p99 = errors(rows, "latency", "mean"), errors(rows, "latency", "p99")
         floors = repeat_differences(rows, "mean"), repeat_differences(rows, "p99")
-        held, told = covered(rows)
+        held, num_intervals = covered(rows)
         yield (
             f"| {name} | {len(mean)} | {_median_and_share(mean, p99)} | {largest(mean)} "
             f"| {largest(p99)} | {median_size(errors(rows, 'duration', 'mean'))} "
-            f"| {held} of {told} | {_median_and_share(*floors)} |"
+            f"| {held} of {num_intervals} | {_median_and_share(*floors)} |"
         )
     yield ""
 
@@ -265,17 +265,19 @@ def _window_table(rows: Sequence[Row]) -> Iterator[str]:
         "| longest: predicted | measured | error |"
     )
     for row in rows:
-        true, told = row["truth"]["windows"], row["predicted"].get("windows")
+        true, predicted = row["truth"]["windows"], row["predicted"].get("windows")
         if not is_judged(row) or true is None:
             continue
         figures = (
-            f"{told[figure]:.2f} s | {measured(row, 'windows', figure):.2f} s "
+            f"{predicted[figure]:.2f} s | {measured(row, 'windows', figure):.2f} s "
             f"| {error_ratio(row, 'windows', figure):+.1%}"
-            if told
-            else f"not told | {measured(row, 'windows', figure):.2f} s | "
+            if predicted
+            else f"not predicted | {measured(row, 'windows', figure):.2f} s | "
             for figure in ("mean", LONGEST)
         )
-        count = sum((play["truth"]["windows"] or {}).get("count", 0) for play in plays_of([row]))
+        count = sum(
+            (repeat["truth"]["windows"] or {}).get("count", 0) for repeat in repeats_of([row])
+        )
         yield f"| {setting_name(row)} | {count} | {' | '.join(figures)} |"
     yield ""
 
@@ -325,10 +327,10 @@ def _is_warned_of(row: Row) -> bool:
 def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
     yield from headed("| workload | rows per batch | predicted | measured | error |")
     for row in rows:
-        told, true = row["predicted"]["rows_per_s"], row["truth"]["rows_per_s"]
+        predicted, true = row["predicted"]["rows_per_s"], row["truth"]["rows_per_s"]
         yield (
-            f"| {_workload(row)} | {row['max_rows']:,} | {told:,.0f}/s | {true:,.0f}/s "
-            f"| {told / true - 1:+.1%} |"
+            f"| {_workload(row)} | {row['max_rows']:,} | {predicted:,.0f}/s | {true:,.0f}/s "
+            f"| {predicted / true - 1:+.1%} |"
         )
     yield ""
 
@@ -341,9 +343,9 @@ def _details(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         if not is_judged(row):
             continue
-        plays = plays_of([row])
-        figures = (_figure_cells(row, plays, figure) for figure in ("mean", "p99"))
-        others = max(play["cores_of_others"] for play in plays)
+        repeats = repeats_of([row])
+        figures = (_figure_cells(row, repeats, figure) for figure in ("mean", "p99"))
+        others = max(repeat["cores_of_others"] for repeat in repeats)
         yield (
             f"| {setting_name(row)}, {row['group']} | {row['rate_per_s']:,.0f} | {others:.2f} "
             f"| {' | '.join(figures)} |"
@@ -351,10 +353,10 @@ def _details(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _figure_cells(row: Row, plays: Sequence[Row], figure: str) -> str:
-    told, true = row["predicted"]["latency"][figure], row["truth"]["latency"][figure]
-    each = ", ".join(f"{play['truth']['latency'][figure]:.2f}" for play in plays)
-    return f"{told:.2f} s | {true:.2f} s | {each} | {told / true - 1:+.1%}"
+def _figure_cells(row: Row, repeats: Sequence[Row], figure: str) -> str:
+    predicted, true = row["predicted"]["latency"][figure], row["truth"]["latency"][figure]
+    each = ", ".join(f"{repeat['truth']['latency'][figure]:.2f}" for repeat in repeats)
+    return f"{predicted:.2f} s | {true:.2f} s | {each} | {predicted / true - 1:+.1%}"
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from campaign.checkpoint_page import page
-from campaign.play import (
+from campaign.reading import read_group
+from campaign.running import (
     Query,
     append_line,
     campaign_session,
@@ -32,7 +33,6 @@ from campaign.play import (
     run_query,
     warm_up,
 )
-from campaign.reading import read_group
 from campaign.schedule import FIT, GROUPS, WARM_S, Group
 from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
@@ -43,7 +43,7 @@ from headway.domain import (
     JobProfile,
     StreamAnswer,
 )
-from headway.planner.pins import pinned_partitions
+from headway.planner.checkpoint import pinned_partitions
 
 WORKLOAD = "aggregation"
 STATISTICS = ("mean", "p50", "p95", "p99")
@@ -99,8 +99,8 @@ class ToRun:
     plan: StreamAnswer
     nodes: int
     configuration: Configuration
-    told_s: float
-    is_told_to_keep: bool
+    predicted_s: float
+    is_predicted_met: bool
     rule: str | None = None
 
 
@@ -122,8 +122,8 @@ def plans(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[T
                 plan=plan,
                 nodes=plan.nodes,
                 configuration=plan.configuration,
-                told_s=plan.planned_latency_s,
-                is_told_to_keep=plan.feasible,
+                predicted_s=plan.planned_latency_s,
+                is_predicted_met=plan.feasible,
             )
 
 
@@ -141,8 +141,8 @@ def rules(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[T
                 plan=plan,
                 nodes=rule.nodes,
                 configuration=rule.configuration,
-                told_s=rule.latency_s,
-                is_told_to_keep=rule.keeps_target,
+                predicted_s=rule.latency_s,
+                is_predicted_met=rule.keeps_target,
                 rule=rule.rule,
             )
 
@@ -168,9 +168,9 @@ def all_to_run(folder: Path) -> tuple[list[ToRun], dict[str, float], dict[str, i
     carried: dict[str, float] = {}
     pinned: dict[str, int] = {}
     for place in PLACES:
-        played = read_group(place.group, folder / place.group.name)
-        fitted = [row for row in played.of(WORKLOAD) if row["role"] == FIT]
-        profile = played.fitted_on(fitted)
+        measured = read_group(place.group, folder / place.group.name)
+        fitted = [row for row in measured.of(WORKLOAD) if row["role"] == FIT]
+        profile = measured.fitted_on(fitted)
         carried[place.name] = fitted[0]["carried_per_s"]
         pinned[place.name] = pinned_partitions(profile) or profile.baseline.shuffle_partitions
         to_run += plans(place, profile, carried[place.name])
@@ -179,7 +179,7 @@ def all_to_run(folder: Path) -> tuple[list[ToRun], dict[str, float], dict[str, i
     return to_run, carried, pinned
 
 
-def play(folder: Path) -> list[Row]:
+def run_plans(folder: Path) -> list[Row]:
     """Plan and run what is not yet run; the lines of all."""
     work = folder / "checkpoint-plans"
     work.mkdir(exist_ok=True)
@@ -198,11 +198,11 @@ def play(folder: Path) -> list[Row]:
             warm_up(spark, WORKLOADS[WORKLOAD], checkpoints, carried_per_s, WARM_UP_S)
             for place, one in enumerate(here):
                 print(f"{master}: {place + 1} of {len(here)}, {one.name}", file=sys.stderr)
-                append_line(results, _played(spark, one, pinned[one.place.name], checkpoints))
+                append_line(results, _measured(spark, one, pinned[one.place.name], checkpoints))
     return read_lines(results)
 
 
-def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
+def _measured(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
     setting = one.configuration
     query = Query(
         name=one.name,
@@ -219,7 +219,7 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
     if one.checkpoint == "existing":
         before = replace(query, trigger_s=BEFORE_TRIGGER_S, partitions=num_pinned)
         run_query(spark, before, run_s=BEFORE_S, folder=work)
-    played = measured_run(
+    measured = measured_run(
         spark,
         query,
         warm_s=WARM_S + setting.trigger_s,
@@ -228,7 +228,7 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
     )
     stores = {
         operator["numShufflePartitions"]
-        for event in played.events
+        for event in measured.events
         for operator in event["stateOperators"]
         if "numShufflePartitions" in operator
     }
@@ -241,8 +241,8 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
         "rate_per_s": one.rate_per_s,
         "statistic": target.statistic,
         "limit_s": target.limit_s,
-        "feasible": one.is_told_to_keep,
-        "told_s": one.told_s if math.isfinite(one.told_s) else None,
+        "feasible": one.is_predicted_met,
+        "told_s": one.predicted_s if math.isfinite(one.predicted_s) else None,
         "nodes": one.nodes,
         "setting": {
             "trigger_s": setting.trigger_s,
@@ -251,7 +251,7 @@ def _played(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
         },
         "pinned_partitions": num_pinned if one.checkpoint == "existing" else None,
         "state_partitions_seen": sorted(stores),
-        **played.as_json(),
+        **measured.as_json(),
     }
 
 
@@ -265,6 +265,6 @@ def text(given: argparse.Namespace) -> str:
     """Plan, run, and write the lines, where a folder is given; then the page."""
     if given.folder is not None:
         made = {"made": made_by("make plan-accuracy", "PySpark")}
-        rows = [made, *play(given.folder)]
+        rows = [made, *run_plans(given.folder)]
         given.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return page(read_lines(given.results))

@@ -167,27 +167,27 @@ def _latencies(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Iter
         if not any(run in one.judged for one in calibrations):
             continue
         cells = [run.cluster, f"{run.rate_per_s / 1e3:.0f}k/s"]
-        for measured_s, told_s in (
+        for measured_s, predicted_value_s in (
             (run.p50_s, [one.law.p50_s(run) for one in calibrations]),
             (run.p99_s, [one.law.p99_s(run) for one in calibrations]),
         ):
             cells.append("lost" if not run.is_carried else f"{measured_s:.1f} s")
-            for one, value_s in zip(calibrations, told_s, strict=True):
+            for one, value_s in zip(calibrations, predicted_value_s, strict=True):
                 cells += _latency_cells(one, run, value_s, measured_s)
         yield "| " + " | ".join(cells) + " |"
     yield ""
 
 
 def _latency_cells(
-    one: Calibration, run: Run, told_s: float, measured_s: float | None
+    one: Calibration, run: Run, predicted_value_s: float, measured_s: float | None
 ) -> tuple[str, str]:
     if run in one.fitted:
         return "fitted", ""
     if not one.law.carries(run):
         return "not carried", ""
     if not run.is_carried or measured_s is None:
-        return f"{told_s:.1f} s", ""
-    return f"{told_s:.1f} s", f"{told_s / measured_s - 1:+.0%}"
+        return f"{predicted_value_s:.1f} s", ""
+    return f"{predicted_value_s:.1f} s", f"{predicted_value_s / measured_s - 1:+.0%}"
 
 
 def _parameters(law: Law) -> str:

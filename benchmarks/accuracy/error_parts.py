@@ -47,14 +47,14 @@ def contributions(parts: Row) -> dict[str, float]:
     duration_s = parts["duration"][1]
     added = dict.fromkeys(PARTS, 0.0)
     for name in ("checkpoint", "driver"):
-        told, seen = parts[name]
-        added[name] += (told - seen) / duration_s
+        predicted, seen = parts[name]
+        added[name] += (predicted - seen) / duration_s
     for level in parts["levels"]:
         place = "shuffled" if level["shuffled"] else "first"
-        (told_task, seen_task), (told_span, seen_span) = level["tasks"], level["span"]
+        (predicted_task, seen_task), (predicted_span, seen_span) = level["tasks"], level["span"]
         waves = seen_span / seen_task
-        added[f"{place}: tasks"] += (told_task - seen_task) * waves / duration_s
-        added[f"{place}: makespan"] += (told_span - told_task * waves) / duration_s
+        added[f"{place}: tasks"] += (predicted_task - seen_task) * waves / duration_s
+        added[f"{place}: makespan"] += (predicted_span - predicted_task * waves) / duration_s
     return added
 
 
@@ -96,7 +96,9 @@ def _error_cells(rows: Sequence[Row]) -> Iterator[str]:
     added = [contributions(row["parts"]) for row in rows]
     for part in PARTS:
         yield _signed([one[part] for one in added])
-    yield _signed([told / seen - 1 for told, seen in (row["parts"]["duration"] for row in rows)])
+    yield _signed(
+        [predicted / seen - 1 for predicted, seen in (row["parts"]["duration"] for row in rows)]
+    )
     for figure in ("mean", "p99"):
         left = [
             given[figure] / row["truth"]["latency"][figure] - 1

@@ -18,7 +18,7 @@ from typing import Any
 
 from campaign.figures import LONGEST, is_backlog, is_undisturbed
 from campaign.parts import latency_given_duration, longest_window_s, parts_of
-from campaign.reading import Played, read_group
+from campaign.reading import MeasuredGroup, read_group
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
 from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
@@ -42,27 +42,29 @@ Row = dict[str, Any]
 _ABOUT_LOAD = (FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.MOSTLY_OVERRUNS)
 
 
-def judged(fitted: Played, played: Played, workload: str, role: str = FIT) -> Iterator[Row]:
+def judged(
+    fitted: MeasuredGroup, measured: MeasuredGroup, workload: str, role: str = FIT
+) -> Iterator[Row]:
     """Every run of a workload that was not fitted, predicted."""
     known = list(_known(fitted, workload, role))
     if not known:
         return
     profile = fitted.fitted_on(known)
-    for row in played.of(workload):
+    for row in measured.of(workload):
         if row["role"] in (FIT, VARIED) or row["truth"] is None:
             continue
-        asked = _at_its_state(profile, played, row)
+        asked = _at_its_state(profile, measured, row)
         yield {
             **row,
             "fitted": {"group": fitted.group.name, "role": role, "runs": len(known)},
-            "predicted": _predicted(asked, played, row),
-            "parts": _parts(asked, played, row) if role == FIT else None,
+            "predicted": _predicted(asked, measured, row),
+            "parts": _parts(asked, measured, row) if role == FIT else None,
         }
 
 
-def _at_its_state(profile: JobProfile, played: Played, row: Row) -> JobProfile:
+def _at_its_state(profile: JobProfile, measured: MeasuredGroup, row: Row) -> JobProfile:
     """The profile at the mean size of the state in a run: a state that grows is none of a job's."""
-    run = played.run_of(row)
+    run = measured.run_of(row)
     if profile.state is None or run is None:
         return profile
     rows = [
@@ -73,7 +75,7 @@ def _at_its_state(profile: JobProfile, played: Played, row: Row) -> JobProfile:
     return replace(profile, state=replace(profile.state, rows=round(sum(rows) / len(rows))))
 
 
-def _known(fitted: Played, workload: str, role: str) -> Iterator[Row]:
+def _known(fitted: MeasuredGroup, workload: str, role: str) -> Iterator[Row]:
     """The runs a profile is fitted on: those of a role, or every one that nobody disturbed."""
     for row in fitted.of(workload):
         if row["truth"] is None:
@@ -83,8 +85,8 @@ def _known(fitted: Played, workload: str, role: str) -> Iterator[Row]:
             yield row
 
 
-def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
-    setting, num_slots = row["setting"], played.group.num_slots
+def _predicted(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row:
+    setting, num_slots = row["setting"], measured.group.num_slots
     configuration = Configuration(
         executors=1,
         cores_per_executor=num_slots,
@@ -92,7 +94,7 @@ def _predicted(profile: JobProfile, played: Played, row: Row) -> Row:
         trigger_s=setting["trigger_s"],
         max_offsets_per_trigger=row["max_rows"],
     )
-    age_s = played.jvm_age_s(row)
+    age_s = measured.jvm_age_s(row)
     factor = profile.age_factor(age_s)
     model = duration_model(profile, num_slots, setting["partitions"])
     if setting["backlog"]:
@@ -125,12 +127,12 @@ def _arrivals(profile: JobProfile, row: Row) -> Arrivals:
     return Arrivals(rate_per_s=seen_per_s, dispersion_ratio=dispersion_ratio)
 
 
-def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:
+def _parts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row | None:
     """Where the error of a run comes from; None where too few of its batches are on record."""
-    run = played.run_of(row)
+    run = measured.run_of(row)
     if run is None or row["setting"]["backlog"]:
         return None
-    factor = profile.age_factor(played.jvm_age_s(row))
+    factor = profile.age_factor(measured.jvm_age_s(row))
     parts = parts_of(profile, run, row["truth"]["from_s"], factor)
     if parts is None:
         return None
@@ -139,16 +141,16 @@ def _parts(profile: JobProfile, played: Played, row: Row) -> Row | None:
     return {**parts, "latency_given_duration": given}
 
 
-def _as_row(told: LatencyDistribution | None) -> Row | None:
-    if told is None:
+def _as_row(predicted: LatencyDistribution | None) -> Row | None:
+    if predicted is None:
         return None
     return {
-        "mean": told.mean_s,
-        "p50": told.p50_s,
-        "p95": told.p95_s,
-        "p99": told.p99_s,
-        "mean90": _ends(told.interval90_mean_s),
-        "p99_90": _ends(told.interval90_p99_s),
+        "mean": predicted.mean_s,
+        "p50": predicted.p50_s,
+        "p95": predicted.p95_s,
+        "p99": predicted.p99_s,
+        "mean90": _ends(predicted.interval90_mean_s),
+        "p99_90": _ends(predicted.interval90_p99_s),
     }
 
 
@@ -156,27 +158,27 @@ def _windows(
     said: Prediction, profile: JobProfile, configuration: Configuration, row: Row, factor: float
 ) -> Row | None:
     """What is said of windows, and of the longest of as many as there were."""
-    told, seen = _as_row(said.window_latency), row["truth"]["windows"]
-    if told is None or seen is None:
-        return told
+    predicted, seen = _as_row(said.window_latency), row["truth"]["windows"]
+    if predicted is None or seen is None:
+        return predicted
     asked = replace(profile, arrivals=said.arrivals)
-    return {**told, LONGEST: longest_window_s(asked, configuration, seen["count"], factor)}
+    return {**predicted, LONGEST: longest_window_s(asked, configuration, seen["count"], factor)}
 
 
 def _ends(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-def left_out(played: Mapping[str, Played]) -> Iterator[str]:
+def left_out(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
     """Runs that tell no latency, and why."""
-    for one in played.values():
+    for one in measured.values():
         for row in one.truths:
             if row["truth"] is None:
                 why = row.get("failed", "fewer than two batches after the warm-up")
                 yield f"{row['name']}, {one.group.name}: {why}"
 
 
-def read_groups(folder: Path) -> dict[str, Played]:
+def read_groups(folder: Path) -> dict[str, MeasuredGroup]:
     """What the groups of a campaign left behind, by name."""
     present = [group for group in GROUPS.values() if (folder / group.name / "truth.jsonl").exists()]
     if not present:
@@ -184,17 +186,17 @@ def read_groups(folder: Path) -> dict[str, Played]:
     return {group.name: read_group(group, folder / group.name) for group in present}
 
 
-def all_judged(played: Mapping[str, Played]) -> Iterator[Row]:
+def all_judged(measured: Mapping[str, MeasuredGroup]) -> Iterator[Row]:
     """All predictions of a campaign."""
-    for one in played.values():
+    for one in measured.values():
         for workload in one.group.workloads:
             yield from judged(one, one, workload)
             yield from judged(one, one, workload, VARIED)
             yield from judged(one, one, workload, EVERY)
     for first, second in ACROSS:
-        if first in played and second in played:
+        if first in measured and second in measured:
             for workload in GROUPS[first].workloads:
-                yield from judged(played[first], played[second], workload)
+                yield from judged(measured[first], measured[second], workload)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -206,19 +208,19 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Write the lines."""
     given.output.parent.mkdir(parents=True, exist_ok=True)
-    played = read_groups(given.folder)
-    lines = _write(given.output, all_judged(played))
+    measured = read_groups(given.folder)
+    lines = _write(given.output, all_judged(measured))
     plans = given.output.with_name("planned.jsonl.gz")
-    if plans.exists() and PLANS_GROUP.name in played:
+    if plans.exists() and PLANS_GROUP.name in measured:
         known = [json.loads(line) for line in gzip.decompress(plans.read_bytes()).splitlines()]
-        anew = planned_anew(played[PLANS_GROUP.name], known)
+        anew = planned_anew(measured[PLANS_GROUP.name], known)
         _write(plans.with_name("planned-anew.jsonl.gz"), anew)
     given.output.with_name("campaign-machine.json").write_text(
         json.dumps(
             {
                 "made": made_by("make accuracy-campaign", "PySpark")
                 + " The page by `make accuracy`.",
-                "left_out": list(left_out(played)),
+                "left_out": list(left_out(measured)),
             },
             indent=2,
         )

@@ -28,7 +28,7 @@ from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.judging import judge
 from kafka.page import page
 from kafka.real_time import judge_real_time, with_launches
-from kafka.runs import Record, play, warm_up
+from kafka.runs import Record, run_case, warm_up
 from read_logs import read_logs_of_runs
 
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -75,7 +75,7 @@ def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Recor
             warm_up(spark, lane, first, folder, JIT_WARM_S)
         for number, case in enumerate(order, start=1):
             tell(f"{number}/{len(order)}: {case.name}")
-            records.append(_played(spark, lane, case, folder, RUN_S))
+            records.append(_measured(spark, lane, case, folder, RUN_S))
     _write(records, folder / "measured.jsonl")
     tell("profiling and predicting")
     return judge(records, read_logs_of_runs(folder / "log"), CORES)
@@ -96,16 +96,16 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
         warm_up(spark, lane, first, folder, REAL_TIME_RUN_S)
         for number, case in enumerate(cases, start=1):
             tell(f"real time {number}/{len(cases)}: {case.name}")
-            records.append(_played(spark, lane, case, folder, REAL_TIME_RUN_S))
+            records.append(_measured(spark, lane, case, folder, REAL_TIME_RUN_S))
     records = with_launches(records, read_logs_of_runs(folder / "log"))
     _write(records, folder / "measured.jsonl")
     return judge_real_time(records, num_slots=REAL_TIME_SLOTS)
 
 
-def _played(spark: SparkSession, lane: Lane, case: Case, folder: Path, run_s: float) -> Record:
+def _measured(spark: SparkSession, lane: Lane, case: Case, folder: Path, run_s: float) -> Record:
     """A run, or why there is none: Spark refuses the query, or it gets through no batch."""
     try:
-        return play(spark, lane, case, folder, warm_s=WARM_S, run_s=run_s)
+        return run_case(spark, lane, case, folder, warm_s=WARM_S, run_s=run_s)
     except KafkaUnavailableError:
         raise
     except Exception as error:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from campaign.fixed_work import FixedWork, fixed_work
-from campaign.play import Query, backlog_stream, campaign_session, run_query
+from campaign.running import Query, backlog_stream, campaign_session, run_query
 from campaign.schedule import GROUPS
 from campaign.truth import Event
 from campaign.workloads import WORKLOADS

@@ -44,10 +44,11 @@ says nothing. Seeds are fixed, so the page repeats.
 """
 
 
-def played(family: Family, workers: ProcessPoolExecutor) -> Mapping[str, Cell]:
+def simulated_cells(family: Family, workers: ProcessPoolExecutor) -> Mapping[str, Cell]:
     """All cells of a family that had something to judge, in their order."""
     pending = {
-        name: workers.submit(family.play, *arguments) for name, arguments in family.cells.items()
+        name: workers.submit(family.simulate, *arguments)
+        for name, arguments in family.cells.items()
     }
     found: dict[str, Cell] = {}
     for number, (name, cell) in enumerate(pending.items()):
@@ -67,7 +68,7 @@ def lines(families: tuple[Family, ...]) -> Iterator[str]:
     body: list[str] = []
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as workers:
         for family in families:
-            body += section(family, played(family, workers))
+            body += section(family, simulated_cells(family, workers))
     took_min = (time.perf_counter() - started_s) / 60.0
     yield f"{made_by('make model-accuracy')} It took {took_min:.0f} min."
     yield ""

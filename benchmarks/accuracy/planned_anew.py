@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from campaign.reading import Played
+from campaign.reading import MeasuredGroup
 from campaign.schedule import FIT
 from planned_runs import GROUP, PLANNED, Asked, planned
 
@@ -20,10 +20,10 @@ from headway.models.job.predict import predict
 Row = dict[str, Any]
 
 
-def planned_anew(played: Played, rows: Iterable[Row]) -> Iterator[Row]:
+def planned_anew(measured: MeasuredGroup, rows: Iterable[Row]) -> Iterator[Row]:
     """One line for each plan that was run."""
     profiles = {
-        name: played.fitted_on([row for row in played.of(name) if row["role"] == FIT])
+        name: measured.fitted_on([row for row in measured.of(name) if row["role"] == FIT])
         for name in PLANNED
     }
     for row in rows:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.play import (
+from campaign.reading import read_group
+from campaign.running import (
     MeasuredRun,
     Query,
     append_line,
@@ -29,7 +30,6 @@ from campaign.play import (
     read_lines,
     warm_up,
 )
-from campaign.reading import read_group
 from campaign.schedule import FIT, GROUPS, WARM_S
 from campaign.workloads import WORKLOADS, Stream
 
@@ -77,9 +77,9 @@ def asked_of(workload: str, carried_per_s: float) -> Iterator[Asked]:
 
 def profiles(folder: Path) -> dict[str, JobProfile]:
     """A profile of each workload from its fitted runs."""
-    played = read_group(GROUP, folder / GROUP.name)
+    measured = read_group(GROUP, folder / GROUP.name)
     return {
-        name: played.fitted_on([row for row in played.of(name) if row["role"] == FIT])
+        name: measured.fitted_on([row for row in measured.of(name) if row["role"] == FIT])
         for name in PLANNED
     }
 
@@ -98,7 +98,7 @@ def planned(profile: JobProfile, asked: Asked) -> StreamAnswer:
     )
 
 
-def play(folder: Path) -> None:
+def run_plans(folder: Path) -> None:
     """Plan and run what is not yet run."""
     work = folder / "planned"
     work.mkdir(exist_ok=True)
@@ -129,17 +129,17 @@ def play(folder: Path) -> None:
                 trigger_s=setting.trigger_s,
                 partitions=setting.shuffle_partitions,
             )
-            played = measured_run(
+            measured = measured_run(
                 spark,
                 query,
                 warm_s=WARM_S + setting.trigger_s,
                 measured_s=max(LEAST_MEASURED_S, 4 * setting.trigger_s),
                 folder=work,
             )
-            append_line(work / "truth.jsonl", _row(asked, plan, played))
+            append_line(work / "truth.jsonl", _row(asked, plan, measured))
 
 
-def _row(asked: Asked, plan: StreamAnswer, played: MeasuredRun) -> Row:
+def _row(asked: Asked, plan: StreamAnswer, measured: MeasuredRun) -> Row:
     setting, latency = plan.configuration, plan.prediction.tuple_latency
     return {
         "name": asked.name,
@@ -159,7 +159,7 @@ def _row(asked: Asked, plan: StreamAnswer, played: MeasuredRun) -> Row:
             "partitions": setting.shuffle_partitions,
             "max_rows": setting.max_offsets_per_trigger,
         },
-        **played.as_json(),
+        **measured.as_json(),
     }
 
 
@@ -171,7 +171,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Plan, run, and write the lines."""
-    play(given.folder)
+    run_plans(given.folder)
     lines = [json.dumps(row) for row in read_lines(given.folder / "planned" / "truth.jsonl")]
     given.output.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
     print(f"{given.output}: {len(lines)} plans")

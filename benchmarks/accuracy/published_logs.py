@@ -133,15 +133,15 @@ def read_tables(event_logs: Path) -> dict[str, LogTables]:
     with tempfile.TemporaryDirectory() as folder:
         unpack(logs, Path(folder))
         pieces, engine = pieces_of(Path(folder)), InProcess()
-        _told("reading events")
+        _print_step("reading events")
         collected = collect(pieces, engine)
-        _told("reading tables")
+        _print_step("reading tables")
         return tables_of_logs(
             pieces, engine, collected, {name: app for app, name in enumerate(names)}
         )
 
 
-def _told(step: str) -> None:
+def _print_step(step: str) -> None:
     print(step, file=sys.stderr)
 
 
@@ -193,8 +193,8 @@ def _row(name: str, figures: Sequence[Figure]) -> str:
 
 def always_zero_section(figures: Sequence[Figure]) -> list[str]:
     """What these answers cannot tell: figures that are 0 wherever they were compared."""
-    told = {figure.name for figure in figures if not figure.is_zero}
-    silent = dict.fromkeys(figure.name for figure in figures if figure.name not in told)
+    nonzero = {figure.name for figure in figures if not figure.is_zero}
+    silent = dict.fromkeys(figure.name for figure in figures if figure.name not in nonzero)
     return [
         "## Compared, but never other than 0",
         "",

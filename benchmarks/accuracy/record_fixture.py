@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import zstandard
-from campaign.play import Query, campaign_session, run_query
+from campaign.running import Query, campaign_session, run_query
 from campaign.schedule import GROUPS
 from campaign.truth import truth_of
 from campaign.workloads import WORKLOADS, Stream

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from campaign.play import play_group
+from campaign.running import run_group
 from campaign.schedule import GROUPS
 
 
@@ -25,4 +25,4 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Play the groups."""
     for name in given.group or list(GROUPS):
-        play_group(GROUPS[name], given.folder / name, given.workload)
+        run_group(GROUPS[name], given.folder / name, given.workload)

@@ -72,7 +72,7 @@ CASES = (
 )
 
 
-def play(
+def run_case(
     spark: SparkSession, case: Case, trigger_s: float, name: str, folder: Path, run_s: float
 ) -> Run:
     """Run a case and find when each of its windows was final."""
@@ -175,7 +175,7 @@ def page(run_s: float) -> str:
                 for place, trigger_s in enumerate(TRIGGERS_S):
                     print(f"{case}, trigger {trigger_s:g} s", file=sys.stderr)
                     name = f"windows-{number}-{place}"
-                    runs.append(play(spark, case, trigger_s, name, folder, run_s))
+                    runs.append(run_case(spark, case, trigger_s, name, folder, run_s))
         (log,) = (folder / "log").glob("eventlog_v2_*")
         lines = [
             line

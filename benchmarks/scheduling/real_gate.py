@@ -108,7 +108,7 @@ def run(given: argparse.Namespace) -> None:
                     ways = given.ways.split(",")
                     shuffler.shuffle(ways)
                     for way in ways:
-                        line = played(spark, folder, cell, way, capacity, given)
+                        line = measured_run(spark, folder, cell, way, capacity, given)
                         line |= {"run": number, "scheduler": given.scheduler}
                         with given.results.open("a", encoding="utf-8") as out:
                             out.write(json.dumps(line) + "\n")
@@ -194,7 +194,7 @@ def of_cell(
         yield started(joined, folder / f"j{at}", f"j{at}", trigger), "p99 <= 5s"
 
 
-def played(
+def measured_run(
     spark: SparkSession,
     root: Path,
     cell: Cell,

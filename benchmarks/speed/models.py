@@ -39,7 +39,7 @@ _MOST_ERROR_RATIO = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class SimulatedQueue:
     """What a simulator found, and how soon."""
 
     mean_wait_s: float
@@ -67,7 +67,7 @@ def per_second(work: Callable[[], object], num_items: int) -> float:
     return num_items / (time.perf_counter() - started_s)
 
 
-def headway_queue(is_clocked: bool, seed: int) -> Played:
+def headway_queue(is_clocked: bool, seed: int) -> SimulatedQueue:
     """Ours: random numbers included."""
     num_jobs = NUM_JOBS["Headway"]
     started_s = time.perf_counter()
@@ -79,10 +79,12 @@ def headway_queue(is_clocked: bool, seed: int) -> Played:
         MEAN_SERVICE_S, SERVICE_CV, 0.0, num_values=num_jobs, seed=seed + 1
     )
     trace = simulate_queue(between, service, num_warmup=_SETTLING_JOBS)
-    return Played(mean_wait_s=trace.mean_s, jobs_per_s=num_jobs / (time.perf_counter() - started_s))
+    return SimulatedQueue(
+        mean_wait_s=trace.mean_s, jobs_per_s=num_jobs / (time.perf_counter() - started_s)
+    )
 
 
-def simpy_queue(is_clocked: bool, seed: int) -> Played:
+def simpy_queue(is_clocked: bool, seed: int) -> SimulatedQueue:
     """A resource of capacity one, as SimPy's documentation shows it."""
     num_jobs = NUM_JOBS["SimPy"]
     random = np.random.default_rng(seed)
@@ -110,12 +112,12 @@ def simpy_queue(is_clocked: bool, seed: int) -> Played:
     environment.process(arrivals())
     environment.run()
     elapsed_s = time.perf_counter() - started_s
-    return Played(
+    return SimulatedQueue(
         mean_wait_s=float(np.mean(waits[_SETTLING_JOBS:])), jobs_per_s=num_jobs / elapsed_s
     )
 
 
-def ciw_queue(is_clocked: bool, seed: int) -> Played:
+def ciw_queue(is_clocked: bool, seed: int) -> SimulatedQueue:
     """One node with one server."""
     num_jobs = NUM_JOBS["Ciw"]
     network = ciw.create_network(
@@ -139,10 +141,10 @@ def ciw_queue(is_clocked: bool, seed: int) -> Played:
     elapsed_s = time.perf_counter() - started_s
     records = sorted(simulation.get_all_records(), key=lambda record: record.arrival_date)
     waits = [record.waiting_time for record in records[_SETTLING_JOBS:]]
-    return Played(mean_wait_s=float(np.mean(waits)), jobs_per_s=num_jobs / elapsed_s)
+    return SimulatedQueue(mean_wait_s=float(np.mean(waits)), jobs_per_s=num_jobs / elapsed_s)
 
 
-SIMULATORS: Mapping[str, Callable[[bool, int], Played]] = {
+SIMULATORS: Mapping[str, Callable[[bool, int], SimulatedQueue]] = {
     "Headway": headway_queue,
     "SimPy": simpy_queue,
     "Ciw": ciw_queue,
@@ -199,17 +201,17 @@ def _simulation_lines(rounds: int) -> Iterator[str]:
     )
     for is_clocked in (False, True):
         exact = exact_wait_s(is_clocked)
-        found: dict[str, list[Played]] = {name: [] for name in SIMULATORS}
+        found: dict[str, list[SimulatedQueue]] = {name: [] for name in SIMULATORS}
         for number in range(rounds):
             for name, simulator in SIMULATORS.items():
                 print(f"{name}, round {number + 1} of {rounds}", file=sys.stderr)
                 found[name].append(simulator(is_clocked, number))
         rate = {
-            name: statistics.median(one.jobs_per_s for one in played)
-            for name, played in found.items()
+            name: statistics.median(one.jobs_per_s for one in simulated)
+            for name, simulated in found.items()
         }
-        for name, played in found.items():
-            mean_s = statistics.fmean(one.mean_wait_s for one in played)
+        for name, simulated in found.items():
+            mean_s = statistics.fmean(one.mean_wait_s for one in simulated)
             if abs(mean_s / exact - 1.0) > _MOST_ERROR_RATIO:
                 raise SystemExit(f"{name} waits {mean_s:.3f} s, exact are {exact:.3f} s")
             times = rate["Headway"] / rate[name]

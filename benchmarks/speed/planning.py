@@ -28,7 +28,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.planner.playback import play
+from headway.planner.playback import simulate_plan
 from headway.planner.question import Question
 from headway.planner.relaxation import relaxed_nodes
 from headway.planner.search import plan
@@ -66,7 +66,7 @@ def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[]
     )
 
 
-def told(found: StreamAnswer) -> str:
+def described(found: StreamAnswer) -> str:
     """Nodes and proof in words."""
     if not found.feasible:
         return "not feasible"
@@ -134,14 +134,16 @@ def page(rounds: int) -> str:
     ]
     for name, call in questions.items():
         print(name, file=sys.stderr)
-        lines.append(f"| {name} | {median_s(call, rounds):.3f} s | {told(call())} |")
+        lines.append(f"| {name} | {median_s(call, rounds):.3f} s | {described(call())} |")
     found = planned(5e3, 50)()
     day = RateTrace(
         times_s=tuple(3600.0 * hour for hour in range(24)),
         rates_per_s=tuple(3000.0 + 150.0 * min(hour, 24 - hour) for hour in range(24)),
         end_s=86400.0,
     )
-    lines.append(f"| a day played in 16 runs | {median_s(lambda: play(found, day), 1):.1f} s | |")
+    lines.append(
+        f"| a day simulated in 16 runs | {median_s(lambda: simulate_plan(found, day), 1):.1f} s | |"
+    )
     question = Question(
         profile=replace(wide(load_profile(PROFILE)), arrivals=Arrivals(rate_per_s=1e6)),
         target=TARGET,

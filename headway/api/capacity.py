@@ -112,7 +112,7 @@ class _Maker:
 
         self.spec, self.members, self._tell = spec, members, tell
         self.nodes: tuple[NodeEntry, ...] = nodes_on_offer(spec, catalog)
-        self.speeds = sorted({node.speed_ratio for node in self.nodes})
+        self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
         known = KnownNeeds()
         self.jobs = [job_of(member, spec, known) for member in members]
         self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])

@@ -106,7 +106,7 @@ def _findings(
         yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
         return
     if plan.feasible:
-        yield from _dearer(planned, now, then, limits)
+        yield from _more_expensive(planned, now, then, limits)
         yield from _slower(planned, now, then, limits)
     if then.ends:
         yield from batch_changes(planned, now, then, limits)
@@ -130,7 +130,9 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
     )
 
 
-def _dearer(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -> Iterator[Finding]:
+def _more_expensive(
+    planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits
+) -> Iterator[Finding]:
     today, locked = now.figures, then.figures
     priced = today.cost is not None and locked.cost is not None
     after, before = (today.cost, locked.cost) if priced else (now.nodes, then.nodes)

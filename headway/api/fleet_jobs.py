@@ -130,4 +130,4 @@ def executor_node(cores: int, speed: float) -> NodeType:
     """A node that is one executor: how many of them fit on what is bought comes later."""
     from headway.domain import NodeType
 
-    return NodeType(name="executor", cores=cores, relative_core_speed=speed, executors_per_node=1)
+    return NodeType(name="executor", cores=cores, core_speed_ratio=speed, executors_per_node=1)

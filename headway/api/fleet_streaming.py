@@ -101,7 +101,7 @@ class StreamingNeeds:
         from headway.api.arguments import require_room_for_tasks
         from headway.domain import Target
         from headway.planner.after_start import for_fresh_jvm
-        from headway.planner.pins import Checkpoint
+        from headway.planner.checkpoint import Checkpoint
         from headway.planner.purchase import at_core_speed
         from headway.planner.search import question_of
         from headway.planner.space import SearchSpace

@@ -89,7 +89,7 @@ def _locked_batch(planned: PlannedBatch) -> LockedBatch:
         cost_per_run=plan.run.cost_per_run,
         planned_run_time_s=plan.run.planned_s if plan.feasible else None,
         run_time_s=plan.run.mean_s,
-        core_speed_ratio=1.0 if node_type is None else node_type.relative_core_speed,
+        core_speed_ratio=1.0 if node_type is None else node_type.core_speed_ratio,
         executors=plan.executors,
         cores_per_executor=plan.cores_per_executor,
         spark_conf=dict(plan.spark_conf),

@@ -119,7 +119,7 @@ def plan(
         If a value is not what it should be. A target that cannot be met is no error: the plan
         then says ``feasible=False``, and why.
     """
-    from headway.planner.pins import Checkpoint
+    from headway.planner.checkpoint import Checkpoint
     from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace

@@ -108,7 +108,7 @@ class ScheduleGate:
                 f"{label}: a target for windows, but no window in event time in the query's plan; "
                 "give window_slide and watermark_delay"
             )
-        told = ScheduledQuery(
+        declared = ScheduledQuery(
             name=label,
             trigger_s=trigger_s,
             windows=grid,
@@ -116,7 +116,7 @@ class ScheduleGate:
             window_target=windows_target,
             most_wait_s=_most_wait_s(rows, windows_target),
         )
-        self.gate.add(query, told, predicted_s=_duration_of(profile, self._num_slots))
+        self.gate.add(query, declared, predicted_s=_duration_of(profile, self._num_slots))
 
     def remove(self, name: str) -> None:
         """Let a query go by its own trigger again."""

@@ -50,7 +50,7 @@ def simulate(
     InputError
         If a file or a value is not what it should be.
     """
-    from headway.planner.playback import play
+    from headway.planner.playback import simulate_plan
 
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 1000:
         raise InputError(f"runs is {runs!r}; expected 1 to 1000")
@@ -60,7 +60,7 @@ def simulate(
         trace = rate_trace
     else:
         trace = load_rate_trace(rate_trace, length=length)
-    return play(
+    return simulate_plan(
         load_plan(plan) if isinstance(plan, str | Path) else plan,
         trace,
         outages=[parse_outage(one) if isinstance(one, str) else one for one in outages],
@@ -90,7 +90,7 @@ def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> R
     from headway.formats.rate_trace import read_rate_trace
 
     length_s = None if length is None else positive_seconds(length, "length")
-    return read_rate_trace(path).played(length_s)
+    return read_rate_trace(path).to_simulate(length_s)
 
 
 def parse_outage(text: str) -> Outage:

@@ -53,14 +53,14 @@ FAR_OFF_RATIO = Assumption(
     source="judgement: beyond, the graph of stages does not explain the run",
     influences="a warning of plans of batch jobs (P16)",
 )
-OVERRUNS_TOLD_RATIO = Assumption(
+OVERRUNS_SHOWN_RATIO = Assumption(
     name="Share of overruns that is reported",
     value=0.05,
     unit="-",
     source="judgement: less is one batch in twenty",
     influences="a sentence of a prediction",
 )
-SAVING_TOLD_RATIO = Assumption(
+SAVING_SHOWN_RATIO = Assumption(
     name="Minimum saving that is reported",
     value=0.005,
     unit="-",

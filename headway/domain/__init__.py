@@ -97,7 +97,7 @@ if TYPE_CHECKING:
         DeadlinePoint,
         InfeasibleDeadlinePlan,
     )
-    from headway.domain.playback import Outage, Playback, PlayedStretch, RateTrace, Recovery
+    from headway.domain.playback import Outage, Playback, RateTrace, Recovery, TraceStretch
     from headway.domain.scheduling import (
         Decision,
         Policy,
@@ -172,7 +172,6 @@ __all__ = [
     "PlannedDurations",
     "PlannedSetting",
     "Playback",
-    "PlayedStretch",
     "Policy",
     "Prediction",
     "Promise",
@@ -207,6 +206,7 @@ __all__ = [
     "TaskCounts",
     "TaskTimes",
     "TasksRule",
+    "TraceStretch",
     "WallClock",
     "WarmUp",
     "WarmUpPoint",
@@ -249,7 +249,7 @@ if not TYPE_CHECKING:
             "headway.domain.playback": (
                 "Outage",
                 "Playback",
-                "PlayedStretch",
+                "TraceStretch",
                 "RateTrace",
                 "Recovery",
             ),

@@ -38,7 +38,7 @@ class NodeType:
         Memory that Spark's containers may take on a node [bytes]; None is not looked at.
     price_per_hour : float or None, > 0
         Price of a node for an hour, in any currency; None is not known.
-    relative_core_speed : float, > 0
+    core_speed_ratio : float, > 0
         How fast a core works off tasks, against the cores that were profiled. [-]
     executors_per_node : int or None, >= 1
         Executors on a node; None lets the planner fill it with executors like the profiled ones.
@@ -57,7 +57,7 @@ class NodeType:
     cores: int
     memory_bytes: int | None = None
     price_per_hour: float | None = None
-    relative_core_speed: float = 1.0
+    core_speed_ratio: float = 1.0
     executors_per_node: int | None = None
     reserved_cores: int = 0
     reserved_memory_bytes: int = 0
@@ -142,9 +142,9 @@ class NodeType:
                 f"{where}: price is {self.price_per_hour:g}; expected more than 0 per hour, "
                 "or no price at all"
             )
-        if not 0 < self.relative_core_speed < math.inf:
+        if not 0 < self.core_speed_ratio < math.inf:
             raise ValueError(
-                f"{where}: core speed is {self.relative_core_speed:g}; expected more than 0, "
+                f"{where}: core speed is {self.core_speed_ratio:g}; expected more than 0, "
                 "1 being the profiled cores"
             )
         if self.executors_per_node is not None and not 1 <= self.executors_per_node <= self.cores:
@@ -165,7 +165,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = MappingProxyType(
         "cores": ("cores", _whole),
         "memory": ("memory_bytes", parse_size_bytes),
         "price": ("price_per_hour", float),
-        "speed": ("relative_core_speed", float),
+        "speed": ("core_speed_ratio", float),
         "executors": ("executors_per_node", _whole),
     }
 )

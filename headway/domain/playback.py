@@ -77,7 +77,7 @@ class RateTrace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlayedStretch:
+class TraceStretch:
     """What happened in one stretch of the trace, over all runs.
 
     Latencies are of the rows that arrived in it and were read; ``late_ratio`` is the share of them
@@ -131,4 +131,4 @@ class Playback:
     peak_backlog_rows: float
     ends_behind: bool
     recoveries: tuple[Recovery, ...]
-    stretches: tuple[PlayedStretch, ...]
+    stretches: tuple[TraceStretch, ...]

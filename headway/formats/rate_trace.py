@@ -58,7 +58,7 @@ class WrittenTrace:
     times_s: tuple[float, ...]
     rates_per_s: tuple[float, ...]
 
-    def played(self, length_s: float | None = None) -> RateTrace:
+    def to_simulate(self, length_s: float | None = None) -> RateTrace:
         """The trace to play: until its last line, or so long that the last rate is played too.
 
         Parameters

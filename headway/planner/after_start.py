@@ -105,7 +105,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
         evidence=Evidence.MEASURED,
         reason="from the first batches of a fresh JVM in the profile",
         holds_from_minute=holds_from if holds_from <= len(by_minute_s) else None,
-        by_minute_s=tuple(_told(by_minute_s, planned_s, holds_from)),
+        by_minute_s=tuple(_shown_minutes(by_minute_s, planned_s, holds_from)),
         expected_first_minute_s=expected_by_minute_s[0],
         first_batch_s=first_batch_s,
     )
@@ -116,7 +116,7 @@ def _minutes(
 ) -> tuple[float, list[float]]:
     """The first batch, and the promised statistic in each minute, at last ``warm_s`` [s]."""
     profile, target = setting.question.profile, setting.question.target
-    batches = _played(profile, configuration, factor)
+    batches = _simulated_batches(profile, configuration, factor)
     unseen_s = factor * setting.after_commit_s(setting.promised())
     steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
     return batches[0].duration_s, [
@@ -137,7 +137,7 @@ def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
         yield inside or [max(one for one in batches if one.start_s < begins_s)]
 
 
-def _told(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
+def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
     """The minutes up to the one from which the promise holds, and those that are still slower."""
     slower = [
         at
@@ -160,7 +160,9 @@ def _why_unavailable(profile: JobProfile) -> str:
     )
 
 
-def _played(profile: JobProfile, configuration: Configuration, factor: float) -> list[_Batch]:
+def _simulated_batches(
+    profile: JobProfile, configuration: Configuration, factor: float
+) -> list[_Batch]:
     """Batches from the first on, at an even rate, which has the rows of a usual interval.
 
     What piled up while the query was down comes on top: that is what `catch_up` promises.

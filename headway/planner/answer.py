@@ -31,8 +31,8 @@ from headway.domain import (
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
+from headway.planner.checkpoint import Checkpoint, changes_from_today, planned_settings
 from headway.planner.memory import memory_plan, overhead_bytes
-from headway.planner.pins import Checkpoint, changes_from_today, planned_settings
 from headway.planner.profiled_memory import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
@@ -181,10 +181,10 @@ def _notes(
     node_type, profile = offer.node_type, offer.question.profile
     if node_type is not None and node_type.reserve_text is not None:
         found.append(f"{node_type.reserve_text}; the driver needs additional room")
-    if node_type is not None and node_type.relative_core_speed != 1.0:
+    if node_type is not None and node_type.core_speed_ratio != 1.0:
         found.append(
             f"the core speed of {node_type.name} is assumed to be "
-            f"{node_type.relative_core_speed:g} times that of the "
+            f"{node_type.core_speed_ratio:g} times that of the "
             f"{'profiled cores' if profile.declared is None else 'declared costs'}; profile a run "
             "on this node type to confirm it"
         )

@@ -38,38 +38,44 @@ class BatchRunTime:
         ratio = profile.duration_s / alone.mean_s(seen_slots, 1.0)
         return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
 
-    def mean_s(self, slots: int, core_speed: float) -> float:
+    def mean_s(self, slots: int, core_speed_ratio: float) -> float:
         """Mean run time: the driver alone, the graph, and light stages as mere work."""
-        stages_s = run_time(self.dag, slots).mean_s / core_speed
-        others_s = self.profile.other_stages.task_time_s / slots / core_speed
+        stages_s = run_time(self.dag, slots).mean_s / core_speed_ratio
+        others_s = self.profile.other_stages.task_time_s / slots / core_speed_ratio
         return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
 
     def doublings_beyond(self, slots: int) -> float:
         """How far so many slots are from those of the run on record."""
         return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
 
-    def planned_s(self, slots: int, core_speed: float, confidence: float) -> float:
+    def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """The run time that is exceeded with at most the remaining probability."""
-        return self.mean_s(slots, core_speed) * self.planned_ratio(slots, core_speed, confidence)
+        return self.mean_s(slots, core_speed_ratio) * self.planned_ratio(
+            slots, core_speed_ratio, confidence
+        )
 
-    def planned_ratio(self, slots: int, core_speed: float, confidence: float) -> float:
+    def planned_ratio(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """The planned run time over its mean."""
         if self.profile.declared is not None:
             at_end = work_at(self.profile, float(ndtri(confidence)))
             if at_end == self.profile:
                 return 1.0
-            longer_s = BatchRunTime.of(at_end, self.seen_slots).mean_s(slots, core_speed)
-            return longer_s / self.mean_s(slots, core_speed)
-        spread = float(widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed)))
+            longer_s = BatchRunTime.of(at_end, self.seen_slots).mean_s(slots, core_speed_ratio)
+            return longer_s / self.mean_s(slots, core_speed_ratio)
+        spread = float(
+            widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed_ratio))
+        )
         return math.exp(float(ndtri(confidence)) * spread)
 
-    def least_s(self, slots: int, core_speed: float, confidence: float) -> float:
+    def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """What the planned run time cannot come below: all work shared out evenly (J1)."""
-        work_s = (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed
+        work_s = (
+            (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed_ratio
+        )
         least_s = self.modelled_ratio * (self.profile.driver_only_s + work_s)
         # The middle of declared figures is below any end of theirs that is planned for.
         declared = self.profile.declared is not None
-        ratio = 1.0 if declared else self.planned_ratio(slots, core_speed, confidence)
+        ratio = 1.0 if declared else self.planned_ratio(slots, core_speed_ratio, confidence)
         return least_s * ratio * (1.0 - 1e-9)
 
 

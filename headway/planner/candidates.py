@@ -124,7 +124,7 @@ class Candidates:
         ]
         return np.asarray(np.maximum.reduce([np.zeros(len(self)), *most]))
 
-    def told_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
+    def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
         """What each setting makes of a promise, at the planned confidence [s]; ``inf`` if unstable.
 
         A latency, or the time until an outage or a burst is worked off.
@@ -304,8 +304,8 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
     number = {size: place for place, size in enumerate(sizes)}
     durations = stacked(
         [
-            duration_model(question.profile, question.space.num_slots(count), num_partitions)
-            for count, num_partitions in sizes
+            duration_model(question.profile, question.space.num_slots(count), shuffle_partitions)
+            for count, shuffle_partitions in sizes
         ]
     )
     each = np.array([number[size] for size in zip(nodes, partitions, strict=True)], dtype=np.intp)

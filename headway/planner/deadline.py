@@ -148,7 +148,7 @@ def _plan(
         run = min(looked_at, key=lambda point: (point.planned_s, point.nodes))
     else:
         run = fewest
-    speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
+    speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
     floor_s = job.mean_s(sum(stage.num_tasks for stage in job.dag.stages), speed)
     fewer = None if run.nodes == 1 else _point(job, space, run.nodes - 1, confidence)
     executors = run.nodes * space.executors_per_node
@@ -285,7 +285,7 @@ def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
 
 def _point(job: BatchRunTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots = space.num_slots(nodes)
-    speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
+    speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
     price = None if space.node_type is None else space.node_type.price_per_hour
     return DeadlinePoint(
@@ -309,7 +309,7 @@ def _fewest_in_time(
 ) -> DeadlinePoint | None:
     """The first node count that is in time: every count is looked at, from the first whose slots
     have time for the work. More nodes may take longer, since the plan is less sure of them."""
-    speed = 1.0 if space.node_type is None else space.node_type.relative_core_speed
+    speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
     for nodes in range(1, space.max_nodes + 1):
         if job.least_s(space.num_slots(nodes), speed, confidence) > deadline.limit_s:
             continue

@@ -132,7 +132,7 @@ class _Search:
     target: Target
     space: DStreamsSpace
     confidence: float
-    told_s: dict[tuple[float, float], float] = field(default_factory=dict)
+    latencies_s: dict[tuple[float, float], float] = field(default_factory=dict)
 
     @property
     def num_receivers(self) -> int:
@@ -141,7 +141,7 @@ class _Search:
     @property
     def speed(self) -> float:
         node_type = self.space.node_type
-        return 1.0 if node_type is None else node_type.relative_core_speed
+        return 1.0 if node_type is None else node_type.core_speed_ratio
 
     def intervals_s(self) -> list[float]:
         """The profiled one first, then the others, longest first: they start the fewest jobs."""
@@ -182,10 +182,10 @@ class _Search:
         if jobs.work_s >= setting.concurrent_jobs * setting.batch_interval_s:
             return math.inf
         asked = (jobs.work_s, setting.batch_interval_s)
-        if asked not in self.told_s:
+        if asked not in self.latencies_s:
             latency = self.batches.latency(setting, jobs)
-            self.told_s[asked] = quantile_or_mean_s(latency, self.target.quantile)
-        return self.told_s[asked]
+            self.latencies_s[asked] = quantile_or_mean_s(latency, self.target.quantile)
+        return self.latencies_s[asked]
 
     def fewest(self) -> DStreamsPoint | None:
         """The first number of nodes that keeps the target, at the first interval that does."""

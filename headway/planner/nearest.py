@@ -331,7 +331,7 @@ def _lowest_s(question: Question, place: int) -> float:
         return math.inf
     if place == 0:
         return lowest_latency(candidates, rate_per_s)[1]
-    return float(candidates.told_s(lax.promises[place], rate_per_s).min())
+    return float(candidates.promised_latency_s(lax.promises[place], rate_per_s).min())
 
 
 def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:
@@ -372,4 +372,4 @@ def _reached_s(bought: Bought, promise: Promise) -> float:
     """What the promise comes to at the setting that a plan for it alone would run [s]."""
     question = bought.offer.question.of_alone(promise)
     setting = chosen_setting(all_candidates(question, (bought.nodes,)))
-    return float(setting.told_s(promise, question.rate_per_s)[0])
+    return float(setting.promised_latency_s(promise, question.rate_per_s)[0])

@@ -15,17 +15,17 @@ from headway.domain import (
     Outage,
     PlannedDurations,
     Playback,
-    PlayedStretch,
     RateTrace,
     Recovery,
     StreamAnswer,
     Target,
+    TraceStretch,
 )
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
-from headway.models.simulation.rate_trace import BatchNoise, RateTracePlay, simulate_rate_trace
+from headway.models.simulation.rate_trace import BatchNoise, RateTraceRuns, simulate_rate_trace
 
 Places = NDArray[np.intp]
 
@@ -34,7 +34,7 @@ _LEAST_WIDTH_S = 1e-12
 _MOST_BATCHES = 4_000_000
 
 
-def play(
+def simulate_plan(
     plan: StreamAnswer,
     trace: RateTrace,
     *,
@@ -83,9 +83,9 @@ def play(
                 f"trace of {trace.length_s:g} s"
             )
     model = _model(plan.durations)
-    _require_playable(plan, trace, model, num_runs)
+    _require_short_enough(plan, trace, model, num_runs)
     limit = plan.configuration.max_offsets_per_trigger
-    played = simulate_rate_trace(
+    simulated = simulate_rate_trace(
         model.mean_s,
         np.array([*trace.times_s, trace.end_s]),
         np.array(trace.rates_per_s),
@@ -104,7 +104,7 @@ def play(
             (first_s + one.start_s, first_s + one.start_s + one.length_s) for one in outages
         ],
     )
-    return _playback(plan, trace, tuple(outages), num_runs, played)
+    return _playback(plan, trace, tuple(outages), num_runs, simulated)
 
 
 def _model(durations: PlannedDurations) -> DurationModel:
@@ -121,7 +121,7 @@ def _model(durations: PlannedDurations) -> DurationModel:
     )
 
 
-def _require_playable(
+def _require_short_enough(
     plan: StreamAnswer, trace: RateTrace, model: DurationModel, num_runs: int
 ) -> None:
     shortest_s = max(plan.configuration.trigger_s, float(model.mean_s(0.0)), 1e-3)
@@ -139,43 +139,43 @@ def _playback(
     trace: RateTrace,
     outages: tuple[Outage, ...],
     num_runs: int,
-    played: RateTracePlay,
+    simulated: RateTraceRuns,
 ) -> Playback:
-    if not len(played.run):
+    if not len(simulated.run):
         raise InputError("no row of the trace is processed before it ends; give a longer trace")
-    low_s = played.commit_s - played.last_arrival_s
-    high_s = played.commit_s - played.first_arrival_s
+    low_s = simulated.commit_s - simulated.last_arrival_s
+    high_s = simulated.commit_s - simulated.first_arrival_s
     limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s
-    lateness = _Lateness(plan.target, played.duration_s)
-    late_rows = lateness.rows(np.arange(len(played.run)), played.num_rows, low_s, high_s)
+    lateness = _Lateness(plan.target, simulated.duration_s)
+    late_rows = lateness.rows(np.arange(len(simulated.run)), simulated.num_rows, low_s, high_s)
     edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
-    by_run = [played.run == number for number in range(num_runs)]
+    by_run = [simulated.run == number for number in range(num_runs)]
     late_by_run = [
-        float(late_rows[run].sum() / max(played.num_rows[run].sum(), 1.0)) for run in by_run
+        float(late_rows[run].sum() / max(simulated.num_rows[run].sum(), 1.0)) for run in by_run
     ]
     p50_s, p95_s, p99_s = uniform_mixture_quantile(
-        np.array([0.5, 0.95, 0.99]), low_s, high_s, played.num_rows
+        np.array([0.5, 0.95, 0.99]), low_s, high_s, simulated.num_rows
     )
     return Playback(
         trace=trace,
         outages=outages,
         num_runs=num_runs,
-        num_batches=len(played.run),
+        num_batches=len(simulated.run),
         limit_s=limit_s,
-        mean_s=float(np.average(0.5 * (low_s + high_s), weights=played.num_rows)),
+        mean_s=float(np.average(0.5 * (low_s + high_s), weights=simulated.num_rows)),
         p50_s=float(p50_s),
         p95_s=float(p95_s),
         p99_s=float(p99_s),
         max_s=float(high_s.max()),
-        late_ratio=float(late_rows.sum() / played.num_rows.sum()),
+        late_ratio=float(late_rows.sum() / simulated.num_rows.sum()),
         late_ratio_worst_run=max(late_by_run),
         longest_late_s=float(
-            np.median([_longest_late_s(played, late_rows, run) for run in by_run])
+            np.median([_longest_late_s(simulated, late_rows, run) for run in by_run])
         ),
-        peak_backlog_rows=float(np.median(played.peak_backlog_rows(edges).max(axis=0))),
-        ends_behind=_ends_behind(played, by_run, trace),
-        recoveries=tuple(_recovery(played, late_rows, by_run, trace, one) for one in outages),
-        stretches=_stretches(trace, edges, played, lateness.rows),
+        peak_backlog_rows=float(np.median(simulated.peak_backlog_rows(edges).max(axis=0))),
+        ends_behind=_ends_behind(simulated, by_run, trace),
+        recoveries=tuple(_recovery(simulated, late_rows, by_run, trace, one) for one in outages),
+        stretches=_stretches(trace, edges, simulated, lateness.rows),
     )
 
 
@@ -197,19 +197,19 @@ class _Lateness:
         return np.asarray(num_rows * np.clip((high_s - limit_s) / width_s, 0.0, 1.0))
 
 
-def _longest_late_s(played: RateTracePlay, late_rows: Array, run: NDArray[np.bool_]) -> float:
+def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.bool_]) -> float:
     """The longest stretch of arrivals in one run of which some came late."""
     late = late_rows[run] > 0.0
     if not late.any():
         return 0.0
-    first_s, last_s = played.first_arrival_s[run], played.last_arrival_s[run]
+    first_s, last_s = simulated.first_arrival_s[run], simulated.last_arrival_s[run]
     edges = np.flatnonzero(np.diff(np.concatenate([[False], late, [False]])))
     begins, ends = edges[::2], edges[1::2] - 1
     return float((last_s[ends] - first_s[begins]).max())
 
 
 def _recovery(
-    played: RateTracePlay,
+    simulated: RateTraceRuns,
     late_rows: Array,
     by_run: list[NDArray[np.bool_]],
     trace: RateTrace,
@@ -219,20 +219,22 @@ def _recovery(
     back_s = trace.times_s[0] + outage.start_s + outage.length_s
     taken = []
     for run in by_run:
-        start_s = played.start_s[run]
+        start_s = simulated.start_s[run]
         good = (start_s >= back_s) & (late_rows[run] <= 0.0)
         taken.append(float(start_s[good][0] - back_s) if good.any() else math.inf)
     return Recovery(outage=outage, median_s=float(np.median(taken)), worst_s=max(taken))
 
 
-def _ends_behind(played: RateTracePlay, by_run: list[NDArray[np.bool_]], trace: RateTrace) -> bool:
+def _ends_behind(
+    simulated: RateTraceRuns, by_run: list[NDArray[np.bool_]], trace: RateTrace
+) -> bool:
     """Whether in most runs the last tenth of the trace leaves far more waiting than is usual."""
     last_s = trace.end_s - 0.1 * trace.length_s
     behind = []
     for run in by_run:
-        waiting, start_s = played.num_backlog_rows[run], played.start_s[run]
+        waiting, start_s = simulated.num_backlog_rows[run], simulated.start_s[run]
         usual, at_end = waiting[start_s < last_s], waiting[start_s >= last_s]
-        taken = played.num_rows[run][start_s >= last_s]
+        taken = simulated.num_rows[run][start_s >= last_s]
         if at_end.size and usual.size:
             behind.append(at_end[-1] > BEHIND_RATIO.value * taken[-1] and at_end[-1] >= usual.max())
     return bool(np.mean(behind) > 0.5) if behind else False
@@ -241,30 +243,32 @@ def _ends_behind(played: RateTracePlay, by_run: list[NDArray[np.bool_]], trace: 
 def _stretches(
     trace: RateTrace,
     edges: Array,
-    played: RateTracePlay,
+    simulated: RateTraceRuns,
     late_rows: Callable[[Places, Array, Array, Array], Array],
-) -> tuple[PlayedStretch, ...]:
+) -> tuple[TraceStretch, ...]:
     """Even stretches of the trace: what rows that arrived went through, and what was waiting."""
     first, last = (
         np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, _MOST_STRETCHES - 1)
-        for moment_s in (played.first_arrival_s, played.last_arrival_s)
+        for moment_s in (simulated.first_arrival_s, simulated.last_arrival_s)
     )
     # Rows of one batch may have arrived over several stretches: each gets its part.
     parts = last - first + 1
     batch = np.repeat(np.arange(len(parts)), parts)
     place = np.arange(len(batch)) - np.repeat(np.cumsum(parts) - parts, parts) + first[batch]
-    begin_s = np.maximum(played.first_arrival_s[batch], edges[place])
-    end_s = np.maximum(np.minimum(played.last_arrival_s[batch], edges[place + 1]), begin_s)
-    width_s = np.maximum((played.last_arrival_s - played.first_arrival_s)[batch], _LEAST_WIDTH_S)
+    begin_s = np.maximum(simulated.first_arrival_s[batch], edges[place])
+    end_s = np.maximum(np.minimum(simulated.last_arrival_s[batch], edges[place + 1]), begin_s)
+    width_s = np.maximum(
+        (simulated.last_arrival_s - simulated.first_arrival_s)[batch], _LEAST_WIDTH_S
+    )
     share = np.where(parts[batch] == 1, 1.0, (end_s - begin_s) / width_s)
     rows, low_s, high_s = (
-        share * played.num_rows[batch],
-        played.commit_s[batch] - end_s,
-        played.commit_s[batch] - begin_s,
+        share * simulated.num_rows[batch],
+        simulated.commit_s[batch] - end_s,
+        simulated.commit_s[batch] - begin_s,
     )
     late = late_rows(batch, rows, low_s, high_s)
     rates = _mean_rates(trace, edges)
-    backlog = np.median(played.peak_backlog_rows(edges), axis=1)
+    backlog = np.median(simulated.peak_backlog_rows(edges), axis=1)
     found = []
     for number in range(_MOST_STRETCHES):
         here = (place == number) & (rows > 0.0)
@@ -274,7 +278,7 @@ def _stretches(
             else (None, None)
         )
         found.append(
-            PlayedStretch(
+            TraceStretch(
                 start_s=float(edges[number]),
                 rate_per_s=float(rates[number]),
                 p50_s=None if p50_s is None else float(p50_s),

@@ -19,7 +19,7 @@ _WINDOW_MODES_WITHOUT_WAIT = ("update", "complete")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisedLatency:
-    """One target on one job; of windows, one that :func:`require_promise_can_be_told` let pass."""
+    """One target on one job; of windows, one that :func:`require_predictable` let pass."""
 
     profile: JobProfile
     target: Target
@@ -81,7 +81,7 @@ class PromisedLatency:
 
     def _windows(self, law: SettingLaw) -> WindowLaw:
         windows = window_law(self.profile, law)
-        assert windows is not None  # require_promise_can_be_told has looked
+        assert windows is not None  # require_predictable has looked
         return windows
 
 
@@ -105,7 +105,7 @@ def window_shift_s(profile: JobProfile) -> float:
     return max((shape.watermark_delay_s or 0.0) + lag_s, 0.0)
 
 
-def require_promise_can_be_told(profile: JobProfile, promise: Promise) -> None:
+def require_predictable(profile: JobProfile, promise: Promise) -> None:
     """Refuse a target on windows where the profile has none, or does not tell enough of them.
 
     Also a burst that is none at the planned rate.

@@ -109,7 +109,7 @@ def _offer(
                 executors_per_node=per_node,
                 cores_per_executor=cores,
             )
-            profile = at_core_speed(question.profile, node_type.relative_core_speed)
+            profile = at_core_speed(question.profile, node_type.core_speed_ratio)
             return Offer(
                 node_type=node_type,
                 question=replace(question, profile=profile, space=space),
@@ -156,7 +156,7 @@ def _shapes(
     return [(node_type.cores // cores, cores) for cores in full if cores >= nearest]
 
 
-def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
+def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
     """The job on cores that work off tasks faster or slower than those profiled.
 
     What the driver does between tasks is left as it was: it waits for storage for the most part.
@@ -167,19 +167,19 @@ def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
     spread of (P2) gets another `σ log _2 s`. Cost is nodes times price; of several node types each
     has its own fewest nodes, and the objective decides.
     """
-    if relative_speed == 1.0:
+    if core_speed_ratio == 1.0:
         return profile
     stages = tuple(
         replace(
             stage,
-            task_fixed_s=stage.task_fixed_s / relative_speed,
-            task_per_row_s=stage.task_per_row_s / relative_speed,
-            task_per_partition_s=stage.task_per_partition_s / relative_speed,
-            task_per_state_row_s=stage.task_per_state_row_s / relative_speed,
+            task_fixed_s=stage.task_fixed_s / core_speed_ratio,
+            task_per_row_s=stage.task_per_row_s / core_speed_ratio,
+            task_per_partition_s=stage.task_per_partition_s / core_speed_ratio,
+            task_per_state_row_s=stage.task_per_state_row_s / core_speed_ratio,
         )
         for stage in profile.stages
     )
-    spread = float(widened(profile.noise.run_to_run_ratio, math.log2(relative_speed)))
+    spread = float(widened(profile.noise.run_to_run_ratio, math.log2(core_speed_ratio)))
     declared = profile.declared
     return replace(
         profile,
@@ -189,7 +189,7 @@ def at_core_speed(profile: JobProfile, relative_speed: float) -> JobProfile:
         if declared is None
         else replace(
             declared,
-            task_fixed=declared.task_fixed.scaled(1.0 / relative_speed),
-            task_per_row=tuple(one.scaled(1.0 / relative_speed) for one in declared.task_per_row),
+            task_fixed=declared.task_fixed.scaled(1.0 / core_speed_ratio),
+            task_per_row=tuple(one.scaled(1.0 / core_speed_ratio) for one in declared.task_per_row),
         ),
     )

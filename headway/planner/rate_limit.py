@@ -85,7 +85,7 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
     if limit.counts is Counts.ROWS:
         return RateLimit(rows=rows, option={limit.key: str(rows)})
     if limit.counts.of_files:
-        return _told_in_files(question, limit, rows, _settled_rows(question, setting))
+        return _limit_in_files(question, limit, rows, _settled_rows(question, setting))
     partitions = _source_partitions(profile)
     each = rows // partitions
     if each < LEAST_LIMIT_RATIO.value * _settled_rows(question, setting) * _busiest_share(profile):
@@ -98,7 +98,7 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
     return RateLimit(rows=each * partitions, option={limit.key: str(each)})
 
 
-def _told_in_files(
+def _limit_in_files(
     question: Question, limit: ReaderLimit, rows: int, settled_rows: float
 ) -> RateLimit:
     """In files of the mean size that was profiled, or in their bytes: theory.md (P6)."""
@@ -117,10 +117,10 @@ def _told_in_files(
                 "files than that would let the query fall behind; write smaller ones"
             )
         )
-    told = num_files
+    option_value = num_files
     if limit.counts is Counts.BYTES:
-        told = math.floor(num_files * arrivals.file_mean_bytes)
-    return RateLimit(rows=held, option={limit.key or "": str(told)})
+        option_value = math.floor(num_files * arrivals.file_mean_bytes)
+    return RateLimit(rows=held, option={limit.key or "": str(option_value)})
 
 
 def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:

@@ -125,25 +125,27 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
 
 
 def _kept_text(promise: Promise, setting: Candidates) -> str:
-    told = format_duration(float(setting.told_s(promise, setting.question.rate_per_s)[0]))
+    text = format_duration(
+        float(setting.promised_latency_s(promise, setting.question.rate_per_s)[0])
+    )
     if isinstance(promise, CatchUp):
-        return f"caught up after {told}"
+        return f"caught up after {text}"
     target = promise.target if isinstance(promise, DuringBurst) else promise
-    return f"{target.statistic} is up to {told}"
+    return f"{target.statistic} is up to {text}"
 
 
-def _told_text(promise: Promise, setting: Candidates, told_s: float) -> str:
+def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
     """What a setting makes of a promise, for people."""
     rate_per_s = setting.question.rate_per_s
     if isinstance(promise, Target):
-        return latency_text(promise, told_s, rate_per_s)
+        return latency_text(promise, value_s, rate_per_s)
     if isinstance(promise, DuringBurst):
-        text = latency_text(promise.target, told_s, promise.burst.rate_per_s)
-        return text if math.isinf(told_s) else f"{text} during {promise.burst}"
+        text = latency_text(promise.target, value_s, promise.burst.rate_per_s)
+        return text if math.isinf(value_s) else f"{text} during {promise.burst}"
     after = promise.after if isinstance(promise.after, Burst) else "the outage"
-    if math.isinf(told_s):
+    if math.isinf(value_s):
         return f"never catches up after {after}"
-    return f"caught up {format_duration(told_s)} after {after}"
+    return f"caught up {format_duration(value_s)} after {after}"
 
 
 def broken_promise(setting: Candidates) -> tuple[str, float] | None:
@@ -152,18 +154,18 @@ def broken_promise(setting: Candidates) -> tuple[str, float] | None:
     for promise in question.also:
         alone = replace(setting, question=replace(question, also=(promise,)))
         if not alone.meets(question.rate_per_s)[0]:
-            told_s = float(setting.told_s(promise, question.rate_per_s)[0])
-            return _told_text(promise, setting, told_s), told_s
+            value_s = float(setting.promised_latency_s(promise, question.rate_per_s)[0])
+            return _reason_text(promise, setting, value_s), value_s
     return None
 
 
 def _rejection(question: Question, change: str, setting: Candidates, latency_s: float) -> Rejection:
-    reason, told_s = _why(question, setting, latency_s)
+    reason, value_s = _why(question, setting, latency_s)
     return Rejection(
         change=change,
         configuration=setting.configuration(0),
         reason=reason,
-        latency_s=None if math.isinf(told_s) else told_s,
+        latency_s=None if math.isinf(value_s) else value_s,
     )
 
 

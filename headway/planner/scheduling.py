@@ -208,19 +208,19 @@ def _by_itself(
         works = [
             replace(work, query=replace(work.query, trigger_s=_FREE_RUNNING_S)) for work in works
         ]
-    return replace(_played(works, None, cores, len(works), seed), free_running=free_running)
+    return replace(_simulated(works, None, cores, len(works), seed), free_running=free_running)
 
 
 def _best(
     works: Sequence[QueryWork], policy: Policy, cores: float, at_once: int | None, seed: int
 ) -> PolicyFigures:
     if policy is Policy.STAGGER:
-        return _played(works, policy, cores, len(works), seed)
+        return _simulated(works, policy, cores, len(works), seed)
     if at_once is not None:
-        return _played(works, policy, cores, at_once, seed)
+        return _simulated(works, policy, cores, at_once, seed)
     usual = _usual_at_once(works, cores)
     tried = {max(usual - 1, 1), usual, min(usual + 1, len(works))}
-    return min((_played(works, policy, cores, one, seed) for one in sorted(tried)), key=_rank)
+    return min((_simulated(works, policy, cores, one, seed) for one in sorted(tried)), key=_rank)
 
 
 def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
@@ -230,7 +230,7 @@ def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
     return num_at_once(total, max(total - driver, 1e-3), len(works))
 
 
-def _played(
+def _simulated(
     works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int, seed: int
 ) -> PolicyFigures:
     slides_s = [work.query.windows.slide_s for work in works if work.query.windows is not None]

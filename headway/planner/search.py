@@ -25,6 +25,7 @@ from headway.planner.advice import advice_of
 from headway.planner.after_start import after_start, for_fresh_jvm
 from headway.planner.answer import FoundSetting, Shortfall, as_plan
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.checkpoint import Checkpoint, held_by, new_checkpoint_advice
 from headway.planner.choice import as_fast_as_possible, chosen_setting
 from headway.planner.fewest import Fewest, fewest_nodes
 from headway.planner.frontier import frontier_node_counts, frontier_of, own_point
@@ -36,8 +37,7 @@ from headway.planner.infeasible import (
     why_infeasible,
 )
 from headway.planner.nearest import Nearest, needs_of
-from headway.planner.pins import Checkpoint, held_by, new_checkpoint_advice
-from headway.planner.promised import require_promise_can_be_told
+from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
@@ -162,7 +162,7 @@ def question_of(
         profile=profile, target=target, also=tuple(also), space=space, confidence=confidence
     ).at_confidence(confidence)
     for promise in (question.target, *question.also):
-        require_promise_can_be_told(question.profile, promise)
+        require_predictable(question.profile, promise)
     return held_by(question, checkpoint)
 
 

@@ -53,7 +53,7 @@ def launches_per_s(
     return np.asarray(tasks / np.maximum(interval_s, 1e-6))
 
 
-def with_source_partitions(profile: JobProfile, num_partitions: int) -> JobProfile:
+def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobProfile:
     """The job with its source read by so many tasks, each with its share of the rows.
 
     Notes
@@ -61,7 +61,7 @@ def with_source_partitions(profile: JobProfile, num_partitions: int) -> JobProfi
     theory.md (P14). Partitions of the source, or input splits: Kafka's ``minPartitions``.
     """
     stages = tuple(
-        replace(stage, num_source_tasks=num_partitions) if _reads_source(stage) else stage
+        replace(stage, num_source_tasks=source_partitions) if _reads_source(stage) else stage
         for stage in profile.stages
     )
     return replace(profile, stages=stages)

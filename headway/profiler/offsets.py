@@ -116,12 +116,12 @@ def _agrees(advance: int, rows: float) -> bool:
     return 0 <= advance - rows <= MOST_EXCESS_RATIO.value * advance
 
 
-def num_partitions(offset: Mapping[str, int] | None) -> int | None:
+def num_source_partitions(offset: Mapping[str, int] | None) -> int | None:
     """Partitions of a source that keeps offsets by topic and partition, as Kafka does; else None.
 
-    >>> num_partitions({"orders/0": 1, "orders/1": 2, "returns/0": 7})
+    >>> num_source_partitions({"orders/0": 1, "orders/1": 2, "returns/0": 7})
     3
-    >>> num_partitions({"logOffset": 4}) is None
+    >>> num_source_partitions({"logOffset": 4}) is None
     True
     """
     if not offset or not all(_KAFKA_LIKE.fullmatch(name) for name in offset):

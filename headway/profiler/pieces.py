@@ -75,8 +75,8 @@ class Result(NamedTuple):
     failure: str = ""
 
 
-Told = Callable[[int, int], None]
-"""Is told of so many more bytes of the files that were read, and events in them."""
+OnProgress = Callable[[int, int], None]
+"""Called with so many more bytes of the files that were read, and events in them."""
 
 
 def pieces_of(work_folder: Path) -> list[Piece]:
@@ -94,28 +94,28 @@ def pieces_of(work_folder: Path) -> list[Piece]:
     return pieces
 
 
-def carried_out(order: Order, told: Told) -> Result:
+def carried_out(order: Order, on_progress: OnProgress) -> Result:
     """Read a piece and make of it what is wanted."""
     try:
-        return _rows(order, told) if order.wants_rows else _gathered(order, told)
+        return _rows(order, on_progress) if order.wants_rows else _gathered(order, on_progress)
     except (UnreadableLogError, OSError) as error:
         return Result(order.piece.app, failure=why_unreadable(error))
 
 
-def _gathered(order: Order, told: Told) -> Result:
+def _gathered(order: Order, on_progress: OnProgress) -> Result:
     piece = order.piece
     gatherer = Gatherer(piece.part, piece.start_bytes, order.tasks_again)
     plain_bytes = 0
     for block in _blocks(order):
         plain_bytes += block.plain_bytes
-        told(block.read_bytes, gatherer.gather(block.lines))
+        on_progress(block.read_bytes, gatherer.gather(block.lines))
     return Result(piece.app, gatherer.done(), unpacked_bytes=plain_bytes if piece.is_packed else 0)
 
 
-def _rows(order: Order, told: Told) -> Result:
+def _rows(order: Order, on_progress: OnProgress) -> Result:
     found = TableRows()
     for block in _blocks(order):
-        told(block.read_bytes, found.add(block.lines))
+        on_progress(block.read_bytes, found.add(block.lines))
     return Result(order.piece.app, rows=found.tables)
 
 

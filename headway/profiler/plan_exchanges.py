@@ -31,7 +31,7 @@ class PlanExchange:
     """
 
     keys: tuple[str, ...]
-    num_partitions: int
+    shuffle_partitions: int
     depth: int
     rows: float = 1.0
     feeds: int | None = None
@@ -85,7 +85,7 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
         found.append(
             PlanExchange(
                 keys=tuple(_NUMBERED.sub("", key).strip() for key in _split(hashed["keys"])),
-                num_partitions=int(hashed["number"]),
+                shuffle_partitions=int(hashed["number"]),
                 depth=depth,
                 rows=float(rows["rows"] or rows["records"]) if rows else 1.0,
                 feeds=above[-1][1] if above else None,
@@ -103,8 +103,8 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
 
     Examples
     --------
-    >>> by_user = PlanExchange(keys=("area", "user"), num_partitions=8, depth=6, feeds=0)
-    >>> by_area = PlanExchange(keys=("area",), num_partitions=8, depth=3)
+    >>> by_user = PlanExchange(keys=("area", "user"), shuffle_partitions=8, depth=6, feeds=0)
+    >>> by_area = PlanExchange(keys=("area",), shuffle_partitions=8, depth=3)
     >>> [(advice.by, advice.spared) for advice in fusion_advice((by_area, by_user))]
     [(('area',), 1.0)]
     """

@@ -37,7 +37,7 @@ _LOOK_EVERY_S = 0.5
 
 
 class Tell(Protocol):
-    """Is told what is being done, and to which share it is done, where that is known."""
+    """Called with what is being done, and to which share it is done, where that is known."""
 
     def __call__(self, text: str, done: float | None = None) -> None: ...
 
@@ -95,7 +95,7 @@ def read_logs(
             found.logs,
             folder,
             limits=limits,
-            told=lambda done, total: tell("unpacking", done / max(total, 1)),
+            on_progress=lambda done, total: tell("unpacking", done / max(total, 1)),
             stay_packed=on_this_machine,
         )
         if not unpacked.logs and not unpacked.pending:
@@ -126,7 +126,7 @@ def read_logs(
         pieces = pieces_of(folder)
         tell("reading events")
         if session is None:
-            reader: Engine = InProcess(_Progress(pieces, tell).told)
+            reader: Engine = InProcess(_Progress(pieces, tell).report)
         else:
             from headway.profiler.engines.on_spark import OnSpark
 
@@ -192,21 +192,21 @@ class _Progress:
         self._total_bytes = max(sum(piece.size_bytes for piece in pieces), 1)
         self._tell = tell
         self._begun_s = time.monotonic()
-        self._told_s = self._begun_s
+        self._reported_s = self._begun_s
         self._read_bytes = 0
         self._num_events = 0
         self._lock = threading.Lock()
 
-    def told(self, read_bytes: int, num_events: int) -> None:
+    def report(self, read_bytes: int, num_events: int) -> None:
         """So many more bytes were read, and events in them; from any thread."""
         with self._lock:
             # Where ends of tasks stand twice, a log is read again.
             self._read_bytes = min(self._read_bytes + read_bytes, self._total_bytes)
             self._num_events += num_events
             now_s = time.monotonic()
-            if now_s - self._told_s < _TELL_EVERY_S:
+            if now_s - self._reported_s < _TELL_EVERY_S:
                 return
-            self._told_s = now_s
+            self._reported_s = now_s
             passed_s = now_s - self._begun_s
             done = self._read_bytes / self._total_bytes
             left_s = passed_s / done - passed_s if done else 0.0
@@ -223,7 +223,7 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
     step = ""
     ended = threading.Event()
 
-    def told(text: str, done: float | None = None) -> None:
+    def report(text: str, done: float | None = None) -> None:
         nonlocal step
         step = text
         tell(text, done)
@@ -245,7 +245,7 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
     watcher = threading.Thread(target=look, name="headway-progress", daemon=True)
     watcher.start()
     try:
-        yield told
+        yield report
     finally:
         ended.set()
         watcher.join()

@@ -97,7 +97,7 @@ def _operator(operator: StateOperator) -> Record:
         "num_rows": operator.num_rows,
         "memory_bytes": operator.memory_bytes,
         "commit_s": seconds(operator.commit_ms),
-        "num_partitions": operator.num_partitions,
+        "shuffle_partitions": operator.shuffle_partitions,
         "num_stores": operator.num_stores,
         "num_updated": operator.num_updated,
         "updates_s": seconds(operator.updates_ms),

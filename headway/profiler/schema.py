@@ -270,7 +270,7 @@ class StateOperator(SparkEvent):
     commit_ms: Long = field(default=None, name="commitTimeMs")
     num_updated: Long = field(default=None, name="numRowsUpdated")
     updates_ms: Long = field(default=None, name="allUpdatesTimeMs")
-    num_partitions: Int = field(default=None, name="numShufflePartitions")
+    shuffle_partitions: Int = field(default=None, name="numShufflePartitions")
     num_stores: Int = field(default=None, name="numStateStoreInstances")
 
 

@@ -72,7 +72,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                     "stateful_operators",
                     _group(
                         "name:text num_rows memory_bytes:long commit_s:float "
-                        "num_partitions num_stores:int num_updated:long updates_s:float"
+                        "shuffle_partitions num_stores:int num_updated:long updates_s:float"
                     ),
                 ),
                 *_fields("watermarked:flag newest_event_s:float"),

@@ -60,8 +60,8 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield planning.SENSITIVITY_RATIO
     if any(one.latency_s is not None for one in plan.advice):
         yield planning.WORTHWHILE_LATENCY_RATIO
-    if plan.prediction.overrun_probability >= advice.OVERRUNS_TOLD_RATIO.value:
-        yield advice.OVERRUNS_TOLD_RATIO
+    if plan.prediction.overrun_probability >= advice.OVERRUNS_SHOWN_RATIO.value:
+        yield advice.OVERRUNS_SHOWN_RATIO
 
 
 def _of_the_choice(plan: StreamAnswer) -> Iterator[AnyAssumption]:

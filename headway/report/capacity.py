@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headway.assumptions.advice import SAVING_TOLD_RATIO
+from headway.assumptions.advice import SAVING_SHOWN_RATIO
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
 from headway.report.columns import aligned, paragraph
 from headway.units import counted
@@ -230,7 +230,7 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
             f"{price.promise} costs {_saving(answer, price)} more per day than {price.looser}",
         )
         for price in answer.target_prices
-        if price.saves_per_day >= SAVING_TOLD_RATIO.value
+        if price.saves_per_day >= SAVING_SHOWN_RATIO.value
     ]
 
 

@@ -109,11 +109,13 @@ def _latencies(prediction: DStreamsPrediction) -> list[str]:
         ("scheduling delay", prediction.scheduling_delay),
         ("processing time", prediction.processing_time),
     ]
-    told = [(name, each) for name, each in rows if each is not None]
-    if not told:
+    shown = [(name, each) for name, each in rows if each is not None]
+    if not shown:
         return []
     head = ("", "mean", "p50", "p95", "p99")
-    return aligned([head, *(_row(name, each) for name, each in told)], right=(1, 2, 3, 4), indent=0)
+    return aligned(
+        [head, *(_row(name, each) for name, each in shown)], right=(1, 2, 3, 4), indent=0
+    )
 
 
 def _row(name: str, found: LatencyDistribution) -> tuple[str, ...]:

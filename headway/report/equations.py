@@ -35,8 +35,8 @@ def equations(rooms: tuple[Path, ...] = ROOMS) -> Iterator[Equation]:
     for room in rooms:
         for path in sorted(room.rglob("*.py")):
             source = path.read_text(encoding="utf-8")
-            for name, told in _docstrings(ast.parse(source)) if "**(" in source else ():
-                for paragraph in re.sub(r"Notes\n-+\n", "", told).split("\n\n"):
+            for name, docstring in _docstrings(ast.parse(source)) if "**(" in source else ():
+                for paragraph in re.sub(r"Notes\n-+\n", "", docstring).split("\n\n"):
                     if match := _EQUATION.match(paragraph):
                         yield Equation(match[1], " ".join(match[2].split()), path, name)
 

@@ -81,8 +81,8 @@ def explanation_text(plan: StreamAnswer) -> str:
         ("Other improvements", _advice(plan)),
         ("Rejected node types", [x for t in plan.refused_node_types for x in _item(t)]),
     )
-    told = ["\n".join([title, *lines]) for title, lines in sections if lines]
-    return "\n\n".join([*told, _NUMBERS])
+    parts = ["\n".join([title, *lines]) for title, lines in sections if lines]
+    return "\n\n".join([*parts, _NUMBERS])
 
 
 def _item(text: str) -> list[str]:

@@ -9,8 +9,8 @@ from itertools import groupby
 
 from headway.domain import (
     Playback,
-    PlayedStretch,
     StreamAnswer,
+    TraceStretch,
 )
 from headway.formats.as_json import fields_json
 from headway.report.charts import Tick, axis, place_percent
@@ -229,7 +229,7 @@ def _rows(playback: Playback) -> list[tuple[str, ...]]:
     ]
 
 
-def _together(group: Sequence[PlayedStretch]) -> PlayedStretch:
+def _together(group: Sequence[TraceStretch]) -> TraceStretch:
     """Several stretches as one: the worst of latency and backlog, the mean of the rest."""
     medians_s = sorted(one.p50_s for one in group if one.p50_s is not None)
     rows = [max(one.rate_per_s, 0.0) for one in group]
@@ -243,7 +243,7 @@ def _together(group: Sequence[PlayedStretch]) -> PlayedStretch:
     )
 
 
-def _late_ratio(group: Sequence[PlayedStretch]) -> float | None:
+def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
     """The share of the rows that were read of several stretches; None where none was."""
     known = [(one.late_ratio, one.rate_per_s) for one in group if one.late_ratio is not None]
     rows = sum(rate_per_s for _, rate_per_s in known)

@@ -174,7 +174,7 @@ def fusions_json(fusions: Sequence[FusionAdvice]) -> list[dict[str, object]]:
         {
             "by": list(each.by),
             "exchanges": [list(exchange.keys) for exchange in each.exchanges],
-            "shuffle_partitions": max(e.num_partitions for e in each.exchanges),
+            "shuffle_partitions": max(e.shuffle_partitions for e in each.exchanges),
             "spared": each.spared,
         }
         for each in fusions
@@ -187,7 +187,7 @@ def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
         return "exchanges: no two that follow each other have a column in common"
     lines = ["exchanges that one could serve:"]
     for each in fusions:
-        number = max(exchange.num_partitions for exchange in each.exchanges)
+        number = max(exchange.shuffle_partitions for exchange in each.exchanges)
         names = ", ".join(f'"{key}"' for key in each.by)
         keys = "; ".join(", ".join(exchange.keys) for exchange in each.exchanges)
         lines += [f"  by {keys}", f"    df.repartition({number}, {names}) before the first of them"]

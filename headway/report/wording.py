@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.assumptions.advice import OVERRUNS_TOLD_RATIO
+from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.domain import (
     Applies,
     Configuration,
@@ -188,7 +188,7 @@ def stability_text(prediction: Prediction) -> str:
             f"Keeps up with {rate}, but {percent(overrun)} of the batches overrun the trigger "
             f"interval; {load}{bound}."
         )
-    if overrun >= OVERRUNS_TOLD_RATIO.value:
+    if overrun >= OVERRUNS_SHOWN_RATIO.value:
         load += f", {percent(overrun)} of the batches overrun the trigger interval"
     return f"Stable at {rate}: {load}{bound}."
 

@@ -81,9 +81,9 @@ class FleetForm:
         self._plan, self._nodes = plan, tuple(nodes)
         supplies, self._nodes_of, self._pools_of = _supplies(plan, nodes, needs)
         self._supplies = tuple(supplies)
-        self._speeds = sorted({node.speed_ratio for node in nodes})
+        self._speeds = sorted({node.core_speed_ratio for node in nodes})
         self._speed_of = np.array(
-            [self._speeds.index(node.speed_ratio) for node in self._nodes_of], dtype=np.int64
+            [self._speeds.index(node.core_speed_ratio) for node in self._nodes_of], dtype=np.int64
         )
         self._shared = np.array([supply.shared for supply in supplies], dtype=bool)
         self._failures = np.array([supply.failures for supply in supplies], dtype=np.int64)
@@ -147,7 +147,7 @@ class FleetForm:
         fits = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
         if len(fits):
             assert need.why_none is not None
-            return need.why_none(max(self._nodes_of[place].speed_ratio for place in fits))
+            return need.why_none(max(self._nodes_of[place].core_speed_ratio for place in fits))
         size, memory = counted(need.cores_per_executor, "core"), need.executor_memory_bytes
         if memory is not None:
             size += f" and a heap of {spark_memory_text(memory)} with its overhead"

@@ -123,17 +123,17 @@ def node_type_of(cluster: Cluster) -> NodeType:
         )
         if executors < 1:
             raise InputError(f"an executor with its memory does not fit on a node {node.name}")
-    is_told = cluster.reserved_cores is not None and cluster.reserved_memory_bytes is not None
+    is_stated = cluster.reserved_cores is not None and cluster.reserved_memory_bytes is not None
     return NodeType(
         name=node.name,
         cores=cores,
         memory_bytes=memory_bytes,
         price_per_hour=node.price_per_hour or None,
-        relative_core_speed=node.speed_ratio,
+        core_speed_ratio=node.core_speed_ratio,
         executors_per_node=executors,
         reserved_cores=node.cores - cores,
         reserved_memory_bytes=node.memory_bytes - memory_bytes,
-        reserved_by="the cluster's file" if is_told else _reserved_by(cluster.platform, None),
+        reserved_by="the cluster's file" if is_stated else _reserved_by(cluster.platform, None),
     )
 
 
@@ -165,7 +165,7 @@ def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None)
         cores=cores,
         memory_bytes=memory,
         price_per_hour=node.price_per_hour or None,
-        relative_core_speed=node.speed_ratio,
+        core_speed_ratio=node.core_speed_ratio,
         reserved_cores=node.cores - cores,
         reserved_memory_bytes=node.memory_bytes - memory,
         reserved_by=_reserved_by(platform, catalog),

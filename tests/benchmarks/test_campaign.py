@@ -17,7 +17,7 @@ from campaign.schedule import (
     GROUPS,
     JUDGED,
     MORE,
-    NUM_PLAYS,
+    NUM_REPEATS,
     ONCE,
     runs_of,
 )
@@ -133,32 +133,32 @@ def test_errors_are_predicted_over_measured() -> None:
     assert figures.covered([a_row()]) == (1, 2)
 
 
-def a_play(mean_s: float, **changes: Any) -> Row:
+def a_repeat(mean_s: float, **changes: Any) -> Row:
     row = a_row(**changes)
     latency = row["truth"]["latency"] | {"mean": mean_s}
     return row | {"truth": row["truth"] | {"latency": latency}}
 
 
-def test_a_setting_is_the_mean_of_its_plays() -> None:
-    other = a_play(2.0, workload="join")
-    setting, alone = figures.by_setting([a_play(0.9), other, a_play(1.3)])
+def test_a_setting_is_the_mean_of_its_repeats() -> None:
+    other = a_repeat(2.0, workload="join")
+    setting, alone = figures.by_setting([a_repeat(0.9), other, a_repeat(1.3)])
     assert figures.errors([setting], "latency", "mean") == pytest.approx([0.0])
     assert figures.errors([alone], "latency", "mean") == pytest.approx([-0.45])
     assert figures.repeat_differences([setting, alone], "mean") == pytest.approx([-0.4 / 1.1])
-    assert figures.plays_of([setting]) == [a_play(0.9), a_play(1.3)]
+    assert figures.repeats_of([setting]) == [a_repeat(0.9), a_repeat(1.3)]
     # Intervals are those of single plays: both means are inside, none of the p99.
     assert figures.covered([setting]) == (2, 4)
 
 
-def test_a_disturbed_play_leaves_the_other() -> None:
-    setting = figures.by_setting([a_play(9.0, cores_of_others=0.5), a_play(1.1)])
+def test_a_disturbed_repeat_leaves_the_other() -> None:
+    setting = figures.by_setting([a_repeat(9.0, cores_of_others=0.5), a_repeat(1.1)])
     assert figures.errors(setting, "latency", "mean") == pytest.approx([0.0])
 
 
 def test_a_setting_that_fell_behind_once_is_not_judged() -> None:
     behind = a_row(truth=a_row()["truth"] | {"kept_up": False, "duration": {"p95": 1.2}})
-    for plays in ([a_row(), behind], [behind, a_row()]):
-        (setting,) = figures.by_setting(plays)
+    for repeats in ([a_row(), behind], [behind, a_row()]):
+        (setting,) = figures.by_setting(repeats)
         assert figures.fell_behind(setting)
         assert not figures.is_judged(setting)
 
@@ -180,35 +180,35 @@ def test_what_is_not_judged(changes: Row) -> None:
 
 def test_the_p99_of_a_few_windows_is_held_against_the_longest_of_as_many() -> None:
     windows = {"mean": 2.0, "p99": 3.0, "count": 10}
-    told = {"mean": 2.0, "p99": 6.0, "longest": 3.3}
+    predicted_windows = {"mean": 2.0, "p99": 6.0, "longest": 3.3}
     row = a_row(
         truth=a_row()["truth"] | {"windows": windows},
-        predicted=a_row()["predicted"] | {"windows": told},
+        predicted=a_row()["predicted"] | {"windows": predicted_windows},
     )
     assert figures.error_ratio(row, "windows", figures.LONGEST) == pytest.approx(0.1)
 
 
-def test_settings_that_miss_are_told_with_how_far_their_plays_lie_apart() -> None:
-    def played(name: str, told_s: float, plays_s: tuple[float, float]) -> Row:
+def test_settings_that_miss_are_listed_with_how_far_their_repeats_lie_apart() -> None:
+    def two_repeats(name: str, predicted_s: float, repeats_s: tuple[float, float]) -> Row:
         true = a_row()["truth"]
-        right = {"mean": told_s, "p99": true["latency"]["p99"]}
+        right = {"mean": predicted_s, "p99": true["latency"]["p99"]}
         latency = a_row()["predicted"]["latency"] | right
         (setting,) = figures.by_setting(
             a_row(
-                name=f"{name}/1s-p2-30%/judge/{play}",
+                name=f"{name}/1s-p2-30%/judge/{repeat}",
                 workload=name,
-                play=play,
+                play=repeat,
                 predicted=a_row()["predicted"] | {"latency": latency},
                 truth=true | {"latency": true["latency"] | {"mean": seen_s}},
             )
-            for play, seen_s in enumerate(plays_s, start=1)
+            for repeat, seen_s in enumerate(repeats_s, start=1)
         )
         return setting
 
     rows = [
-        played("far", 3.0, (1.0, 3.0)),
-        played("near", 2.0, (2.0, 2.0)),
-        played("agreed", 3.0, (2.0, 2.0)),
+        two_repeats("far", 3.0, (1.0, 3.0)),
+        two_repeats("near", 2.0, (2.0, 2.0)),
+        two_repeats("agreed", 3.0, (2.0, 2.0)),
     ]
     sentence, *table = missed_table(rows, every=rows[:1])
     assert sentence.startswith("2 of the judged settings miss")
@@ -241,14 +241,14 @@ def test_fitted_settings_are_never_judged() -> None:
         for workload in group.workloads:
             assert workload in WORKLOADS
             fitted = [r for r in runs_of(group) if r.workload == workload and r.role == FIT]
-            assert len(fitted) == 3 * NUM_PLAYS
+            assert len(fitted) == 3 * NUM_REPEATS
     assert all(first in GROUPS and second in GROUPS for first, second in ACROSS)
 
 
-def test_a_setting_is_played_again_only_after_all_others() -> None:
-    plays = [run.play for run in runs_of(GROUPS["two-cores"])]
-    assert plays == sorted(plays)
-    again = [run for run in runs_of(GROUPS["two-cores"]) if run.play == 2]
+def test_a_setting_is_repeated_only_after_all_others() -> None:
+    repeats = [run.repeat for run in runs_of(GROUPS["two-cores"])]
+    assert repeats == sorted(repeats)
+    again = [run for run in runs_of(GROUPS["two-cores"]) if run.repeat == 2]
     assert {run.setting for run in again} == {*FITTED, *JUDGED, *MORE} - {ONCE}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import checkpoint_plans
 from campaign.checkpoint_page import page
-from campaign.play import read_lines
+from campaign.running import read_lines
 
 RESULTS = Path(checkpoint_plans.__file__).parent / "results" / "checkpoint-plans.jsonl"
 DOCS = Path(checkpoint_plans.__file__).parents[2] / "docs"
@@ -68,7 +68,7 @@ def test_partitions_other_than_the_pinned_ones_show() -> None:
     )
 
 
-def test_rules_without_a_measurement_are_told_as_missed() -> None:
+def test_rules_without_a_measurement_are_reported_as_missed() -> None:
     rule = run(rule="200 partitions", truth=None, told_s=None, feasible=False)
     text = page([{"made": "Made."}, run(), rule])
     assert "| 200 partitions | 1 s, 2 partitions | over capacity | no | no two batches" in text

@@ -71,7 +71,7 @@ def test_a_run_without_latencies_whose_output_kept_up_is_neither_carried_nor_los
     assert run.is_unclear
 
 
-def test_tasks_at_a_common_resource_are_told_as_the_exact_network_has_them() -> None:
+def test_tasks_at_a_common_resource_are_predicted_as_the_exact_network_has_them() -> None:
     count = np.arange(1.0, 71.0)
     curve = task_counts.Curve(count, 650.0 / np.minimum(count, 29.0), np.zeros(70))
     exact = task_counts.queued_memory_s(curve)
@@ -95,9 +95,9 @@ def test_times_in_stages_scale_with_hosts_and_data_as_they_were_made() -> None:
 
     fitted = [run(hosts, size) for hosts in (3, 5) for size in (1.0, 5.0, 20.0)]
     others = [run(hosts, size) for hosts in (7, 10) for size in (2.0, 10.0)]
-    told = host_counts.predicted_s(others, fitted)
+    predicted = host_counts.predicted_s(others, fitted)
     # Tasks are taken as uneven, which costs them less than whole waves.
-    assert told == pytest.approx([one.stages_s for one in others], rel=0.08)
+    assert predicted == pytest.approx([one.stages_s for one in others], rel=0.08)
 
 
 def test_a_folder_without_the_runs_is_one_clear_line(tmp_path: Path) -> None:

@@ -45,19 +45,20 @@ UNUSED = (
 
 
 @given(
-    told=st.lists(seconds, min_size=6, max_size=6), seen=st.lists(seconds, min_size=6, max_size=6)
+    predicted=st.lists(seconds, min_size=6, max_size=6),
+    seen=st.lists(seconds, min_size=6, max_size=6),
 )
-def test_shares_make_the_whole_error(told: list[float], seen: list[float]) -> None:
+def test_shares_make_the_whole_error(predicted: list[float], seen: list[float]) -> None:
     parts = {
-        "duration": [sum(told[:4]), sum(seen[:4])],
-        "checkpoint": [told[0], seen[0]],
-        "driver": [told[1], seen[1]],
+        "duration": [sum(predicted[:4]), sum(seen[:4])],
+        "checkpoint": [predicted[0], seen[0]],
+        "driver": [predicted[1], seen[1]],
         "levels": [
-            {"shuffled": False, "tasks": [told[4], seen[4]], "span": [told[2], seen[2]]},
-            {"shuffled": True, "tasks": [told[5], seen[5]], "span": [told[3], seen[3]]},
+            {"shuffled": False, "tasks": [predicted[4], seen[4]], "span": [predicted[2], seen[2]]},
+            {"shuffled": True, "tasks": [predicted[5], seen[5]], "span": [predicted[3], seen[3]]},
         ],
     }
-    error = sum(told[:4]) / sum(seen[:4]) - 1
+    error = sum(predicted[:4]) / sum(seen[:4]) - 1
     assert sum(error_parts.contributions(parts).values()) == pytest.approx(error)
 
 
@@ -66,10 +67,10 @@ def test_shares_of_the_committed_runs_make_their_errors() -> None:
     judged = error_parts.with_parts([json.loads(line) for line in lines])
     assert len(judged) > 50
     for row in judged:
-        told, seen = row["parts"]["duration"]
+        predicted, seen = row["parts"]["duration"]
         shares = error_parts.contributions(row["parts"])
         # Spans and phases are read from other events than the duration.
-        assert sum(shares.values()) == pytest.approx(told / seen - 1, abs=0.03), row["name"]
+        assert sum(shares.values()) == pytest.approx(predicted / seen - 1, abs=0.03), row["name"]
 
 
 def a_stage(level: int, num_tasks: int, task_s: float, span_s: float) -> StageSample:
@@ -141,14 +142,14 @@ def test_a_run_that_is_slower_in_all_its_parts() -> None:
     profile = a_profile()
     parts = parts_of(profile, a_run(profile, 1.25), from_s=0.0, factor=1.0)
     assert parts is not None
-    told, seen = parts["duration"]
-    assert seen / told == pytest.approx(1.25)
+    predicted, seen = parts["duration"]
+    assert seen / predicted == pytest.approx(1.25)
     for name in ("checkpoint", "driver"):
         assert parts[name][1] / parts[name][0] == pytest.approx(1.25), name
     for level in parts["levels"]:
         assert level["span"][1] / level["span"][0] == pytest.approx(1.25)
     assert [level["shuffled"] for level in parts["levels"]] == [False, True]
-    assert sum(error_parts.contributions(parts).values()) == pytest.approx(told / seen - 1)
+    assert sum(error_parts.contributions(parts).values()) == pytest.approx(predicted / seen - 1)
     assert parts_of(profile, a_run(profile, 1.25), from_s=9.0, factor=1.0) is None
 
 
@@ -156,10 +157,10 @@ def test_latency_where_the_mean_duration_is_put_right() -> None:
     profile = a_profile()
     arrivals = Arrivals(rate_per_s=5000.0, dispersion_ratio=0.0)
     run = a_run(profile, 1.25)
-    told_s = run.batches[0].duration_s / 1.25
-    given_right = latency_given_duration(profile, run, arrivals, 1.25 * told_s)
+    predicted_s = run.batches[0].duration_s / 1.25
+    given_right = latency_given_duration(profile, run, arrivals, 1.25 * predicted_s)
     assert given_right is not None
     assert given_right["factor"] == pytest.approx(1.25, rel=0.01)
     # Half a trigger and the batch, less the offsets' commit, which no row waits for.
-    assert given_right["mean"] == pytest.approx(0.5 + 1.25 * (told_s - 0.028), rel=0.01)
+    assert given_right["mean"] == pytest.approx(0.5 + 1.25 * (predicted_s - 0.028), rel=0.01)
     assert latency_given_duration(profile, run, arrivals, 1e6) is None

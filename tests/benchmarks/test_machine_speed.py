@@ -26,7 +26,7 @@ def test_fixed_work_is_done_for_as_long_as_its_context_lasts(tmp_path: Path) -> 
     assert beside.path.stat().st_size == size
 
 
-def test_what_goes_with_the_batch_is_told_from_what_does_not() -> None:
+def test_what_goes_with_the_batch_is_distinguished_from_what_does_not() -> None:
     random = np.random.default_rng(11)
     begun_s = 1000.0 + 2.0 * np.arange(400)
     # Slow for a minute and fast for a minute, and noise that is each one's own.
@@ -53,7 +53,7 @@ def test_what_goes_with_the_batch_is_told_from_what_does_not() -> None:
     assert abs(float(cells["a hash of 4 MB"][2])) < 0.4
 
 
-def test_runs_told_too_short_where_the_machine_was_slow() -> None:
+def test_runs_predicted_too_short_where_the_machine_was_slow() -> None:
     rows = [
         {
             "workload": "json",

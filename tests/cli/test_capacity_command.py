@@ -204,7 +204,7 @@ def test_what_jobs_need_is_what_was_planned_for(
         ("kind: CapacityPlan", "kind: Cluster", [], "unknown key"),
     ],
 )
-def test_bad_input_is_told(
+def test_bad_input_is_reported(
     fleet: Path,
     capsys: pytest.CaptureFixture[str],
     old: str,

@@ -88,7 +88,7 @@ def test_only_what_differs(
 
 
 @pytest.mark.parametrize("name", [n for n, one in ALL_FORMATS.items() if one.fills_in_sizes])
-def test_a_platform_with_sizes_of_its_own_is_always_told_those_of_the_plan(
+def test_a_platform_with_sizes_of_its_own_is_always_given_those_of_the_plan(
     name: str, plan_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Left out, the operator of kubeflow would give each executor one core."""

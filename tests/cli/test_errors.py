@@ -262,7 +262,7 @@ def test_a_device_that_is_full_is_named(fails: Any) -> None:
 
 
 @pytest.mark.usefixtures("made_profile")
-def test_a_folder_that_may_not_be_written_is_told_first(
+def test_a_folder_that_may_not_be_written_is_reported_first(
     fails: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "job.profile.yaml"

@@ -145,7 +145,7 @@ def test_a_missing_input_is_bad_input_in_every_command(
         if not (arguments[0] == "profile" and output == "a-folder")
     ],
 )
-def test_an_output_that_cannot_be_is_told_before_the_work(
+def test_an_output_that_cannot_be_is_reported_before_the_work(
     arguments: list[str], output: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("a-folder").mkdir()
@@ -169,7 +169,7 @@ def test_a_file_is_no_folder_to_write_to(
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("arguments", WRITES_FILES + WRITES_FOLDERS, ids=" ".join)
-def test_a_folder_of_somebody_else_is_told_before_the_work(
+def test_a_folder_of_somebody_else_is_reported_before_the_work(
     arguments: list[str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

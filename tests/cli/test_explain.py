@@ -46,7 +46,7 @@ def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str], plan_file: str)
     assert "theory.md" in text
 
 
-def test_a_plan_is_played(
+def test_a_plan_is_simulated(
     capsys: pytest.CaptureFixture[str], plan_file: str, trace_file: str, tmp_path: Path
 ) -> None:
     page = tmp_path / "play.html"
@@ -59,7 +59,7 @@ def test_a_plan_is_played(
     assert found["trace"]["end_s"] == 600
 
 
-def test_a_trace_ends_with_its_last_line_or_where_it_is_told_to(
+def test_a_trace_ends_with_its_last_line_or_where_it_is_asked_to(
     capsys: pytest.CaptureFixture[str], plan_file: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "trace.csv"

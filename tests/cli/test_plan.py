@@ -72,7 +72,7 @@ def test_below_the_floor_the_nearest_plan_is_named(
     assert "nearest plan" in out
 
 
-def test_strict_refuses_a_plan_that_the_profile_cannot_vouch_for(
+def test_strict_refuses_a_plan_that_the_profile_has_not_seen(
     capsys: pytest.CaptureFixture[str], profile_file: str
 ) -> None:
     pinned = ["--target", "p99 <= 200s", "--trigger", "100s"]

@@ -112,7 +112,7 @@ def test_over_capacity_there_is_no_latency_but_a_rate_that_fits(
     assert "Not stable at 900M/s" in capsys.readouterr().out
 
 
-def test_strict_refuses_what_the_profile_cannot_vouch_for(
+def test_strict_refuses_what_the_profile_has_not_seen(
     capsys: pytest.CaptureFixture[str], profile_file: str
 ) -> None:
     far = ["predict", profile_file, "--rate", "9k/s", "--executors", "40", "--trigger", "60s"]

@@ -59,7 +59,7 @@ def test_the_answer_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert found["nodes_with"] == 1
 
 
-def test_windows_that_end_together_are_told(
+def test_windows_that_end_together_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["schedule", a_file(tmp_path, aligned=True)]) == 0

@@ -46,13 +46,13 @@ def test_json_has_what_the_call_gives(tmp_path: Path, capsys: pytest.CaptureFixt
     path = file_of(job(), tmp_path)
     asked = ["windows", path, "--window", "1h every 5m", "--window", "10m", "--json"]
     assert run(asked) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     gain = headway.windows(path, ["1h every 5m", "10m"])
-    assert [way["how"] for way in told["ways"]] == ["direct", "panes", "fused", "log"]
-    assert told["ways"][1]["batch_mean_s"] == pytest.approx(gain.ways[1].batch_mean_s)
-    assert (told["pane_s"], told["windows_per_row"]) == (300.0, 13.0)
-    assert told["pays"] is True
-    for way in told["ways"]:
+    assert [way["how"] for way in printed["ways"]] == ["direct", "panes", "fused", "log"]
+    assert printed["ways"][1]["batch_mean_s"] == pytest.approx(gain.ways[1].batch_mean_s)
+    assert (printed["pane_s"], printed["windows_per_row"]) == (300.0, 13.0)
+    assert printed["pays"] is True
+    for way in printed["ways"]:
         assert way["saved_s"]["low"] <= way["saved_s"]["mid"] <= way["saved_s"]["high"]
 
 
@@ -110,7 +110,7 @@ def test_the_break_even_is_where_panes_save_nothing() -> None:
     assert at_even.ways[1].saved_s >= 0.0
 
 
-def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_told(
+def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gain = headway.windows(job())
@@ -142,7 +142,7 @@ HashAggregate(keys=[area#1], functions=[sum(n#2L)])
 """
 
 
-def test_exchanges_that_one_could_serve_are_told_with_their_columns(
+def test_exchanges_that_one_could_serve_are_reported_with_their_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = tmp_path / "plan.txt"
@@ -151,8 +151,8 @@ def test_exchanges_that_one_could_serve_are_told_with_their_columns(
     run(["windows", path, "--explain", str(plan)])
     assert 'df.repartition(8, "area") before the first' in capsys.readouterr().out
     run(["windows", path, "--explain", str(plan), "--json"])
-    told = json.loads(capsys.readouterr().out)["fusions"]
-    assert told == [
+    printed = json.loads(capsys.readouterr().out)["fusions"]
+    assert printed == [
         {
             "by": ["area"],
             "exchanges": [["area"], ["area", "user"]],

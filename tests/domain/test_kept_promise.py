@@ -175,7 +175,7 @@ def test_plans_and_locks_of_earlier_versions_are_read(tmp_path: Path) -> None:
         ({"limit_s": None}, "limit_s"),
     ],
 )
-def test_what_is_no_promise_is_told_with_its_place(change: dict[str, Any], said: str) -> None:
+def test_what_is_no_promise_is_reported_with_its_place(change: dict[str, Any], said: str) -> None:
     data: Any = plan_json(a_plan())
     data["promises"][0] |= change
     with pytest.raises(InputError, match=said):

@@ -15,7 +15,7 @@ def test_every_field_can_be_written() -> None:
         cores=16,
         memory_bytes=60 * 2**30,
         price_per_hour=0.7,
-        relative_core_speed=1.25,
+        core_speed_ratio=1.25,
         executors_per_node=4,
     )
 

@@ -64,7 +64,7 @@ def test_reduced_costs_give_a_bound_from_any_columns(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_moves_never_make_a_plan_dearer(seed: int) -> None:
+def test_moves_never_make_a_plan_more_expensive(seed: int) -> None:
     fleet = a_random_fleet(seed, num_jobs=8)
     rng = np.random.default_rng(seed)
     chosen = np.array([rng.choice(np.flatnonzero(row)) for row in fleet.allowed])

@@ -71,7 +71,7 @@ def a_job(name: str, rates_per_s: list[float], target: str = "p99 <= 8s") -> str
 
 
 def fewest_by_plan(rate_per_s: float, target: str = "p99 <= 8s", speed: float = 1.0) -> int:
-    node = NodeType(name="e", cores=4, executors_per_node=1, relative_core_speed=speed)
+    node = NodeType(name="e", cores=4, executors_per_node=1, core_speed_ratio=speed)
     found = headway.plan(
         a_wide_profile(),
         rate=rate_per_s,
@@ -159,7 +159,7 @@ def test_jobs_that_are_alike_are_looked_at_once(
     assert len(made) == 4
 
 
-def test_a_job_beyond_all_executors_says_what_binds(
+def test_a_job_beyond_all_executors_says_what_is_binding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

@@ -242,7 +242,7 @@ def test_two_limits_that_bind_are_named_together() -> None:
     )
 
 
-def test_a_quota_that_binds_has_a_price() -> None:
+def test_a_quota_that_is_binding_has_a_price() -> None:
     dear = Offer(name="dear", cores=16, price=3.0)
     fleet = a_fleet(
         offers=(*a_fleet().offers, dear),
@@ -355,7 +355,7 @@ def test_the_quick_ways_keep_their_promise(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_closing_supplies_never_makes_a_plan_dearer(seed: int) -> None:
+def test_closing_supplies_never_makes_a_plan_more_expensive(seed: int) -> None:
     fleet = a_random_fleet(seed)
     rng = np.random.default_rng(seed)
     chosen = np.array([rng.choice(np.flatnonzero(row)) for row in fleet.allowed])

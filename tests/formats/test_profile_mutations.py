@@ -153,9 +153,11 @@ def test_each_fault_is_one_error_with_its_place(
     target = ["--target", "deadline <= 10m"]
     command = ["plan", str(file), *target] if text == APPLICATION else ["predict", str(file)]
     assert run(command) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert all(PLACED.match(line) for line in told.removeprefix("headway: ").splitlines()), told
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert all(PLACED.match(line) for line in printed.removeprefix("headway: ").splitlines()), (
+        printed
+    )
 
 
 @pytest.mark.parametrize(

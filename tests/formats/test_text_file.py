@@ -152,8 +152,8 @@ def test_streams_are_written_to_as_they_are(tmp_path: Path, name: str, into: str
             stdout=subprocess.PIPE if into == "pipe" else file,
             check=True,
         )
-    told = done.stdout if into == "pipe" else output.read_bytes()
-    assert told == b"before\ntext\nafter\n"
+    printed = done.stdout if into == "pipe" else output.read_bytes()
+    assert printed == b"before\ntext\nafter\n"
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:

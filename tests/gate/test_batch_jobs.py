@@ -76,7 +76,7 @@ def test_both_kinds_stand_in_one_report(nightly: Path, name: str) -> None:
         assert json.loads(text)["jobs"][1]["now"]["run_time_s"] > 0
 
 
-def test_a_deadline_that_cannot_be_kept_is_told_at_its_place(nightly: Path) -> None:
+def test_a_deadline_that_cannot_be_kept_is_reported_at_its_place(nightly: Path) -> None:
     Path("nightly.yaml").write_text(SPEC.replace("150s", "20s"))
     report = check(["nightly.yaml"], baseline="headway.lock")
     (error,) = report.errors
@@ -86,7 +86,7 @@ def test_a_deadline_that_cannot_be_kept_is_told_at_its_place(nightly: Path) -> N
         lock(["nightly.yaml"])
 
 
-def test_dearer_slower_and_other_sizes(nightly: Path) -> None:
+def test_more_expensive_slower_and_other_sizes(nightly: Path) -> None:
     (job,) = load_lock("headway.lock").batch_jobs
     assert job.cost_per_run is not None
     relocked(cost_per_run=job.cost_per_run / 2)
@@ -95,8 +95,8 @@ def test_dearer_slower_and_other_sizes(nightly: Path) -> None:
     assert rules()[Rule.LATENCY] is Level.ERROR
     assert rules(latency_ratio=9.0)[Rule.LATENCY] is Level.NOTE
     Path("nightly.yaml").write_text(SPEC.replace("150s", "120s"))
-    told = check(["nightly.yaml"], baseline="headway.lock").findings
-    assert any("executors 6 ->" in each.message for each in told if each.rule is Rule.SETTINGS)
+    reported = check(["nightly.yaml"], baseline="headway.lock").findings
+    assert any("executors 6 ->" in each.message for each in reported if each.rule is Rule.SETTINGS)
 
 
 @pytest.mark.parametrize(("deadline", "slots"), [("150s", 24), ("120s", 36)])
@@ -106,11 +106,11 @@ def test_only_sizes_beyond_the_evidence_fail_under_strict(
     Path("nightly.yaml").write_text(SPEC.replace("150s", deadline))
     is_far = slots > 4 * 8
     report = check(["nightly.yaml"])
-    told = [each for each in report.findings if each.rule is Rule.CALIBRATION]
-    assert bool(told) == is_far
+    reported = [each for each in report.findings if each.rule is Rule.CALIBRATION]
+    assert bool(reported) == is_far
     assert report.exit_code == 0
     if is_far:
-        assert f"{slots} slots, more than 4 times outside the profiled 8" in told[0].message
+        assert f"{slots} slots, more than 4 times outside the profiled 8" in reported[0].message
     assert run(["plan", "nightly.yaml", "--strict"]) == (5 if is_far else 0)
 
 

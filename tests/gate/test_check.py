@@ -49,7 +49,7 @@ def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
     )
 
 
-def test_a_target_that_cannot_be_met_is_told_at_its_place(folder: Path) -> None:
+def test_a_target_that_cannot_be_met_is_reported_at_its_place(folder: Path) -> None:
     locked(folder)
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
     report = check(["orders.yaml"], baseline="headway.lock")
@@ -104,7 +104,7 @@ def test_a_slower_plan_is_a_regression_although_the_target_holds(folder: Path) -
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.6])
-def test_a_profile_that_drifted_is_told_at_the_profile(folder: Path, ratio: float) -> None:
+def test_a_profile_that_drifted_is_reported_at_the_profile(folder: Path, ratio: float) -> None:
     locked(folder)
     save_profile(slower(a_profile(), ratio), folder / "orders.profile.yaml")
     report = check(["orders.yaml"], baseline="headway.lock")
@@ -120,13 +120,13 @@ def test_changed_settings_say_what_the_change_takes(folder: Path) -> None:
         SPEC + "  pinned: {trigger: 200ms, shuffle_partitions: 16}\n"
     )
     report = check(["orders.yaml"], baseline="headway.lock", limits=Limits(latency_ratio=9.0))
-    told = [each.message for each in report.findings if each.rule is Rule.SETTINGS]
-    assert any("-> 16: new checkpoint" in text for text in told)
-    assert any("-> 200 milliseconds: restart" in text for text in told)
+    messages = [each.message for each in report.findings if each.rule is Rule.SETTINGS]
+    assert any("-> 16: new checkpoint" in text for text in messages)
+    assert any("-> 200 milliseconds: restart" in text for text in messages)
     assert report.exit_code == 0
 
 
-def test_jobs_on_one_side_only_are_told(folder: Path) -> None:
+def test_jobs_on_one_side_only_are_reported(folder: Path) -> None:
     locked(folder)
     (folder / "more.yaml").write_text(SPEC.replace("name: orders", "name: more"))
     report = check(["more.yaml"], baseline="headway.lock")

@@ -40,7 +40,7 @@ def test_a_plan_that_misses_its_own_promise_fails() -> None:
 
 
 @pytest.mark.parametrize("target", ["p80 <= 1s", "window p99 <= 9s", "soon"])
-def test_what_cannot_be_held_is_told(target: str) -> None:
+def test_what_cannot_be_held_is_reported(target: str) -> None:
     with pytest.raises(InputError):
         assert_meets(a_plan(), target)
 

@@ -9,7 +9,7 @@ from headway.models.batches.microbatch import AffineDuration
 from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
 
 
-def play(
+def simulated(
     trigger_s: float, noise: float = 0.3, dispersion: float = 0.0, cap: float = np.inf
 ) -> MicrobatchTrace:
     return simulate_microbatch(
@@ -24,7 +24,7 @@ def play(
 
 
 def test_a_batch_starts_on_the_grid_or_right_after_an_overrun() -> None:
-    trace = play(2.2)
+    trace = simulated(2.2)
     end = trace.start_s + trace.duration_s
     next_point = 2.2 * (np.floor(trace.start_s / 2.2 + 1e-9) + 1.0)
     expected = np.maximum(end, next_point)[:-1]
@@ -34,30 +34,30 @@ def test_a_batch_starts_on_the_grid_or_right_after_an_overrun() -> None:
 
 
 def test_without_a_trigger_batches_follow_each_other() -> None:
-    trace = play(0.0)
+    trace = simulated(0.0)
     assert trace.start_s[1:] == pytest.approx((trace.start_s + trace.duration_s)[:-1])
 
 
 def test_an_even_flow_brings_rate_times_interval() -> None:
-    trace = play(2.2)
+    trace = simulated(2.2)
     assert trace.num_rows == pytest.approx(1000.0 * trace.interval_s)
     assert trace.latency_num_rows.sum() == pytest.approx(trace.num_rows.sum())
     assert np.all(trace.num_backlog_rows == 0.0)
 
 
 def test_row_counts_have_the_dispersion() -> None:
-    trace = play(4.0, noise=0.0, dispersion=40.0)
+    trace = simulated(4.0, noise=0.0, dispersion=40.0)
     assert trace.num_rows.mean() == pytest.approx(4000.0, rel=0.01)
     assert trace.num_rows.var() == pytest.approx(40.0 * 4000.0, rel=0.15)
 
 
 def test_the_cap_holds_and_rows_wait_their_turn() -> None:
-    trace = play(2.5, noise=0.0, dispersion=50.0, cap=2700.0)
+    trace = simulated(2.5, noise=0.0, dispersion=50.0, cap=2700.0)
     assert trace.num_rows.max() == pytest.approx(2700.0)
     assert trace.num_backlog_rows.max() > 0.0
     arrived = np.diff(trace.num_backlog_rows) + trace.num_rows[1:]
     assert arrived.mean() == pytest.approx(2500.0, rel=0.02)
-    uncapped = play(2.5, noise=0.0, dispersion=50.0)
+    uncapped = simulated(2.5, noise=0.0, dispersion=50.0)
     assert trace.latency_mean_s() > uncapped.latency_mean_s()
     extra = trace.num_backlog_rows.mean() / 1000.0
     assert trace.latency_mean_s() - uncapped.latency_mean_s() == pytest.approx(extra, rel=0.25)
@@ -105,7 +105,7 @@ def test_a_seed_repeats_and_another_does_not() -> None:
 
 
 def test_quantiles_and_cdf_of_a_trace_agree() -> None:
-    trace = play(2.2)
+    trace = simulated(2.2)
     q = np.array([0.1, 0.5, 0.99])
     assert trace.latency_cdf(trace.latency_quantile_s(q)) == pytest.approx(q, abs=1e-9)
 

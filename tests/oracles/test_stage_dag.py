@@ -55,18 +55,18 @@ def test_against_an_event_loop(parents: list[list[int]], num_cores: int, gap: fl
     generator = np.random.default_rng(len(parents) + num_cores)
     counts = generator.integers(1, 9, len(parents))
     times = [generator.exponential(1.0, (20, count)) for count in counts]
-    played = simulate_stage_dag(times, parents, num_cores, driver_gap_s=gap).run_time_s
+    simulated = simulate_stage_dag(times, parents, num_cores, driver_gap_s=gap).run_time_s
     for row in range(20):
-        assert played[row] == pytest.approx(
+        assert simulated[row] == pytest.approx(
             by_events([stage[row] for stage in times], parents, num_cores, gap)
         )
 
 
 def test_one_stage_is_list_scheduling() -> None:
     times = np.random.default_rng(2).lognormal(0.0, 0.5, (50, 30))
-    played = simulate_stage_dag([times], [[]], 7)
-    assert played.run_time_s == pytest.approx(list_scheduling_makespan(times, 7))
-    assert np.all(played.ready_s == 0.0)
+    simulated = simulate_stage_dag([times], [[]], 7)
+    assert simulated.run_time_s == pytest.approx(list_scheduling_makespan(times, 7))
+    assert np.all(simulated.ready_s == 0.0)
 
 
 @pytest.mark.parametrize("parents", PARENTS)

@@ -43,7 +43,7 @@ def advice_on(profile: JobProfile, rate_per_s: float = 5000.0) -> tuple[Advice, 
     return plan(profile, Arrivals(rate_per_s=rate_per_s), TARGET, SPACE).advice
 
 
-def told(profile: JobProfile, word: str, rate_per_s: float = 5000.0) -> list[str]:
+def advice_with(profile: JobProfile, word: str, rate_per_s: float = 5000.0) -> list[str]:
     return [one.text for one in advice_on(profile, rate_per_s) if word in one.text]
 
 
@@ -66,97 +66,97 @@ def test_more_source_partitions_win_what_is_said() -> None:
     assert "source partitions" not in " ".join(one.text for one in after.advice)
 
 
-def test_a_slow_checkpoint_is_told_with_what_a_fast_one_would_win() -> None:
+def test_a_slow_checkpoint_is_reported_with_what_a_fast_one_would_win() -> None:
     (advice,) = [one for one in advice_on(a_profile()) if "offset and commit logs" in one.text]
     assert "take 58 ms" in advice.text
     assert "asynchronous" not in advice.text
     stateless = replace(a_profile(), shape=replace(a_profile().shape, stateful_operators=()))
-    assert any("asynchronous" in text for text in told(stateless, "offset and commit logs"))
+    assert any("asynchronous" in text for text in advice_with(stateless, "offset and commit logs"))
     fast = replace(
         a_profile(),
         driver_phases=tuple(replace(phase, mean_s=0.001) for phase in a_profile().driver_phases),
     )
-    assert told(fast, "offset and commit logs") == []
+    assert advice_with(fast, "offset and commit logs") == []
 
 
-def test_state_commits_are_told_where_they_cost() -> None:
+def test_state_commits_are_reported_where_they_cost() -> None:
     state = StateProfile(rows=1, memory_bytes=1, commit_per_partition_s=0.03, growth_per_s=0.0)
-    (text,) = told(replace(a_profile(), state=state), "committing state")
+    (text,) = advice_with(replace(a_profile(), state=state), "committing state")
     assert "30 ms per partition" in text
     quick = replace(state, commit_per_partition_s=0.001)
-    assert told(replace(a_profile(), state=quick), "committing state") == []
+    assert advice_with(replace(a_profile(), state=quick), "committing state") == []
 
 
 @pytest.mark.parametrize(
     ("changes", "word"),
     [({"largest_task_ratio": 2.4}, "2.4 times"), ({"gc_ratio": 0.3}, "garbage collection")],
 )
-def test_what_tasks_tell_is_told(changes: dict[str, float], word: str) -> None:
-    assert len(told(observed(**changes), word)) == 1
-    assert told(observed(), word) == []
+def test_what_tasks_tell_is_reported(changes: dict[str, float], word: str) -> None:
+    assert len(advice_with(observed(**changes), word)) == 1
+    assert advice_with(observed(), word) == []
 
 
-def test_a_busy_source_partition_is_told() -> None:
+def test_a_busy_source_partition_is_reported() -> None:
     arrivals = windowed().observed_arrivals
     assert arrivals is not None
     skewed = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.6))
-    assert len(told(skewed, "has 60% of the rows")) == 1
+    assert len(advice_with(skewed, "has 60% of the rows")) == 1
     even = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.26))
-    assert told(even, "of the rows") == []
+    assert advice_with(even, "of the rows") == []
 
 
-def test_a_young_jvm_is_told_where_the_logs_show_that_it_is_slower() -> None:
+def test_a_young_jvm_is_reported_where_the_logs_show_that_it_is_slower() -> None:
     slow_start = replace(a_profile(), drift=Drift(exponent=0.2, reference_age_s=300.0))
-    (text,) = told(slow_start, "s after a start")
+    (text,) = advice_with(slow_start, "s after a start")
     assert "30 s after a start, batches take 58% longer" in text
     assert "--jvm-age 30s" in text
     steady = replace(a_profile(), drift=Drift(exponent=0.02, reference_age_s=300.0))
-    assert told(steady, "after a start") == []
+    assert advice_with(steady, "after a start") == []
     # Profiled as young as that, it is what the plan speaks for.
     young = replace(a_profile(), drift=Drift(exponent=0.2, reference_age_s=30.0))
-    assert told(young, "after a start") == []
+    assert advice_with(young, "after a start") == []
 
 
 def test_sliding_windows_copy_rows() -> None:
     sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
-    (text,) = told(windowed(windows=(sliding,)), "copied into 12 windows")
+    (text,) = advice_with(windowed(windows=(sliding,)), "copied into 12 windows")
     assert "headway windows" in text
-    assert told(windowed(), "copied into") == []
+    assert advice_with(windowed(), "copied into") == []
 
 
 def test_what_sharing_windows_saves_is_what_the_command_predicts() -> None:
     sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
     job = windowed(windows=(sliding,))
     dear = replace(job.stages[0], task_per_row_s=2e-5)
-    (text,) = told(replace(job, stages=(dear, *job.stages[1:])), "copied into")
+    (text,) = advice_with(replace(job, stages=(dear, *job.stages[1:])), "copied into")
     assert "would save" in text
     cheap = replace(job.stages[0], task_per_row_s=1e-8)
     last = replace(job.stages[1], task_per_row_s=1e-9)
-    (text,) = told(replace(job, stages=(cheap, last)), "copied into")
+    (text,) = advice_with(replace(job, stages=(cheap, last)), "copied into")
     assert "would not pay off here" in text
 
 
-def test_a_stream_that_came_in_bursts_is_told_with_its_peak() -> None:
+def test_a_stream_that_came_in_bursts_is_reported_with_its_peak() -> None:
     arrivals = windowed().observed_arrivals
     assert arrivals is not None
     bursty = replace(arrivals, rate_p50_per_s=1000.0, rate_max_per_s=3100.0)
-    (text,) = told(replace(a_profile(), observed_arrivals=bursty), "--burst", 5000.0)
+    (text,) = advice_with(replace(a_profile(), observed_arrivals=bursty), "--burst", 5000.0)
     assert "3.1 times" in text
     assert "15.5k/s" in text
     even = replace(arrivals, rate_p50_per_s=1000.0, rate_max_per_s=1200.0)
-    assert told(replace(a_profile(), observed_arrivals=even), "--burst") == []
+    assert advice_with(replace(a_profile(), observed_arrivals=even), "--burst") == []
 
 
-def test_a_hot_key_is_told_with_what_salting_would_win() -> None:
+def test_a_hot_key_is_reported_with_what_salting_would_win() -> None:
     hot = replace(a_profile().stages[1], hot_share_ratio=0.4, task_per_row_s=2e-4)
     profile = replace(a_profile(), stages=(a_profile().stages[0], hot))
     (advice,) = [one for one in advice_on(profile, 20000.0) if "salting" in one.text]
     assert "gets 40% of the rows" in advice.text
     cool = replace(hot, hot_share_ratio=0.0)
     even = replace(profile, stages=(a_profile().stages[0], cool))
-    assert told(even, "salting", 20000.0) == []
+    assert advice_with(even, "salting", 20000.0) == []
 
 
-def test_spill_is_told() -> None:
+def test_spill_is_reported() -> None:
     memory = MemoryProfile(peak_task_bytes=1, spilled_bytes=10)
-    assert len(told(replace(a_profile(), memory=memory), "spilled to disk")) == 1
+    assert len(advice_with(replace(a_profile(), memory=memory), "spilled to disk")) == 1

@@ -49,7 +49,7 @@ def planned(profile: JobProfile, **asked: object) -> Plan:
     return kept(plan(profile, **asked))  # type: ignore[arg-type]
 
 
-def test_the_first_minute_is_told_in_numbers() -> None:
+def test_the_first_minute_is_reported_in_numbers() -> None:
     found = planned(warmed())
     start = found.after_start
     assert start is not None

@@ -29,7 +29,7 @@ from headway.errors import InputError
 from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.bursts import Passage, passage
-from headway.planner.playback import play
+from headway.planner.playback import simulate_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
@@ -181,7 +181,7 @@ def test_a_short_burst_takes_less_than_a_long_one() -> None:
     assert short.nodes < long.nodes
 
 
-def test_what_breaks_a_burst_promise_is_told_with_its_number() -> None:
+def test_what_breaks_a_burst_promise_is_reported_with_its_number() -> None:
     answer = planned("p99 <= 4s", "p99 <= 4s during 50k/s for 2m")
     assert answer.feasible
     assert answer.rejected[0].change == "one node fewer"
@@ -211,14 +211,14 @@ def test_the_simulation_keeps_what_a_plan_promises_of_bursts(length: str, every:
         rates_per_s=(RATE_PER_S, 50_000.0, RATE_PER_S),
         end_s=length_s + 80.0,
     )
-    played = play(answer, trace, num_runs=40, seed=7)
-    in_burst = [one for one in played.stretches if one.rate_per_s > 40_000.0]
+    simulated = simulate_plan(answer, trace, num_runs=40, seed=7)
+    in_burst = [one for one in simulated.stretches if one.rate_per_s > 40_000.0]
     assert in_burst
     assert np.mean([one.late_ratio for one in in_burst]) <= 0.05
-    assert not played.ends_behind
+    assert not simulated.ends_behind
     # What comes twenty seconds after a burst is served as before it.
-    calm = [one for one in played.stretches if one.start_s > 20.3 + length_s + 20.0]
-    assert max(one.backlog_rows for one in calm) < 3.0 * played.stretches[0].backlog_rows
+    calm = [one for one in simulated.stretches if one.start_s > 20.3 + length_s + 20.0]
+    assert max(one.backlog_rows for one in calm) < 3.0 * simulated.stretches[0].backlog_rows
 
 
 def test_the_plan_without_the_burst_would_miss_it() -> None:
@@ -226,6 +226,6 @@ def test_the_plan_without_the_burst_would_miss_it() -> None:
     trace = RateTrace(
         times_s=(0.0, 60.0, 120.0), rates_per_s=(RATE_PER_S, 50_000.0, RATE_PER_S), end_s=240.0
     )
-    played = play(answer, trace, num_runs=8, seed=7)
-    burst = max(played.stretches, key=lambda one: one.rate_per_s)
+    simulated = simulate_plan(answer, trace, num_runs=8, seed=7)
+    burst = max(simulated.stretches, key=lambda one: one.rate_per_s)
     assert (burst.late_ratio or 0.0) > 0.2

@@ -91,18 +91,18 @@ def test_fewer_partitions_than_slots_are_taken_only_where_nothing_else_will_do()
     assert plan(profile, Arrivals(rate_per_s=5000.0), target, pinned).feasible
 
 
-def test_what_the_fastest_would_gain_is_told_with_its_price() -> None:
+def test_what_the_fastest_would_gain_is_reported_with_its_price() -> None:
     space = SearchSpace(max_nodes=1, executors_per_node=2, cores_per_executor=4)
     answer = plan(a_profile(), Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 5s"), space)
     assert answer.configuration.trigger_s >= 0.5
-    (told,) = [one for one in answer.advice if one.text.startswith("running as fast as possible")]
-    assert told.latency_s is not None
-    assert told.latency_s < answer.planned_latency_s
-    assert "busy cores instead of" in told.text
-    assert "a checkpoint every" in told.text
+    (faster,) = [one for one in answer.advice if one.text.startswith("running as fast as possible")]
+    assert faster.latency_s is not None
+    assert faster.latency_s < answer.planned_latency_s
+    assert "busy cores instead of" in faster.text
+    assert "a checkpoint every" in faster.text
 
 
-def test_nothing_is_told_of_a_trigger_that_is_fixed() -> None:
+def test_nothing_is_reported_of_a_trigger_that_is_fixed() -> None:
     space = SearchSpace(max_nodes=1, executors_per_node=2, cores_per_executor=4, trigger_s=2.0)
     answer = plan(a_profile(), Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 5s"), space)
     assert not any(one.text.startswith("running as fast as possible") for one in answer.advice)

@@ -100,20 +100,20 @@ def test_more_nodes_take_less_time_and_a_laxer_deadline_fewer_nodes() -> None:
 
 
 @pytest.mark.parametrize("limit_s", [105.0, 130.0, 260.0])
-def test_the_fewest_nodes_are_those_of_a_scan_and_hold_when_played(limit_s: float) -> None:
+def test_the_fewest_nodes_are_those_of_a_scan_and_hold_when_simulated(limit_s: float) -> None:
     found = answer(limit_s)
     assert found.feasible
     in_time = [point.nodes for point in found.frontier if point.planned_s <= limit_s]
     assert found.nodes == in_time[0]
     stages = tuple(job_stages(a_long_job().stages))
-    played = simulated_lognormal_stage_dag(
+    simulated = simulated_lognormal_stage_dag(
         [(stage.num_tasks, stage.mean_s, stage.cv) for stage in stages],
         [stage.parents for stage in stages],
         found.executors * 4,
         num_replications=100,
         seed=1,
     )
-    assert (played.run_time_s + 20.0 <= limit_s).mean() >= 0.95
+    assert (simulated.run_time_s + 20.0 <= limit_s).mean() >= 0.95
 
 
 def recorded_with_two_cores_a_task() -> ApplicationProfile:
@@ -133,7 +133,7 @@ def test_a_size_that_ran_longer_than_the_deadline_does_not_keep_it() -> None:
     assert found.run.planned_s > 72.845
 
 
-def test_cores_of_a_task_are_planned_with_emitted_and_told() -> None:
+def test_cores_of_a_task_are_planned_with_emitted_and_shown() -> None:
     profile = recorded_with_two_cores_a_task()
     found = headway.plan_deadline(profile, target="deadline <= 60s")
     assert found.feasible
@@ -217,7 +217,7 @@ def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
         replace(NODE, node_type=NodeType(name="slow", cores=4, price_per_hour=0.1)),
         replace(
             NODE,
-            node_type=NodeType(name="fast", cores=4, price_per_hour=0.15, relative_core_speed=2.0),
+            node_type=NodeType(name="fast", cores=4, price_per_hour=0.15, core_speed_ratio=2.0),
         ),
     ]
     cheapest, fewest = (
@@ -292,7 +292,7 @@ def test_usage_that_makes_no_sense(
     assert "internal error" not in err
 
 
-def test_profiles_of_the_wrong_kind_are_told(
+def test_profiles_of_the_wrong_kind_are_reported(
     capsys: pytest.CaptureFixture[str], job_file: str, tmp_path: Path
 ) -> None:
     stream = tmp_path / "stream.profile.yaml"
@@ -378,10 +378,10 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
     assert read.warnings == found.warnings
 
 
-def test_a_run_takes_no_longer_with_more_slots_when_it_is_played() -> None:
+def test_a_run_takes_no_longer_with_more_slots_when_it_is_simulated() -> None:
     """Where the model rises it errs: the schedule itself does not."""
     stages = tuple(job_stages(competing_stages().stages))
-    played_s = [
+    simulated_s = [
         simulated_lognormal_stage_dag(
             [(stage.num_tasks, stage.mean_s, stage.cv) for stage in stages],
             [stage.parents for stage in stages],
@@ -391,4 +391,4 @@ def test_a_run_takes_no_longer_with_more_slots_when_it_is_played() -> None:
         ).run_time_s.mean()
         for slots in (100, 140, 180, 196, 200, 220, 240)
     ]
-    assert all(later <= 1.01 * earlier for earlier, later in pairwise(played_s))
+    assert all(later <= 1.01 * earlier for earlier, later in pairwise(simulated_s))

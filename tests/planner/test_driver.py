@@ -32,9 +32,9 @@ def test_settings_that_launch_more_than_drivers_manage_are_out_with_the_number()
     found = planned(space)
     assert found.feasible
     assert found.configuration.trigger_s * 4500.0 >= 6004
-    told = [one.reason for one in found.rejected if "task launches/s" in one.reason]
-    assert told
-    assert "above the driver's maximum of 4,500" in told[0]
+    reasons = [one.reason for one in found.rejected if "task launches/s" in one.reason]
+    assert reasons
+    assert "above the driver's maximum of 4,500" in reasons[0]
     assert not planned(replace(space, trigger_s=1.0)).feasible
     assert planned(replace(space, trigger_s=1.5)).feasible
 
@@ -59,7 +59,7 @@ def test_tasks_of_several_cores_leave_fewer_slots() -> None:
     assert two.nodes >= one.nodes
 
 
-def test_cores_that_no_task_can_use_are_told() -> None:
+def test_cores_that_no_task_can_use_are_reported() -> None:
     found = headway.plan(a_profile(), rate=5000.0, target=TARGET, cores=5, task_cpus=2)
     assert found.configuration.num_slots == 2 * found.configuration.executors
     assert any("1 core of the 5" in text for text in found.warnings)

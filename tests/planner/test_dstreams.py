@@ -62,7 +62,7 @@ def test_as_profiled_it_takes_what_it_took(fitted: ApplicationProfile) -> None:
     assert sum(found.phases_s.values()) == pytest.approx(found.tuple_latency.mean_s)
 
 
-def test_a_run_at_twice_the_interval_is_told(
+def test_a_run_at_twice_the_interval_is_reported(
     fitted: ApplicationProfile, slower: ApplicationProfile
 ) -> None:
     assert slower.dstreams is not None
@@ -74,7 +74,7 @@ def test_a_run_at_twice_the_interval_is_told(
     assert found.interval90_mean_s.low <= seen.mean_s <= found.interval90_mean_s.high
 
 
-def test_a_run_at_twice_the_rate_fell_behind_as_told(fitted: ApplicationProfile) -> None:
+def test_a_run_at_twice_the_rate_fell_behind_as_predicted(fitted: ApplicationProfile) -> None:
     busier = profiled(TWICE_THE_RATE)
     assert busier.dstreams is not None
     assert any("could not keep up" in note for note in busier.notes)
@@ -85,7 +85,7 @@ def test_a_run_at_twice_the_rate_fell_behind_as_told(fitted: ApplicationProfile)
     assert found.utilization_ratio == pytest.approx(seen_busy, rel=0.2)
 
 
-def test_the_rows_of_the_slower_run_waited_as_told(slower: ApplicationProfile) -> None:
+def test_the_rows_of_the_slower_run_waited_as_predicted(slower: ApplicationProfile) -> None:
     """Medians: a backlog of the start is in the means on record, and in no steady state."""
     assert slower.dstreams is not None
     found = predict_dstreams(slower)
@@ -168,7 +168,7 @@ def test_the_rate_limit_lets_batches_of_its_size_keep_up(slower: ApplicationProf
     )
 
 
-def test_nothing_in_reach_is_told_with_what_comes_nearest(slower: ApplicationProfile) -> None:
+def test_nothing_in_reach_is_reported_with_what_comes_nearest(slower: ApplicationProfile) -> None:
     plan = plan_dstreams(slower, rate=300.0, target="p99 <= 200ms", max_nodes=3)
     assert not plan.feasible
     assert plan.planned_s > 0.2
@@ -228,8 +228,8 @@ def test_the_commands_speak_of_dstreams(file: str, capsys: pytest.CaptureFixture
     assert code == 0
     assert "batch interval 4.00 s" in text
     code, text = asked("predict", file, "--trigger", "4s", "--json")
-    told = json.loads(text)
-    assert (told["schema"], told["configuration"]["trigger_s"]) == (
+    printed = json.loads(text)
+    assert (printed["schema"], printed["configuration"]["trigger_s"]) == (
         "headway.dstreams-prediction/v1",
         4.0,
     )

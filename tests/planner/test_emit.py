@@ -102,7 +102,7 @@ def test_spark_submit_round_trip() -> None:
 
 
 @pytest.mark.parametrize("name", ["spark-defaults", "spark-submit"])
-def test_what_configuration_cannot_carry_is_told(name: str) -> None:
+def test_what_configuration_cannot_carry_is_reported(name: str) -> None:
     text = outputs(a_plan())[name]
     assert 'trigger(processingTime="2 seconds")' in text
     assert 'option("maxOffsetsPerTrigger", "100000")' in text

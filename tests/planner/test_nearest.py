@@ -213,7 +213,7 @@ def source_bound() -> Question:
     )
 
 
-def test_of_source_partitions_and_node_types_the_least_is_told() -> None:
+def test_of_source_partitions_and_node_types_the_least_is_reported() -> None:
     """Told were 16 partitions and two large nodes where 4 and one small one suffice."""
     question = source_bound()
     small = NodeType(name="small", cores=4, memory_bytes=None, price_per_hour=0.2)

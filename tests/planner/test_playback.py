@@ -18,7 +18,7 @@ from headway.domain import (
     Target,
 )
 from headway.errors import InputError
-from headway.planner.playback import _model, play
+from headway.planner.playback import _model, simulate_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_plan, a_profile
@@ -45,7 +45,7 @@ def steady(length_s: float = 600.0, rate_per_s: float = RATE_PER_S) -> RateTrace
 
 
 def test_at_the_planned_rate_the_promise_holds_and_the_prediction_is_met() -> None:
-    found = play(planned(), steady())
+    found = simulate_plan(planned(), steady())
     predicted = planned().prediction.tuple_latency
     assert predicted is not None
     assert found.late_ratio <= 0.01
@@ -58,7 +58,7 @@ def test_at_the_planned_rate_the_promise_holds_and_the_prediction_is_met() -> No
 
 def test_a_rate_that_is_too_much_ends_behind() -> None:
     most_per_s = planned().prediction.sustainable_rate_per_s
-    found = play(planned(), steady(rate_per_s=3 * most_per_s))
+    found = simulate_plan(planned(), steady(rate_per_s=3 * most_per_s))
     assert found.ends_behind
     assert found.late_ratio > 0.5
     known = [one.p99_s for one in found.stretches if one.p99_s is not None]
@@ -68,9 +68,9 @@ def test_a_rate_that_is_too_much_ends_behind() -> None:
     assert found.stretches[-1].backlog_rows == pytest.approx(found.peak_backlog_rows)
 
 
-def test_an_outage_is_told_with_its_recovery() -> None:
+def test_an_outage_is_reported_with_its_recovery() -> None:
     outage = Outage(start_s=200.0, length_s=60.0)
-    found = play(planned(), steady(), outages=[outage])
+    found = simulate_plan(planned(), steady(), outages=[outage])
     (recovery,) = found.recoveries
     assert recovery.outage == outage
     assert 0 < recovery.median_s <= recovery.worst_s < 300.0
@@ -100,7 +100,7 @@ def naive_backlog(edges: list[float], outage: Outage, trigger_s: float) -> list[
 
 def test_the_backlog_grows_during_the_outage_and_falls_after_it() -> None:
     outage = Outage(start_s=200.0, length_s=60.0)
-    found = play(planned(), steady(), outages=[outage])
+    found = simulate_plan(planned(), steady(), outages=[outage])
     width_s = 600.0 / 96
     backlog = {one.start_s: one.backlog_rows for one in found.stretches}
     usual = max(rows for start_s, rows in backlog.items() if start_s + width_s <= 200.0)
@@ -115,7 +115,7 @@ def test_the_backlog_grows_during_the_outage_and_falls_after_it() -> None:
     assert min(late) < 205.0
 
 
-def test_the_backlog_is_that_of_a_play_row_by_row() -> None:
+def test_the_backlog_is_that_of_a_simulation_row_by_row() -> None:
     even = replace(
         planned(),
         arrivals=Arrivals(rate_per_s=RATE_PER_S, dispersion_ratio=0.0),
@@ -126,7 +126,7 @@ def test_the_backlog_is_that_of_a_play_row_by_row() -> None:
     trigger_s = even.configuration.trigger_s
     assert trigger_s > 0
     outage = Outage(start_s=200.0, length_s=60.0)
-    found = play(even, steady(), outages=[outage], num_runs=1)
+    found = simulate_plan(even, steady(), outages=[outage], num_runs=1)
     edges = [*(one.start_s for one in found.stretches), 600.0]
     theirs = naive_backlog(edges, outage, trigger_s)
     ours = [one.backlog_rows for one in found.stretches]
@@ -137,7 +137,7 @@ def test_the_backlog_is_known_where_nothing_arrives() -> None:
     trace = RateTrace(
         times_s=(0.0, 200.0, 400.0), rates_per_s=(RATE_PER_S, 0.0, RATE_PER_S), end_s=600.0
     )
-    found = play(planned(), trace, outages=[Outage(start_s=150.0, length_s=100.0)])
+    found = simulate_plan(planned(), trace, outages=[Outage(start_s=150.0, length_s=100.0)])
     silent = [one for one in found.stretches if 206.0 < one.start_s < 240.0]
     assert len(found.stretches) == 96
     assert all(one.p99_s is None for one in silent)
@@ -147,31 +147,31 @@ def test_the_backlog_is_known_where_nothing_arrives() -> None:
 
 def test_a_recovery_that_the_trace_does_not_show_is_none() -> None:
     outage = Outage(start_s=500.0, length_s=99.0)
-    (recovery,) = play(planned(), steady(), outages=[outage]).recoveries
+    (recovery,) = simulate_plan(planned(), steady(), outages=[outage]).recoveries
     assert recovery.worst_s == math.inf
 
 
 def test_a_target_on_batches_counts_batches() -> None:
     on_batches = planned("batch p99 <= 1s")
-    assert play(on_batches, steady()).late_ratio <= 0.01
+    assert simulate_plan(on_batches, steady()).late_ratio <= 0.01
     impossible = replace(on_batches, target=Target.parse("batch p99 <= 1ms"))
-    assert play(impossible, steady()).late_ratio == 1.0
+    assert simulate_plan(impossible, steady()).late_ratio == 1.0
 
 
 def test_a_target_on_windows_has_no_late_rows_to_count() -> None:
     on_windows = replace(planned(), target=Target.parse("window p99 <= 9s"))
-    assert play(on_windows, steady()).limit_s is None
+    assert simulate_plan(on_windows, steady()).limit_s is None
 
 
-def test_the_same_seed_plays_the_same() -> None:
-    assert play(planned(), steady(), seed=5) == play(planned(), steady(), seed=5)
-    assert play(planned(), steady(), seed=5) != play(planned(), steady(), seed=6)
+def test_the_same_seed_gives_the_same() -> None:
+    assert simulate_plan(planned(), steady(), seed=5) == simulate_plan(planned(), steady(), seed=5)
+    assert simulate_plan(planned(), steady(), seed=5) != simulate_plan(planned(), steady(), seed=6)
 
 
-def test_what_cannot_be_played_is_one_line() -> None:
+def test_what_cannot_be_simulated_is_one_line() -> None:
     with pytest.raises(InputError, match="does not hold how long batches take"):
-        play(a_plan(), steady())
+        simulate_plan(a_plan(), steady())
     with pytest.raises(InputError, match="ends after the trace"):
-        play(planned(), steady(), outages=[Outage(start_s=590.0, length_s=20.0)])
+        simulate_plan(planned(), steady(), outages=[Outage(start_s=590.0, length_s=20.0)])
     with pytest.raises(InputError, match="give a shorter trace"):
-        play(planned(), steady(length_s=1e9))
+        simulate_plan(planned(), steady(length_s=1e9))

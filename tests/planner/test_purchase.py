@@ -32,7 +32,7 @@ def random_types(random: np.random.Generator) -> list[NodeType]:
             name=f"type {number}",
             cores=int(random.integers(1, 5)),
             price_per_hour=float(random.uniform(0.05, 0.5)),
-            relative_core_speed=float(random.choice([0.7, 1.0, 1.4])),
+            core_speed_ratio=float(random.choice([0.7, 1.0, 1.4])),
             executors_per_node=1,
         )
         for number in range(int(random.integers(2, 4)))
@@ -45,7 +45,7 @@ def enumerated(seed: int) -> tuple[int | None, float | None]:
     nodes, costs = [], []
     for kind in random_types(random):
         space = replace(case.space, executors_per_node=1, cores_per_executor=kind.cores)
-        profile = at_core_speed(case.profile, kind.relative_core_speed)
+        profile = at_core_speed(case.profile, kind.core_speed_ratio)
         alone = replace(case, profile=profile, space=space)
         for count in range(1, space.max_nodes + 1):
             best = max(
@@ -146,7 +146,7 @@ def test_a_faster_core_never_takes_more_nodes() -> None:
     heavy = Arrivals(rate_per_s=60000.0)
     needed = []
     for speed in (0.5, 0.8, 1.0):
-        kind = replace(SMALL, relative_core_speed=speed)
+        kind = replace(SMALL, core_speed_ratio=speed)
         found = plan(a_profile(), heavy, TARGET, SPACE, node_types=[kind])
         needed.append(found.nodes if found.feasible else 99)
     assert needed == sorted(needed, reverse=True)

@@ -20,7 +20,7 @@ from headway.domain import (
 from headway.emitters import ALL_FORMATS, Submission
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
-from headway.planner.playback import play
+from headway.planner.playback import simulate_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.text import plan_text
@@ -104,8 +104,8 @@ def test_a_source_of_files_is_limited_by_the_files_on_record(
     most = in_rows.configuration.max_offsets_per_trigger
     assert most is not None
     answer = plan_of(with_files(profile_of(source), 1000.0, 20_000.0))
-    told = int(answer.query_options[key])
-    assert told == most // 1000 * each
+    option_value = int(answer.query_options[key])
+    assert option_value == most // 1000 * each
     assert answer.configuration.max_offsets_per_trigger == most // 1000 * 1000
     assert not [text for text in answer.warnings if text.startswith("no rate limit")]
     assert parse_plan(json_text(plan_json(answer)), name="p").query_options == answer.query_options
@@ -166,9 +166,9 @@ def test_a_source_that_does_not_count_rows_gets_none_and_a_sentence(source: str,
     assert answer.configuration.max_offsets_per_trigger is None
     assert set(answer.query_options) == {"trigger"}
     assert not [change for change in answer.changes if change.setting == "rate limit"]
-    (told,) = (text for text in answer.warnings if text.startswith("no rate limit"))
-    assert said in told
-    assert "batches of up to " in told
+    (warning,) = (text for text in answer.warnings if text.startswith("no rate limit"))
+    assert said in warning
+    assert "batches of up to " in warning
 
 
 def test_several_sources_have_a_limit_each() -> None:
@@ -213,9 +213,10 @@ def test_a_limit_far_beyond_every_profiled_batch_is_no_limit() -> None:
     answer = plan_of(replace(profile, stages=stages))
     assert answer.configuration.max_offsets_per_trigger is None
     assert set(answer.query_options) == {"trigger"}
-    (told,) = (text for text in answer.warnings if text.startswith("no rate limit"))
+    (warning,) = (text for text in answer.warnings if text.startswith("no rate limit"))
     assert (
-        "even batches of 500,000 rows, 10 times the largest profiled one, meet the target" in told
+        "even batches of 500,000 rows, 10 times the largest profiled one, meet the target"
+        in warning
     )
 
 
@@ -244,14 +245,14 @@ def test_all_outputs_speak_the_same_option(source: str) -> None:
     assert namespace["READ_OPTIONS"] == options
 
 
-def test_a_play_holds_batches_to_the_limit_only_where_the_source_does() -> None:
+def test_a_simulation_holds_batches_to_the_limit_only_where_the_source_does() -> None:
     trace = RateTrace(times_s=(0.0, 60.0, 90.0), rates_per_s=(20e3, 300e3, 20e3), end_s=240.0)
     held = plan_of(profile_of("KafkaV2[Subscribe[a]]"))
     free = plan_of(profile_of("DeltaSource[#1]"))
     assert held.configuration.max_offsets_per_trigger is not None
     assert replace(held.configuration, max_offsets_per_trigger=None) == free.configuration
     without = replace(held, configuration=free.configuration)
-    assert play(free, trace, num_runs=2) == play(without, trace, num_runs=2)
+    assert simulate_plan(free, trace, num_runs=2) == simulate_plan(without, trace, num_runs=2)
 
 
 def test_the_limit_lets_a_backlog_be_worked_off() -> None:

@@ -44,7 +44,7 @@ def test_many_queries_with_spread_windows_take_turns_by_their_promise() -> None:
     assert found.nodes_with < found.nodes_without
 
 
-def test_windows_that_end_together_are_told_and_what_shifting_them_would_give() -> None:
+def test_windows_that_end_together_are_reported_and_what_shifting_them_would_give() -> None:
     found = verdict(works(12, spread=False), 2.0)
     assert found.aligned
     assert found.spread_mean_s is not None

@@ -223,7 +223,7 @@ def test_over_capacity_names_the_rate_that_would_do() -> None:
 def test_over_capacity_says_that_more_slots_do_not_read_the_source_faster() -> None:
     read_by_two = with_source_partitions(a_profile(), 2)
     asked = Arrivals(rate_per_s=1e7)
-    told = [
+    reasons = [
         any("read by 2 tasks" in line for line in answer.binding)
         for answer in (
             plan(
@@ -235,7 +235,7 @@ def test_over_capacity_says_that_more_slots_do_not_read_the_source_faster() -> N
             for profile in (read_by_two, with_source_partitions(a_profile(), 8))
         )
     ]
-    assert told == [True, False]
+    assert reasons == [True, False]
 
 
 def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:

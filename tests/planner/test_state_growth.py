@@ -60,7 +60,7 @@ def keeps_with(answer: StreamAnswer, profile: JobProfile, rows: float) -> bool:
 
 
 @pytest.mark.parametrize("growth_per_s", [10.0, 5000.0, 40_000.0])
-def test_the_moment_at_which_the_state_breaks_the_promise_is_told(growth_per_s: float) -> None:
+def test_the_moment_at_which_the_state_breaks_the_promise_is_reported(growth_per_s: float) -> None:
     profile = growing(growth_per_s)
     answer = planned(profile)
     assert answer.feasible

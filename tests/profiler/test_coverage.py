@@ -26,7 +26,7 @@ def test_a_whole_log_lacks_nothing() -> None:
 
 
 @pytest.mark.parametrize(("missing", "said"), [(1, "1 part of a"), (3, "3 parts of a")])
-def test_parts_that_are_not_there_are_told(missing: int, said: str) -> None:
+def test_parts_that_are_not_there_are_reported(missing: int, said: str) -> None:
     (gap,) = gaps(together([WHOLE, replace(WHOLE, missing_parts=missing)]))
     assert gap.startswith(said)
     assert "profile the whole folder" in gap

@@ -332,17 +332,17 @@ def test_spark_is_asked_for_where_there_is_much_but_is_not_needed(
     log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
     steps: list[str] = []
 
-    def told(text: str, done: float | None = None) -> None:
+    def reported(text: str, done: float | None = None) -> None:
         steps.append(text)
 
     def no_java(**_: object) -> None:
         raise SparkUnavailableError("no Java")
 
     monkeypatch.setattr("headway.profiler.spark.session.embedded_session", no_java)
-    headway.profile(log, progress=told)
+    headway.profile(log, progress=reported)
     assert "starting Spark" not in steps
     monkeypatch.setattr("headway.profiler.reading.IN_PROCESS_BYTES", 1000)
-    headway.profile(log, progress=told)
+    headway.profile(log, progress=reported)
     assert "starting Spark" in steps
     with pytest.raises(SparkUnavailableError):
         headway.profile(log, engine="spark")
@@ -353,9 +353,9 @@ def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
-    told: list[tuple[str, float | None]] = []
-    headway.profile(log, progress=lambda text, done=None: told.append((text, done)))
-    ((text, done),) = (one for one in told if one[0].startswith("reading ") and one[1])
+    reported: list[tuple[str, float | None]] = []
+    headway.profile(log, progress=lambda text, done=None: reported.append((text, done)))
+    ((text, done),) = (one for one in reported if one[0].startswith("reading ") and one[1])
     assert done == pytest.approx(1.0)
     assert "events/s, 0 s left" in text
     assert list(tmp_path.glob("headway-logs-*")) == []

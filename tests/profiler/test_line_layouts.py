@@ -76,7 +76,7 @@ def collected(folder: Path) -> dict[str, CollectedLogs]:
     return {name: by_file[f"log-{number}"] for number, name in enumerate(LAYOUTS)}
 
 
-def told(logs: CollectedLogs) -> Any:
+def contents(logs: CollectedLogs) -> Any:
     """All that was read, without the number of the log, in one order; sums to nine digits."""
     (facts,) = logs.applications.values()
 
@@ -95,18 +95,18 @@ def told(logs: CollectedLogs) -> Any:
 
 def test_every_layout_of_the_lines_tells_the_same(tmp_path: Path) -> None:
     by_layout = collected(tmp_path)
-    expected = told(by_layout["spark"])
+    expected = contents(by_layout["spark"])
     facts = expected[0]
     count = facts.count("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart")
     assert (count.num_lines, count.num_distinct, count.last_id) == (34, 34, 33)
     # Of batches 0, 16 and 32 the plan is kept, and the last of them counts.
     assert "batch#32" in facts.plans[SMALL.run]
     for name, logs in by_layout.items():
-        assert told(logs) == expected, name
+        assert contents(logs) == expected, name
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_log_in_place_of_a_profile_is_told_in_any_layout(layout: str, tmp_path: Path) -> None:
+def test_a_log_in_place_of_a_profile_is_reported_in_any_layout(layout: str, tmp_path: Path) -> None:
     log = tmp_path / "app-1"
     log.write_text("".join(LAYOUTS[layout](event) + "\n" for event in events_of_log()[:5]))
     with pytest.raises(ProfileError, match="a Spark event log, not a job profile"):

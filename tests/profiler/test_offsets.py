@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.profiler.offsets import counts_rows, num_partitions, read_offset, rows_between
+from headway.profiler.offsets import counts_rows, num_source_partitions, read_offset, rows_between
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "eventlogs"
 KAFKA_LOG = (
@@ -89,7 +89,7 @@ def batch(first: int, last: int) -> list[tuple[dict[str, int] | None, dict[str, 
     return [({"t/0": first}, {"t/0": last})]
 
 
-def test_rows_are_told_where_sums_agree() -> None:
+def test_rows_are_reported_where_sums_agree() -> None:
     assert counts_rows([batch(0, 10), batch(10, 35), batch(35, 50)], [10, 25, 15])
 
 
@@ -101,8 +101,8 @@ def test_two_sources_are_summed() -> None:
 
 def test_a_source_whose_start_is_unknown_says_nothing() -> None:
     first = [(None, {"t/0": 48279})]
-    told = [batch(0, 10), batch(10, 20), batch(20, 30)]
-    assert counts_rows([first, *told], [3, 10, 10, 10])
+    reported = [batch(0, 10), batch(10, 20), batch(20, 30)]
+    assert counts_rows([first, *reported], [3, 10, 10, 10])
     assert not counts_rows([first] * 9, [3] * 9)
 
 
@@ -138,9 +138,9 @@ def test_every_batch_needs_its_number_of_rows() -> None:
 
 
 def test_partitions_are_counted_only_by_topic() -> None:
-    assert num_partitions(read_offset('{"a":{"0":1,"1":2},"b":{"0":3}}')) == 3
+    assert num_source_partitions(read_offset('{"a":{"0":1,"1":2},"b":{"0":3}}')) == 3
     for text in ("12", '{"logOffset":3}', '{"a":{"b":1}}', '{"a":{"b":{"0":1}}}', "null"):
-        assert num_partitions(read_offset(text)) is None
+        assert num_source_partitions(read_offset(text)) is None
 
 
 @pytest.mark.skipif(not KAFKA_LOG.exists(), reason="no shared data")
@@ -154,4 +154,4 @@ def test_offsets_of_a_real_kafka_query_count_rows() -> None:
     assert len(pairs) == 8
     assert pairs[0][0][0] is None
     assert counts_rows(pairs, [source["numInputRows"] for source in sources])
-    assert num_partitions(pairs[0][0][1]) == 1
+    assert num_source_partitions(pairs[0][0][1]) == 1

@@ -102,7 +102,7 @@ def simple_plan(operator: str) -> str:
         (10_000_000, 4_000_000, -1_000_000, sliding(10.0, 4.0)),
     ],
 )
-def test_a_window_is_told_to_the_microsecond(
+def test_a_window_is_read_to_the_microsecond(
     text: WindowText, size_us: int, slide_us: int, offset_us: int, expected: EventTimeWindow
 ) -> None:
     first = text(size_us, slide_us, offset_us)

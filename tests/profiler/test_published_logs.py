@@ -178,8 +178,8 @@ def test_a_file_is_surveyed_or_refused_in_one_line(
 def test_counts_are_those_of_the_lines(entry: dict[str, Any], published: Published) -> None:
     survey = published.surveys.get(entry["file"])
     if survey is None or survey.counts is None or survey.coverage is None:
-        told = ("jobs", "stages_done", "tasks", "progress", "app_end")
-        assert not any(entry[name] for name in told)
+        sections = ("jobs", "stages_done", "tasks", "progress", "app_end")
+        assert not any(entry[name] for name in sections)
         return
     counts = survey.counts
     assert {

@@ -62,14 +62,14 @@ def test_properties_reach_the_session_that_is_started(
 def test_what_cannot_be_read_stops_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     write_plain(AppLog(app_id="app-1").add(QUERY).lines, tmp_path / "good")
     (tmp_path / "bad").write_text("once upon a time")
-    told: list[str] = []
+    reported: list[str] = []
     survey = headway.survey(
-        tmp_path, session=spark, progress=lambda text, _done=None: told.append(text)
+        tmp_path, session=spark, progress=lambda text, _done=None: reported.append(text)
     )
     assert [log.profile is not None for log in survey.logs] == [True]
     (failure,) = survey.failures
     assert failure.name == str(tmp_path / "bad")
-    assert "reading events" in told
+    assert "reading events" in reported
     profile = headway.profile(tmp_path, session=spark)
     assert any("not read" in note and "bad" in note for note in profile.notes)
 

@@ -34,7 +34,7 @@ def planned(target: str, **options: object) -> StreamAnswer:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_every_plan_can_be_told_within_a_terminal(seed: int) -> None:
+def test_every_plan_fits_a_terminal(seed: int) -> None:
     text = explanation_text(random_case(seed).answer())
     assert all(len(line) <= 100 and line == line.rstrip() for line in text.splitlines())
     assert text.startswith("Answer\n")
@@ -62,7 +62,7 @@ def test_windows_have_their_own_formula() -> None:
     assert "(W1)-(W3)" in explanation_text(planned("window p99 <= 14s"))
 
 
-def test_what_cannot_be_kept_is_told_with_what_is_near() -> None:
+def test_what_cannot_be_kept_is_reported_with_what_is_near() -> None:
     found = planned("p99 <= 200ms")
     text = explanation_text(found)
     assert text.startswith("Answer\n  infeasible")
@@ -70,7 +70,7 @@ def test_what_cannot_be_kept_is_told_with_what_is_near() -> None:
     assert "Physical floor: " in text
 
 
-def test_money_is_told_where_there_is_any() -> None:
+def test_money_is_reported_where_there_is_any() -> None:
     kind = NodeType(name="m", cores=4, memory_bytes=2**35, price_per_hour=0.25)
     tight = replace(kind, name="t", memory_bytes=2**30)
     text = explanation_text(
@@ -80,7 +80,7 @@ def test_money_is_told_where_there_is_any() -> None:
     assert "t: too little memory" in text
 
 
-def test_a_plan_of_an_older_kind_is_told_as_far_as_it_goes() -> None:
+def test_a_plan_of_an_older_kind_is_explained_as_far_as_it_goes() -> None:
     text = explanation_text(a_plan())
     assert "2 nodes meet p99 <= 3.00 s" in text
     assert "Rules of thumb" not in text

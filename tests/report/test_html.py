@@ -180,7 +180,7 @@ def test_names_cannot_break_out_of_their_place() -> None:
     assert json.loads(page.json_text)["binding"] == [HOSTILE]
 
 
-def test_feasible_is_told_by_symbol_and_not_by_colour_alone() -> None:
+def test_feasible_is_reported_by_symbol_and_not_by_colour_alone() -> None:
     text = plan_page(a_plan())
     assert text.count('class="bad-mark cross"') == 2  # the legend and one node
     assert text.count('<circle class="good-mark"') == 2  # the legend and two nodes

@@ -141,7 +141,7 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
         numbers={
             "rate_per_s": 50000.0,
             "utilization_ratio": 0.93,
-            "told_up_to_per_s": 47000.0,
+            "latency_up_to_per_s": 47000.0,
             "stable_up_to_per_s": 51000.0,
         },
     )
@@ -215,7 +215,7 @@ def a_plan_that_another_exceeds() -> Plan:
     )
 
 
-def test_the_marked_row_is_of_the_plan_itself_and_another_that_carries_more_is_told() -> None:
+def test_the_marked_row_is_of_the_plan_itself_and_another_that_carries_more_is_reported() -> None:
     lines = plan_text(a_plan_that_another_exceeds()).split("\n")
     (marked,) = [line for line in lines if line.startswith("> ") and "every 2 s" in line]
     assert marked.split()[1:3] == ["2", "60k/s"]

@@ -56,7 +56,7 @@ def test_a_knob_is_found_by_each_of_its_names(setting: str) -> None:
         assert knob_named(name) is knob
 
 
-def test_state_pins_the_partitions_and_nothing_else() -> None:
+def test_state_fixes_the_partitions_and_nothing_else() -> None:
     pinned = {
         setting
         for setting, knob in KNOBS.items()

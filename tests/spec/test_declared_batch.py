@@ -83,7 +83,7 @@ def test_any_figures_make_a_profile(
     assert len(profile.stages) == num_stages
 
 
-def played_s(profile: ApplicationProfile, slots: int) -> float:
+def simulated_s(profile: ApplicationProfile, slots: int) -> float:
     """The mean run time of the job, task by task on the slots."""
     stages = profile.stages
     trace = simulated_lognormal_stage_dag(
@@ -106,10 +106,10 @@ def test_the_plan_is_in_time_at_the_upper_end_and_one_node_fewer_is_not() -> Non
     plan = plan_deadline(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
     at_end = work_at(profile, SCORE_OF_RANGE)
     assert sum(stage.task_time_s for stage in at_end.stages) == pytest.approx(60_000.0)
-    assert played_s(at_end, 4 * plan.nodes) <= 1500.0
-    assert played_s(at_end, 4 * (plan.nodes - 1)) > 1500.0
-    assert plan.run.planned_s == pytest.approx(played_s(at_end, 4 * plan.nodes), rel=0.03)
-    assert plan.run.mean_s == pytest.approx(played_s(profile, 4 * plan.nodes), rel=0.03)
+    assert simulated_s(at_end, 4 * plan.nodes) <= 1500.0
+    assert simulated_s(at_end, 4 * (plan.nodes - 1)) > 1500.0
+    assert plan.run.planned_s == pytest.approx(simulated_s(at_end, 4 * plan.nodes), rel=0.03)
+    assert plan.run.mean_s == pytest.approx(simulated_s(profile, 4 * plan.nodes), rel=0.03)
 
 
 def test_certain_work_needs_no_margin_and_nothing_is_changed() -> None:

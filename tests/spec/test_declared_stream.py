@@ -72,7 +72,7 @@ def answer() -> StreamAnswer:
     return planned(profile_of(orders()))
 
 
-def played_p99_s(profile: JobProfile, configuration: Configuration, seed: int) -> float:
+def simulated_p99_s(profile: JobProfile, configuration: Configuration, seed: int) -> float:
     """The latency that 99 of 100 rows stay below, task by task on the slots, batch by batch."""
     random, trigger_s = np.random.default_rng(seed), configuration.trigger_s
     rate_per_s, slots = profile.arrivals.rate_per_s, configuration.num_slots
@@ -109,18 +109,18 @@ def test_the_plan_is_what_an_expert_says(answer: StreamAnswer) -> None:
     assert 0.5 <= answer.configuration.trigger_s <= 1.0
 
 
-def test_the_planned_setting_keeps_the_promise_when_played(answer: StreamAnswer) -> None:
+def test_the_planned_setting_keeps_the_promise_when_simulated(answer: StreamAnswer) -> None:
     """At the upper end of every range, which is what the plan is for, and so in the middle too."""
     profile = profile_of(orders())
     for score in (0.0, SCORE_OF_RANGE):
         at = figures_at(profile, score)
-        assert played_p99_s(at, answer.configuration, seed=1) <= TARGET_S
+        assert simulated_p99_s(at, answer.configuration, seed=1) <= TARGET_S
     assert answer.planned_latency_s == pytest.approx(
-        played_p99_s(figures_at(profile, SCORE_OF_RANGE), answer.configuration, seed=2), rel=0.1
+        simulated_p99_s(figures_at(profile, SCORE_OF_RANGE), answer.configuration, seed=2), rel=0.1
     )
 
 
-def test_one_node_less_keeps_it_with_no_setting_when_played(answer: StreamAnswer) -> None:
+def test_one_node_less_keeps_it_with_no_setting_when_simulated(answer: StreamAnswer) -> None:
     profile = figures_at(profile_of(orders()), SCORE_OF_RANGE)
     for partitions in (8, 12, 16, 24, 32):
         for trigger_s in (0.0, 0.25, 0.5, 1.0):
@@ -130,7 +130,7 @@ def test_one_node_less_keeps_it_with_no_setting_when_played(answer: StreamAnswer
                 shuffle_partitions=partitions,
                 trigger_s=trigger_s,
             )
-            assert played_p99_s(profile, fewer, seed=3) > TARGET_S, (partitions, trigger_s)
+            assert simulated_p99_s(profile, fewer, seed=3) > TARGET_S, (partitions, trigger_s)
 
 
 def test_the_rate_that_was_declared_is_nothing_that_was_seen(answer: StreamAnswer) -> None:

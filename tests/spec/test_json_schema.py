@@ -62,7 +62,7 @@ def test_what_the_reader_refuses_the_schema_refuses(validator: Any, old: str, ne
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_key_is_told_of(kind: str) -> None:
+def test_every_key_is_described(kind: str) -> None:
     definition = json_schema()["$defs"][KINDS[kind].__name__]
     for each in entries_of(KINDS[kind]):
         assert definition["properties"][each.key]["description"].endswith((".", "`"))

@@ -80,8 +80,8 @@ def test_what_is_left_of_a_node(
 
 
 def test_every_figure_is_dated_and_sourced() -> None:
-    told = {name for one in built_in_catalog().reserves for name in one.platforms}
-    assert told == set(PLATFORMS) - {"emr-serverless"}
+    stated = {name for one in built_in_catalog().reserves for name in one.platforms}
+    assert stated == set(PLATFORMS) - {"emr-serverless"}
     assert all(len(one.source) > 20 and one.date >= "2026-11-22" for one in (
         *built_in_catalog().reserves,
     ))  # fmt: skip

@@ -89,7 +89,7 @@ def test_each_fault_has_its_place_and_what_was_meant(old: str, new: str, expecte
     assert any(expected in line for line in faults(GOOD.replace(old, new)))
 
 
-def test_all_faults_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_faults_are_reported_at_once_in_the_order_of_the_file() -> None:
     text = GOOD.replace("50k/s", "fast").replace("3s", "3").replace("20us", "20 parsecs")
     lines = faults(text + "  colour: blue\n")
     assert [line.split(": ")[0] for line in lines] == [
@@ -113,7 +113,7 @@ def test_a_trace_gives_the_highest_rate_of_each_hour(tmp_path: Path) -> None:
     assert hours[:5] == [7.0, 9.0, 9.0, 9.0, 7.0]
 
 
-def test_a_spec_takes_the_trace_that_simulate_plays(tmp_path: Path) -> None:
+def test_a_spec_takes_the_trace_that_simulate_takes(tmp_path: Path) -> None:
     burst = (ROOT / "examples" / "burst.csv").read_text(encoding="utf-8")
     (tmp_path / "burst.csv").write_text(burst, encoding="utf-8")
     job = parsed(GOOD.replace("50k/s", "{trace: burst.csv}"), tmp_path).spec
@@ -140,7 +140,7 @@ def test_every_spelling_of_a_trace_says_the_same(
     assert found.times_s == (0.0, 90.0, 3600.0)
     assert found.rates_per_s == (800.0, 20_000.0, 500.0)
     assert found.hourly_peaks_per_s() == (20_000.0, *[500.0] * 23)
-    assert found.played().end_s == 3600.0
+    assert found.to_simulate().end_s == 3600.0
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_file_says_otherwise_than_the_one_it_includes(tmp_path: Path) -> None:
     assert str(file.place("confidence")).endswith("base.yaml:3:15")
 
 
-def test_a_fault_in_an_included_file_is_told_there(tmp_path: Path) -> None:
+def test_a_fault_in_an_included_file_is_reported_there(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("spec:\n  confidence: very\n")
     (line,) = faults(f"include: base.yaml\n{GOOD}", tmp_path)
     assert line.startswith(f"{tmp_path / 'base.yaml'}:2:15: spec.confidence: got 'very'")
@@ -198,7 +198,7 @@ def test_a_scaffold_is_valid_as_it_stands(kind: str) -> None:
         ("kind: Cluster\nspec: 5", "spec: got 5; expected a mapping"),
     ],
 )
-def test_another_file_is_told_apart(text: str, expected: str) -> None:
+def test_another_file_is_distinguished(text: str, expected: str) -> None:
     assert any(expected in line for line in faults(text))
 
 

@@ -38,7 +38,7 @@ def page(rows: Sequence[Row]) -> str:
     plans = [row for row in runs if row["rule"] is None]
     rules = [row for row in runs if row["rule"] is not None]
     lines = ["# Plans that were run, from new and existing checkpoints", "", _PREFACE, "", made, ""]
-    lines += [*_kept(plans), *_table(plans), *_pins(plans), _FINDINGS, "", *_rules(rules)]
+    lines += [*_kept(plans), *_table(plans), *_fixed(plans), _FINDINGS, "", *_rules(rules)]
     return "\n".join(lines)
 
 
@@ -46,13 +46,15 @@ def _kept(plans: Sequence[Row]) -> Iterator[str]:
     yield from KEPT_HEADER
     for checkpoint in ("new", "existing"):
         for feasible, word in ((True, "feasible"), (False, "infeasible")):
-            told = (
+            measured_rows = (
                 row
                 for row in plans
-                if row["checkpoint"] == checkpoint and row["feasible"] is feasible and _is_told(row)
+                if row["checkpoint"] == checkpoint
+                and row["feasible"] is feasible
+                and _is_measured(row)
             )
-            yield kept_row(f"{checkpoint} checkpoint, planned as {word}", told)
-    left_out = [row["name"] for row in plans if not _is_told(row)]
+            yield kept_row(f"{checkpoint} checkpoint, planned as {word}", measured_rows)
+    left_out = [row["name"] for row in plans if not _is_measured(row)]
     yield ""
     if left_out:
         yield (
@@ -66,7 +68,7 @@ def _table(plans: Sequence[Row]) -> Iterator[str]:
     yield from headed(
         "| place | checkpoint | promise | rows/s | planned | setting | measured | of limit |"
     )
-    for row in sorted(filter(_is_told, plans), key=lambda row: row["name"]):
+    for row in sorted(filter(_is_measured, plans), key=lambda row: row["name"]):
         yield (
             f"| {row['place']} | {row['checkpoint']} "
             f"| {row['statistic']} <= {row['limit_s']:.2f} s | {row['rate_per_s']:,.0f} "
@@ -76,7 +78,7 @@ def _table(plans: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _pins(plans: Sequence[Row]) -> Iterator[str]:
+def _fixed(plans: Sequence[Row]) -> Iterator[str]:
     pinned = [row for row in plans if row["pinned_partitions"] is not None]
     kept = [row for row in pinned if row["state_partitions_seen"] == [row["pinned_partitions"]]]
     yield (
@@ -118,7 +120,7 @@ def _setting(row: Row) -> str:
     return setting_text(row["setting"]) + nodes
 
 
-def _is_told(row: Row) -> bool:
+def _is_measured(row: Row) -> bool:
     return row["truth"] is not None and is_undisturbed(row)
 
 

@@ -64,10 +64,10 @@ def is_warned(row: Row) -> bool:
 
 def error_ratio(row: Row, what: str, figure: str) -> float | None:
     """Predicted over measured, less one; None where either is missing."""
-    told, true = row["predicted"].get(what), row["truth"].get(what)
-    if not told or not true:
+    predicted_values, true = row["predicted"].get(what), row["truth"].get(what)
+    if not predicted_values or not true:
         return None
-    return float(told[figure] / measured(row, what, figure) - 1)
+    return float(predicted_values[figure] / measured(row, what, figure) - 1)
 
 
 def measured(row: Row, what: str, figure: str) -> float:
@@ -105,25 +105,27 @@ def setting_name(row: Row) -> str:
 
 def by_setting(rows: Iterable[Row]) -> list[Row]:
     """One row per setting, which holds its plays."""
-    return [_mean_of(plays) for plays in grouped(rows, _setting_of).values()]
+    return [_mean_of(repeats) for repeats in grouped(rows, _setting_of).values()]
 
 
 def _setting_of(row: Row) -> str:
     return f"{row['group']}/{row['workload']}/{row['setting']}"
 
 
-def plays_of(rows: Iterable[Row]) -> list[Row]:
+def repeats_of(rows: Iterable[Row]) -> list[Row]:
     """The single plays of settings."""
-    return [play for row in rows for play in row.get("plays", [row])]
+    return [repeat for row in rows for repeat in row.get("plays", [row])]
 
 
-def _mean_of(plays: Sequence[Row]) -> Row:
-    kept = [play for play in plays if is_undisturbed(play)] or plays
-    if not all(is_judged(play) for play in kept) and not all(is_backlog(play) for play in kept):
+def _mean_of(repeats: Sequence[Row]) -> Row:
+    kept = [repeat for repeat in repeats if is_undisturbed(repeat)] or repeats
+    if not all(is_judged(repeat) for repeat in kept) and not all(
+        is_backlog(repeat) for repeat in kept
+    ):
         # What ends the judging of one ends that of all.
-        return {**next(play for play in kept if not is_judged(play)), "plays": plays}
-    means = {what: _mean([play[what] for play in kept]) for what in ("truth", "predicted")}
-    return {**kept[0], **means, "plays": plays}
+        return {**next(repeat for repeat in kept if not is_judged(repeat)), "plays": repeats}
+    means = {what: _mean([repeat[what] for repeat in kept]) for what in ("truth", "predicted")}
+    return {**kept[0], **means, "plays": repeats}
 
 
 def _mean(values: Sequence[Any]) -> Any:
@@ -143,7 +145,7 @@ def covered(rows: Iterable[Row]) -> tuple[int, int]:
     """How many of the 90 % intervals for mean and p99 of a play held, and how many there were."""
     held = [
         interval[0] <= row["truth"]["latency"][figure] <= interval[1]
-        for row in plays_of(rows)
+        for row in repeats_of(rows)
         if is_judged(row)
         for figure, interval in (
             ("mean", row["predicted"]["latency"]["mean90"]),
@@ -158,7 +160,9 @@ def repeat_differences(rows: Iterable[Row], figure: str) -> list[float]:
     """How far two plays of one setting lie apart, over their mean."""
     differences = []
     for row in rows:
-        values = [play["truth"]["latency"][figure] for play in plays_of([row]) if is_steady(play)]
+        values = [
+            repeat["truth"]["latency"][figure] for repeat in repeats_of([row]) if is_steady(repeat)
+        ]
         if len(values) > 1:
             differences.append((values[0] - values[1]) / statistics.fmean(values[:2]))
     return differences

@@ -58,7 +58,7 @@ def _levels(
     profile: JobProfile, model: DurationModel, batches: Sequence[BatchSample], factor: float
 ) -> list[Row]:
     """Stage after stage: tasks and how long all of them took together."""
-    told, place = [], 0
+    predicted, place = [], 0
     for level, (_, grouped) in zip(
         model.levels, groupby(profile.stages, key=lambda stage: stage.level), strict=True
     ):
@@ -66,7 +66,7 @@ def _levels(
         places = range(place, place + len(stages))
         place += len(stages)
         span_s = factor * float(level.at(_mean(batches, lambda batch: batch.num_rows)))
-        told.append(
+        predicted.append(
             {
                 "shuffled": batches[0].stages[places[0]].has_parents,
                 "tasks": [
@@ -77,7 +77,7 @@ def _levels(
                 "launch": _mean(batches, partial(_of_tasks, places=places, what="outside_run_s")),
             }
         )
-    return told
+    return predicted
 
 
 def _task_s(
@@ -138,8 +138,8 @@ def latency_given_duration(
         return _law(asked, run.configuration, factor)
 
     def mean_s(factor: float) -> float:
-        told = law(factor)
-        return float(told.batch_duration_mean_s()[0]) if told.is_stable[0] else math.inf
+        predicted = law(factor)
+        return float(predicted.batch_duration_mean_s()[0]) if predicted.is_stable[0] else math.inf
 
     low, high = _LEAST_FACTOR, _MOST_FACTOR
     if not mean_s(low) <= duration_s <= mean_s(high):
@@ -147,10 +147,10 @@ def latency_given_duration(
     for _ in range(_BISECTIONS):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if mean_s(middle) <= duration_s else (low, middle)
-    told = law(low)
+    predicted = law(low)
     return {
-        "mean": float(told.tuple_latency_mean_s()[0]),
-        "p99": float(told.tuple_latency_quantile_s(np.array([0.99]))[0]),
+        "mean": float(predicted.tuple_latency_mean_s()[0]),
+        "p99": float(predicted.tuple_latency_quantile_s(np.array([0.99]))[0]),
         "factor": low,
     }
 

@@ -19,9 +19,9 @@ from campaign.promises import (
 
 def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     """Of random promises: planned as feasible or not, and kept or not when the plan was run."""
-    told = [row for row in rows if row["truth"] is not None and is_undisturbed(row)]
+    measured_rows = [row for row in rows if row["truth"] is not None and is_undisturbed(row)]
     yield (
-        f"{len(told)} random promises (mean, p95 or p99 of the tuple latency under 0.25 to 5 s, "
+        f"{len(measured_rows)} random targets (mean, p95 or p99 of the tuple latency, 0.25 to 5 s, "
         "at 10 to 85 % of what the workload can carry, some with partitions pinned), planned for "
         "this machine at the default confidence of 95 %; each plan was run, an infeasible one at "
         "the setting that comes closest."
@@ -29,11 +29,11 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     yield ""
     yield from KEPT_HEADER
     for feasible, name in ((True, "planned as feasible"), (False, "planned as infeasible")):
-        yield kept_row(name, (row for row in told if row["feasible"] is feasible))
+        yield kept_row(name, (row for row in measured_rows if row["feasible"] is feasible))
     yield ""
-    yield from _planned_anew(told, anew)
+    yield from _planned_anew(measured_rows, anew)
     yield from headed("| plan | promise | rows/s | planned | setting | measured | of the limit |")
-    for row in told:
+    for row in measured_rows:
         yield (
             f"| {row['name'].removeprefix('plan/')} | {row['target']} | {row['rate_per_s']:,.0f} "
             f"| {answer_text(row['planned_latency_s'], feasible=row['feasible'])} "
@@ -43,18 +43,18 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     yield ""
 
 
-def _planned_anew(told: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
+def _planned_anew(measured_rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     """What made plans infeasible that were kept: the margin, or what was expected."""
     if not anew:
         return
-    refused = [row for row in told if not row["feasible"]]
+    refused = [row for row in measured_rows if not row["feasible"]]
     kept = [row for row in refused if of_limit(row) <= 1]
     by_margin = [row for row in kept if _is_expected_to_hold(row, anew[row["name"]])]
     missed = [row for row in refused if of_limit(row) > 1]
     missed_too = [row for row in missed if _is_expected_to_hold(row, anew[row["name"]])]
-    found = [row for row in told if anew[row["name"]]["feasible"]]
+    found = [row for row in measured_rows if anew[row["name"]]["feasible"]]
     newly = [row for row in found if not row["feasible"]]
-    lost = [row for row in told if row["feasible"] and not anew[row["name"]]["feasible"]]
+    lost = [row for row in measured_rows if row["feasible"] and not anew[row["name"]]["feasible"]]
     same = [row for row in newly if _is_same_setting(row, anew[row["name"]])]
     yield (
         f"Why plans were refused that were kept: of {len(kept)} such, the profile (as it is fitted "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from read_logs import LogsOfRuns, read_logs_of_runs
 
-from campaign.play import read_lines
+from campaign.running import read_lines
 from campaign.schedule import Group
 from headway.domain import JobProfile
 from headway.errors import HeadwayError
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class MeasuredGroup:
     """What a group left behind."""
 
     group: Group
@@ -58,10 +58,10 @@ class Played:
         return float(middle_s - began_s)
 
 
-def read_group(group: Group, folder: Path) -> Played:
+def read_group(group: Group, folder: Path) -> MeasuredGroup:
     """The event logs of a group, read once, and what was measured."""
     print(f"{group.name}: reading", file=sys.stderr)
-    return Played(
+    return MeasuredGroup(
         group=group,
         truths=read_lines(folder / "truth.jsonl"),
         log=read_logs_of_runs(folder / "log"),

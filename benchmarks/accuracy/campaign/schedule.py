@@ -69,7 +69,7 @@ MORE = (
     Setting(1.0, 32, 0.45),
 )
 """All for the first workload, one for each of the others in turn."""
-NUM_PLAYS = 2
+NUM_REPEATS = 2
 """How often each of the others is played."""
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
@@ -153,26 +153,26 @@ class Run:
     workload: str
     setting: Setting
     role: str
-    play: int = 1
+    repeat: int = 1
 
     @property
     def name(self) -> str:
         """What its query is called, in event logs and results."""
-        return f"{self.workload}/{self.setting}/{self.role}/{self.play}"
+        return f"{self.workload}/{self.setting}/{self.role}/{self.repeat}"
 
 
 def runs_of(group: Group) -> list[Run]:
     """All runs of a group in the order they are played: drawn once, play after play."""
     draw = random.Random(f"{SEED}-{group.name}")
-    return [run for play in range(1, NUM_PLAYS + 1) for run in _play(group, play, draw)]
+    return [run for repeat in range(1, NUM_REPEATS + 1) for run in _repeat(group, repeat, draw)]
 
 
-def _play(group: Group, play: int, draw: random.Random) -> list[Run]:
+def _repeat(group: Group, repeat: int, draw: random.Random) -> list[Run]:
     runs = [
-        Run(group=group.name, workload=workload, setting=setting, role=role, play=play)
+        Run(group=group.name, workload=workload, setting=setting, role=role, repeat=repeat)
         for workload in group.workloads
         for setting, role in _of_workload(group, workload)
-        if play == 1 or (setting != ONCE and role != VARIED)
+        if repeat == 1 or (setting != ONCE and role != VARIED)
     ]
     draw.shuffle(runs)
     return runs

@@ -53,8 +53,8 @@ def speed_beside_runs(rows: Sequence[Row]) -> Iterator[str]:
     seen = [row for row in rows if row.get("fixed_work") and row.get("parts")]
     if len(seen) < _LEAST_RUNS:
         return
-    told_s, measured_s = np.array([row["parts"]["duration"] for row in seen]).T
-    errors = np.log(told_s / measured_s)
+    predicted_s, measured_s = np.array([row["parts"]["duration"] for row in seen]).T
+    errors = np.log(predicted_s / measured_s)
     loops = np.log([row["fixed_work"]["interpreter_s"] for row in seen])
     names = sorted({row["workload"] for row in seen})
     of = np.array([names.index(row["workload"]) for row in seen])

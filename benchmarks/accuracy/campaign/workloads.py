@@ -96,15 +96,15 @@ def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
         seed=stream.seed,
     )
     arrival_us = functions.unix_micros("arrival")
-    told = [
+    observed = [
         functions.count(functions.lit(1)).alias("num_rows"),
         functions.min(arrival_us).alias("first_us"),
         functions.max(arrival_us).alias("last_us"),
     ]
     if not stream.is_even:
         shares = [place / NUM_PIECES for place in range(NUM_PIECES + 1)]
-        told.append(functions.percentile_approx(arrival_us, shares, 1000).alias("quantiles_us"))
-    return lines.observe(ARRIVALS, *told)
+        observed.append(functions.percentile_approx(arrival_us, shares, 1000).alias("quantiles_us"))
+    return lines.observe(ARRIVALS, *observed)
 
 
 def _worked(lines: DataFrame, num_rounds: int = 30) -> DataFrame:

@@ -48,7 +48,7 @@ def _trigger_s(offered_load: float, utilization: float) -> float:
     return 1.0 / (utilization - offered_load) if utilization else 0.0
 
 
-def play_fixed_point(
+def simulated_fixed_point(
     offered_load: float, noise: float, utilization: float, memory: float = 0.0
 ) -> Cell:
     """The fast path: fixed point of mean and variance."""
@@ -69,11 +69,11 @@ def play_fixed_point(
     return cell
 
 
-def play_extreme(offered_load: float, noise: float, utilization: float, memory: float) -> Cell:
+def simulated_extreme(offered_load: float, noise: float, utilization: float, memory: float) -> Cell:
     """The same where noise is not light and drawn anew: mean and p99."""
     if not _has_variance(offered_load, noise, memory):
         return {}
-    cell = play_fixed_point(offered_load, noise, utilization, memory)
+    cell = simulated_fixed_point(offered_load, noise, utilization, memory)
     return {name: cell[name] for name in ("mean", "p99")}
 
 
@@ -84,7 +84,7 @@ def _has_variance(offered_load: float, noise: float, memory: float) -> bool:
     return log_variance - 2.0 * float(np.log(offered_load)) > 2.0 * log_variance * lasting
 
 
-def play_windows(
+def simulated_windows(
     offered_load: float, noise: float, utilization: float, mode: OutputMode, phases: int
 ) -> Cell:
     """Windows whose ends meet one, two or all places of the trigger's grid."""
@@ -96,7 +96,7 @@ def play_windows(
         duration, _RATE_PER_S, trigger_s, num_batches=20_000, seed=3, dispersion=0.0
     )
     span_s = float(np.maximum(trace.duration_s, trigger_s).sum())
-    played = simulate_windows(
+    simulated_runs = simulate_windows(
         np.arange(slide_s, 0.9 * span_s, slide_s),
         trace.duration_s,
         trigger_s,
@@ -106,7 +106,7 @@ def play_windows(
         length_s=slide_s,
         watermark_delay_s=_WATERMARK_DELAY_S,
     )
-    latency_s = played.latency_s[50:-50]
+    latency_s = simulated_runs.latency_s[50:-50]
     state = steady_state(duration, _RATE_PER_S, trigger_s, 0.0)
     ends, gap_s = WindowEnds(slide_s=slide_s), 1.0 / _ROWS_PER_S
     law = (
@@ -140,8 +140,8 @@ def _cells(
 
 
 _UTILIZATIONS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0, 1.1, 1.3)
-_NUM_PLAYED = _NUM_REPLICATIONS * _NUM_RUNS
-_SIMULATION = f"{_NUM_PLAYED:,} runs of {_NUM_BATCHES:,} batches each, on the epoch grid (S2)"
+_NUM_SIMULATED = _NUM_REPLICATIONS * _NUM_RUNS
+_SIMULATION = f"{_NUM_SIMULATED:,} runs of {_NUM_BATCHES:,} batches each, on the epoch grid (S2)"
 _LIGHT = _cells((0.1, 0.3, 0.5, 0.7), (0.03, 0.1), _UTILIZATIONS)
 _NOISY = _cells((0.1, 0.3, 0.5, 0.7), (0.3,), _UTILIZATIONS)
 _HEAVY = _cells((0.8, 0.9), (0.1, 0.2, 0.3), (0.0, 0.95, 1.0, 1.1))
@@ -154,7 +154,7 @@ ROWS_LIGHT = Family(
     over="offered load r 0.1-0.7, nominal utilization u 0.5-1.3 and free running",
     judge=_SIMULATION,
     cells=_LIGHT,
-    play=play_fixed_point,
+    simulate=simulated_fixed_point,
 )
 ROWS_NOISY = Family(
     title="Latency of a row, noise 0.3",
@@ -162,7 +162,7 @@ ROWS_NOISY = Family(
     over="offered load r 0.1-0.7, nominal utilization u 0.5-1.3 and free running",
     judge=_SIMULATION,
     cells=_NOISY,
-    play=play_fixed_point,
+    simulate=simulated_fixed_point,
 )
 ROWS_HEAVY = Family(
     title="Latency of a row close to capacity",
@@ -170,7 +170,7 @@ ROWS_HEAVY = Family(
     over="offered load r 0.8 and 0.9, noise c 0.1-0.3, utilization u 0.95-1.1 and free running",
     judge=_SIMULATION,
     cells={name: (*cell, 0.0) for name, cell in _HEAVY.items()},
-    play=play_extreme,
+    simulate=simulated_extreme,
 )
 ROWS_LASTING = Family(
     title="Latency of a row, noise that lasts",
@@ -184,7 +184,7 @@ ROWS_LASTING = Family(
         f"{name}, correlation {memory:g}": (*cell, memory)
         for (name, cell), memory in product(_LASTING.items(), (0.5, 0.9))
     },
-    play=play_extreme,
+    simulate=simulated_extreme,
 )
 WINDOWS = Family(
     title="Latency of a window",
@@ -200,5 +200,5 @@ WINDOWS = Family(
             _WINDOWED.items(), ("append", "update"), (1, 2, 0)
         )
     },
-    play=play_windows,
+    simulate=simulated_windows,
 )

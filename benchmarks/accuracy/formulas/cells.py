@@ -36,10 +36,10 @@ class Family:
     Parameters
     ----------
     title, equations, over, judge : str
-        Heading, numbers in theory.md, the range, and what plays the rules.
+        Heading, numbers in theory.md, the range, and what simulates the rules.
     cells : mapping of str to tuple
-        Name of each cell to the arguments that `play` takes.
-    play : callable
+        Name of each cell to the arguments that `simulate` takes.
+    simulate : callable
         Judges one cell; a function of a module, since other processes run it.
     """
 
@@ -48,7 +48,7 @@ class Family:
     over: str
     judge: str
     cells: Mapping[str, tuple[object, ...]]
-    play: Callable[..., Cell]
+    simulate: Callable[..., Cell]
 
 
 def simulated(values: Sequence[float]) -> tuple[float, float]:

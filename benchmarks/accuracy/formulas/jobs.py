@@ -26,7 +26,7 @@ _TRIGGER_S = 5.0
 """Short, so that the clocks of the shuffle, which start anew in each batch, average out."""
 
 
-def play_dstreams(utilization: float, cv: float, num_concurrent: int, memory: float) -> Cell:
+def simulated_dstreams(utilization: float, cv: float, num_concurrent: int, memory: float) -> Cell:
     """One job per batch of a second, some of them at a time."""
     job = lognormal_time(utilization * num_concurrent, cv)
     jobs = DStreamJobs(job=job, num_concurrent=num_concurrent, autocorrelation=memory)
@@ -59,7 +59,7 @@ _SHAPES = {
 }
 
 
-def play_dag(shape: str, num_cores: int, cv: float) -> Cell:
+def simulated_dag(shape: str, num_cores: int, cv: float) -> Cell:
     """A batch job with tasks of a second."""
     stages = tuple(
         JobStage(num_tasks=num_tasks, mean_s=1.0, cv=cv, parents=parents)
@@ -82,7 +82,9 @@ def play_dag(shape: str, num_cores: int, cv: float) -> Cell:
     }
 
 
-def play_real_time(num_tasks: int, utilization: float, cv: float, largest_share: float) -> Cell:
+def simulated_real_time(
+    num_tasks: int, utilization: float, cv: float, largest_share: float
+) -> Cell:
     """Four tasks that read, and so many that aggregate, behind one shuffle."""
     row_s = 1e-3
     share = max(largest_share, 1.0 / num_tasks)
@@ -98,7 +100,7 @@ def play_real_time(num_tasks: int, utilization: float, cv: float, largest_share:
         trigger_s=_TRIGGER_S,
         flush_s=_FLUSH_S,
     )
-    played = [
+    simulated_runs = [
         simulate_real_time(
             rate_per_s,
             [
@@ -114,9 +116,10 @@ def play_real_time(num_tasks: int, utilization: float, cv: float, largest_share:
         for seed in range(_NUM_REPLICATIONS)
     ]
     return {
-        "mean": judged(latency.mean_s, [float(one.mean()) for one in played]),
+        "mean": judged(latency.mean_s, [float(one.mean()) for one in simulated_runs]),
         "p99": judged(
-            float(latency.quantile_s(0.99)), [float(np.quantile(one, 0.99)) for one in played]
+            float(latency.quantile_s(0.99)),
+            [float(np.quantile(one, 0.99)) for one in simulated_runs],
         ),
     }
 
@@ -131,7 +134,7 @@ DSTREAMS = Family(
         f"utilization {rho:g}, cv {cv:g}": (rho, cv, 1, 0.0)
         for rho, cv in product(_UTILIZATIONS, (0.1, 0.3, 1.0))
     },
-    play=play_dstreams,
+    simulate=simulated_dstreams,
 )
 DSTREAMS_LASTING = Family(
     title="DStreams, noise that lasts, or several jobs at a time",
@@ -152,7 +155,7 @@ DSTREAMS_LASTING = Family(
             _UTILIZATIONS[1:], (0.1, 0.3, 1.0), ((1, 0.5), (1, 0.8), (2, 0.0), (4, 0.0))
         )
     },
-    play=play_dstreams,
+    simulate=simulated_dstreams,
 )
 BATCH_JOBS = Family(
     title="Run time of a batch job",
@@ -163,7 +166,7 @@ BATCH_JOBS = Family(
         f"{shape}, {num_cores} cores, cv {cv:g}": (shape, num_cores, cv)
         for shape, num_cores, cv in product(_SHAPES, (4, 8, 16, 32), (0.1, 0.3, 1.0))
     },
-    play=play_dag,
+    simulate=simulated_dag,
 )
 REAL_TIME = Family(
     title="Real-Time Mode",
@@ -184,5 +187,5 @@ REAL_TIME = Family(
             (4, 8, 32), (0.3, 0.5, 0.7, 0.85), (0.5, 1.0), (0.0, 1.0 / 3.0)
         )
     },
-    play=play_real_time,
+    simulate=simulated_real_time,
 )

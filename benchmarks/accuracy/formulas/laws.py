@@ -22,7 +22,7 @@ def _lognormal(random: np.random.Generator, mean: float, cv: float, size: int) -
     return values
 
 
-def play_sum(mean_ratio: float, cv: float) -> Cell:
+def simulated_sum(mean_ratio: float, cv: float) -> Cell:
     """A wait uniform on a second plus a duration of that mean."""
     totals = []
     for seed in range(_NUM_REPLICATIONS):
@@ -38,7 +38,7 @@ def play_sum(mean_ratio: float, cv: float) -> Cell:
     }
 
 
-def play_largest(num_values: int) -> Cell:
+def simulated_largest(num_values: int) -> Cell:
     """The largest of so many standard normals, and of so many lognormals of cv 0.5."""
     normal, lognormal = [], []
     for seed in range(_NUM_REPLICATIONS):
@@ -71,7 +71,7 @@ SUMS = Family(
         f"mean {mean:g}, cv {cv:g}": (mean, cv)
         for mean, cv in product((0.1, 0.3, 0.6, 1.0), (0.1, 0.3, 1.0))
     },
-    play=play_sum,
+    simulate=simulated_sum,
 )
 LARGEST = Family(
     title="The largest of many",
@@ -79,5 +79,5 @@ LARGEST = Family(
     over="2 to 1000 values, standard normal and lognormal with cv 0.5",
     judge=f"{_NUM_REPLICATIONS} x {_NUM_VALUES:,} draws",
     cells={f"{number} values": (number,) for number in (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)},
-    play=play_largest,
+    simulate=simulated_largest,
 )

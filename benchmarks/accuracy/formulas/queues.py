@@ -40,7 +40,7 @@ def _moments_only(time: QueueTime) -> QueueTime:
     return QueueTime(mean_s=time.mean_s, scv=time.scv, third_central_s3=time.third_central_s3)
 
 
-def play(arrivals: str, service_cv: float, rho: float) -> Cell:
+def simulated(arrivals: str, service_cv: float, rho: float) -> Cell:
     """One queue: gamma times between arrivals, lognormal services, one of them a second."""
     cv = _ARRIVALS[arrivals]
     traces = []
@@ -94,5 +94,5 @@ QUEUES = Family(
             _ARRIVALS, (0.1, 0.3, 0.6, 1.0), (0.5, 0.7, 0.8, 0.9, 0.95)
         )
     },
-    play=play,
+    simulate=simulated,
 )

@@ -12,7 +12,7 @@ _NUM_STAGES = 4_000
 _NUM_REPLICATIONS = 4
 
 
-def play(num_tasks: int, num_cores: int, cv: float) -> Cell:
+def simulated(num_tasks: int, num_cores: int, cv: float) -> Cell:
     """One stage."""
     moments = makespan_moments(num_tasks, num_cores, cv)
     spans = [
@@ -40,5 +40,5 @@ STAGES = Family(
         for num_tasks in (round(num_cores * per_core),)
         if num_tasks == num_cores * per_core or num_cores == 2
     },
-    play=play,
+    simulate=simulated,
 )

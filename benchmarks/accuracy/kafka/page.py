@@ -94,8 +94,8 @@ def _latency_section(runs: Sequence[Record]) -> Iterator[str]:
     ]
     yield f"**{_summary(judged, lambda run: run['predicted'])}**"
     yield ""
-    told = _summary(judged, lambda run: run["predicted"]["at_age"])
-    yield f"Told the age of the JVM in each run: {told}"
+    predicted_values = _summary(judged, lambda run: run["predicted"]["at_age"])
+    yield f"With the age of the JVM in each run: {predicted_values}"
     yield ""
     repeats = [run for run in runs if run["case"]["repeat"]]
     if repeats:
@@ -184,12 +184,12 @@ def _recovery_section(runs: Sequence[Record]) -> Iterator[str]:
     yield OUTAGE_NOTES
     yield from headed("| run | piled up | batches | time: predicted | measured | error |")
     for run in outages:
-        seen, told = run["recovery"], run["predicted"]["recovery"]
+        seen, predicted_values = run["recovery"], run["predicted"]["recovery"]
         yield (
             f"| {run['name']} | {seen['piled_up_s']:.1f} s | {seen['num_batches']} "
-            f"| {told['time_s']:.2f} s | {seen['time_s']:.2f} s"
+            f"| {predicted_values['time_s']:.2f} s | {seen['time_s']:.2f} s"
             f"{'' if seen['is_over'] else ' (not over)'} "
-            f"| {told['time_s'] / seen['time_s'] - 1:+.0%} |"
+            f"| {predicted_values['time_s'] / seen['time_s'] - 1:+.0%} |"
         )
     yield ""
 

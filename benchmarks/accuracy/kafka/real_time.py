@@ -66,7 +66,7 @@ def judge_real_time(records: Sequence[Record], *, num_slots: int) -> list[Record
         return list(records)
     base_s = fitted["to_append_s"]["p50"]
     return [
-        run if "failed" in run else {**run, "predicted": _told(run, base_s, num_slots)}
+        run if "failed" in run else {**run, "predicted": _predicted(run, base_s, num_slots)}
         for run in records
     ]
 
@@ -124,7 +124,7 @@ def _is_fitted(run: Record) -> bool:
     )
 
 
-def _told(run: Record, base_s: float, num_slots: int) -> Record:
+def _predicted(run: Record, base_s: float, num_slots: int) -> Record:
     gap_s = sum(gap_of(run))
     law = _law(run, gap_s, num_slots)
     p50_s, p95_s, p99_s = (base_s + float(value) for value in law.quantile_s(_LEVELS))
@@ -162,9 +162,9 @@ def _implied_gap_s(run: Record, base_s: float, num_slots: int) -> float:
     low_s, high_s = 0.0, float(run["case"]["trigger_s"])
     while high_s - low_s > 1e-3:
         middle_s = 0.5 * (low_s + high_s)
-        told_s = base_s + float(_law(run, middle_s, num_slots).quantile_s(0.99))
+        predicted_s = base_s + float(_law(run, middle_s, num_slots).quantile_s(0.99))
         low_s, high_s = (
-            (middle_s, high_s) if told_s < run["to_append_s"]["p99"] else (low_s, middle_s)
+            (middle_s, high_s) if predicted_s < run["to_append_s"]["p99"] else (low_s, middle_s)
         )
     return 0.5 * (low_s + high_s)
 
@@ -173,33 +173,33 @@ def real_time_section(runs: Sequence[Record]) -> Iterator[str]:
     """What ran, and how it compares."""
     yield "## Real-Time Mode"
     yield ""
-    told = [run for run in runs if "predicted" in run]
-    if told:
-        first = told[0]["predicted"]
+    predicted_values = [run for run in runs if "predicted" in run]
+    if predicted_values:
+        first = predicted_values[0]["predicted"]
         yield _PREFACE.format(
-            fields=", ".join(told[0]["progress_fields"]),
+            fields=", ".join(predicted_values[0]["progress_fields"]),
             flush=1e3 * SHUFFLE_MAX_WAIT_S.value,
-            fitted=next(run["name"] for run in told if _is_fitted(run)),
+            fitted=next(run["name"] for run in predicted_values if _is_fitted(run)),
             base=1e3 * first["base_s"],
         )
-        yield from _table(told)
+        yield from _table(predicted_values)
         yield ""
         yield _GAPS
-        yield from _gaps(told)
+        yield from _gaps(predicted_values)
         yield ""
     for run in runs:
         if "failed" in run:
             yield f"* {run['name']}: no figures: {run['failed']}"
 
 
-def _table(told: Sequence[Record]) -> Iterator[str]:
+def _table(predicted_values: Sequence[Record]) -> Iterator[str]:
     figures = ("mean", "p50", "p95", "p99")
     yield from headed(
         "| run | rows | slots "
         + "".join(f"| {name}: told | measured | error " for name in figures)
         + "|"
     )
-    for run in told:
+    for run in predicted_values:
         cells = [
             run["name"] + (" (fitted)" if _is_fitted(run) else ""),
             str(run["to_append_s"]["num_rows"]),
@@ -215,9 +215,9 @@ def _table(told: Sequence[Record]) -> Iterator[str]:
         yield "| " + " | ".join(cells) + " |"
 
 
-def _gaps(told: Sequence[Record]) -> Iterator[str]:
+def _gaps(predicted_values: Sequence[Record]) -> Iterator[str]:
     yield from headed("| run | late | to the first task | state | gap | gap that p99 implies |")
-    for run in told:
+    for run in predicted_values:
         predicted = run["predicted"]
         parts_s = (*gap_of(run), predicted["gap_s"], predicted["implied_gap_s"])
         cells = " | ".join(f"{1e3 * part_s:.0f} ms" for part_s in parts_s)

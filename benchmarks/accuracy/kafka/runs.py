@@ -39,7 +39,7 @@ _LOOK_EVERY_S = 0.2
 _FIRST_BATCH_WITHIN_S = 90.0
 
 
-def play(
+def run_case(
     spark: SparkSession, lane: Lane, case: Case, folder: Path, *, warm_s: float, run_s: float
 ) -> Record:
     """Run one case and say what was measured.

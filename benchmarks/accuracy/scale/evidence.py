@@ -171,10 +171,10 @@ def campaign_errors(path: Path) -> Iterator[Error]:
 
 def _read_off(row: dict[str, Any], spread: float) -> float:
     """The factor by the ends of the interval for the mean duration, which is on record."""
-    told, seen_s = row["predicted"]["duration"], row["truth"]["duration"]["mean"]
-    low_s, high_s = told["mean90"]
+    predicted, seen_s = row["predicted"]["duration"], row["truth"]["duration"]["mean"]
+    low_s, high_s = predicted["mean90"]
     steepness = math.log(high_s / low_s) / (2 * Z90 * spread)
-    return math.log(seen_s / told["mean"]) / steepness
+    return math.log(seen_s / predicted["mean"]) / steepness
 
 
 def _campaign_part(fitted: str, asked: str) -> str | None:
@@ -192,13 +192,13 @@ def task_errors(root: Path) -> Iterator[Error]:
         for asked in counts:
             if asked == fitted:
                 continue
-            told_s = seconds[fitted] * fitted / asked
+            predicted_value_s = seconds[fitted] * fitted / asked
             yield _of_job(
                 "tasks",
                 "odd" if asked % 2 else "even",
                 f"{fitted} to {asked} tasks",
                 abs(math.log2(asked / fitted)),
-                seconds[asked] / told_s,
+                seconds[asked] / predicted_value_s,
                 num_sizes=1,
             )
 
@@ -212,7 +212,7 @@ def host_errors(root: Path) -> Iterator[Error]:
         for low, high in pairwise(hosts):
             fitted = [run for run in own if run.hosts in (low, high)]
             others = [run for run in own if run.hosts not in (low, high)]
-            for run, told_s in zip(
+            for run, predicted_value_s in zip(
                 others, host_counts.predicted_s(others, fitted).tolist(), strict=True
             ):
                 yield _of_job(
@@ -220,7 +220,7 @@ def host_errors(root: Path) -> Iterator[Error]:
                     job,
                     f"{low} and {high} to {run.hosts} hosts, data {run.data_size:g}",
                     float(doublings_outside(run.hosts, low, high)),
-                    run.stages_s / told_s,
+                    run.stages_s / predicted_value_s,
                     num_sizes=2,
                 )
 
@@ -247,7 +247,7 @@ def cluster_errors(root: Path) -> Iterator[Error]:
 def _slower(law: Law, run: Run, p50_s: float) -> float:
     """The factor on the durations of a law with which a median comes about."""
     factors = np.exp(np.linspace(-_FARTHEST, _FARTHEST, 4001))
-    told_s = np.array(
+    predicted_value_s = np.array(
         [
             replace(
                 law, core_per_row_s=factor * law.core_per_row_s, turn_s=factor * law.turn_s
@@ -255,7 +255,7 @@ def _slower(law: Law, run: Run, p50_s: float) -> float:
             for factor in factors
         ]
     )
-    return float(factors[int(np.searchsorted(told_s, p50_s))])
+    return float(factors[int(np.searchsorted(predicted_value_s, p50_s))])
 
 
 def _of_job(

@@ -143,8 +143,8 @@ def fit(runs: Sequence[Run], *, grows: bool) -> Law:
 
     def residuals(logs: Array) -> Array:
         law = _law(logs, grows=grows)
-        told = np.array([[law.p50_s(run), law.p99_s(run)] for run in carried])
-        misfit = np.log(np.minimum(told, _WORST_S)) - seen
+        predicted = np.array([[law.p50_s(run), law.p99_s(run)] for run in carried])
+        misfit = np.log(np.minimum(predicted, _WORST_S)) - seen
         over = [np.log(law.offered_load(run) / _MOST_OFFERED_LOAD) for run in runs]
         wrong = [
             max(value if run.is_carried else -value, 0.0)

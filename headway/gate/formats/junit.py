@@ -25,17 +25,17 @@ def junit_text(report: Report) -> str:
 def _case(held: Held) -> str:
     head = f"<testcase classname={_quoted(held.file)} name={_quoted(held.name)}"
     errors = [each for each in held.findings if each.level is Level.ERROR]
-    told = "\n".join(
+    findings_text = "\n".join(
         f"{each.file}:{each.line}:{each.column}: {each.level}: {each.message} ({each.rule})"
         for each in held.findings
     )
-    if not told:
+    if not findings_text:
         return f"{head}/>\n"
     failure = ""
     if errors:
         message = "; ".join(each.message for each in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
-    return f"{head}>\n{failure}<system-out>{_escaped(told)}</system-out>\n</testcase>\n"
+    return f"{head}>\n{failure}<system-out>{_escaped(findings_text)}</system-out>\n</testcase>\n"
 
 
 def _quoted(text: str) -> str:

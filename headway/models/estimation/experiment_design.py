@@ -128,11 +128,13 @@ def d_optimal_design(
     starts = [_greedy(scaled, num_runs, most_repeats, before)]
     starts += [random.permutation(everything)[:num_runs] for _ in range(_STARTS)]
     designs = [_exchanged(scaled, start, most_repeats, before) for start in starts]
-    told = [log_information(candidates, np.concatenate([before, design])) for design in designs]
-    best = int(np.argmax(told))
-    if told[best] == float("-inf"):
+    informations = [
+        log_information(candidates, np.concatenate([before, design])) for design in designs
+    ]
+    best = int(np.argmax(informations))
+    if informations[best] == float("-inf"):
         raise ValueError("these candidates leave a coefficient open, whichever are run")
-    return Design(np.sort(designs[best]), told[best])
+    return Design(np.sort(designs[best]), informations[best])
 
 
 def _greedy(

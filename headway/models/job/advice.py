@@ -69,11 +69,11 @@ def _fewer_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
 
 def _more_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
     low, high = profile.rows_per_batch_range
-    told = all(
+    is_separated = all(
         stage.separation is Separation.BATCHES or stage.task_per_row_s == 0
         for stage in profile.stages
     )
-    if told and high >= ADVISED_ROWS_RATIO.value * max(low, 1.0):
+    if is_separated and high >= ADVISED_ROWS_RATIO.value * max(low, 1.0):
         return
     seen = profile.baseline
     trigger_s = _trigger_beyond(ADVISED_ROWS_RATIO.value * _interval_s(profile))

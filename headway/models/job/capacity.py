@@ -88,7 +88,7 @@ class Capacity:
             return stable_per_s
         return min(stable_per_s, limit / self._full_interval_s(limit))
 
-    def told_up_to_per_s(self) -> float:
+    def latency_up_to_per_s(self) -> float:
         """The highest rate at which a latency can be told [records/s]."""
 
         def holds(rates_per_s: Array) -> BoolArray:
@@ -181,7 +181,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     elif not law.is_quotable[0]:
         load = {
             "utilization_ratio": float(law.offered_load_ratio[0]),
-            "told_up_to_per_s": capacity.told_up_to_per_s(),
+            "latency_up_to_per_s": capacity.latency_up_to_per_s(),
         }
         yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=rates | load)
     elif capacity.configuration.trigger_s > 0:

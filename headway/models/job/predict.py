@@ -96,7 +96,7 @@ def predict(
     stable = not codes & {FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW}
     quotable = stable and FindingCode.TOO_CLOSE_TO_SATURATION not in codes
     outside = tuple(reasons_outside(profile, *setting))
-    windows, untold = window_law(profile, law), why_no_window_law(profile)
+    windows, why_no_windows = window_law(profile, law), why_no_window_law(profile)
     high = bool(law.is_quotable[2])
     return Prediction(
         configuration=configuration,
@@ -104,7 +104,7 @@ def predict(
         stable=stable,
         utilization_ratio=_utilization_ratio(law, configuration),
         calibrated=quotable and not outside and FindingCode.MOSTLY_OVERRUNS not in codes,
-        warnings=outside if untold is None else (*outside, untold),
+        warnings=outside if why_no_windows is None else (*outside, why_no_windows),
         batch_duration=_distribution(
             law.batch_duration_mean_s(), law.batch_duration_quantile_s, has_high=high
         )

@@ -173,9 +173,9 @@ def d_over(
         _Task(float(d), float(c), float(v))
         for d, c, v in zip(deadlines_s, costs_s, worth, strict=True)
     ]
-    played = _DOver(tasks, float(density.max() / density.min()) if len(tasks) else 1.0)
+    simulated = _DOver(tasks, float(density.max() / density.min()) if len(tasks) else 1.0)
     for at, when_s in enumerate(np.asarray(release_s, dtype=np.float64).tolist()):
-        played.advance(when_s)
-        played.release(at)
-    played.advance(math.inf)
-    return played.done, played.num_takeovers
+        simulated.advance(when_s)
+        simulated.release(at)
+    simulated.advance(math.inf)
+    return simulated.done, simulated.num_takeovers

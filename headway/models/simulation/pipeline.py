@@ -117,7 +117,7 @@ def simulate_pipeline(
     drain_s += 5.0 * final_s + 1.0
     random = np.random.default_rng(seed)
     run = PipelineRun(pipeline, warmup_s + length_s + drain_s, most_jobs_per_fetch, random)
-    run.play()
+    run.simulate()
     end_s = warmup_s + length_s
     return PipelineTrace(
         phase_s=followed_rows(run, warmup_s, end_s, num_rows, random),

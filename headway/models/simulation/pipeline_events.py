@@ -145,7 +145,7 @@ class PipelineRun:
         worked = sum(self.busy_s[work] for work in (_Work.ASK, _Work.UPDATE, _Work.FINALIZE))
         return worked / (self.end_s * self.num_reducers)
 
-    def play(self) -> None:
+    def simulate(self) -> None:
         """Run all events up to the end."""
         for mapper in range(self.num_mappers):
             self._push(self._random.random() * self._shuffle_period_s, _Event.TICK, mapper)

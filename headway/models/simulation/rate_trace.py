@@ -18,7 +18,7 @@ _LEAST_CELLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class RateTracePlay:
+class RateTraceRuns:
     """What batches did; one entry per batch, runs one after the other."""
 
     run: Array
@@ -95,7 +95,7 @@ def simulate_rate_trace(
     max_rows_per_trigger: float = math.inf,
     dispersion: float = 1.0,
     outages_s: Sequence[tuple[float, float]] = (),
-) -> RateTracePlay:
+) -> RateTraceRuns:
     r"""Play runs of a query from the first edge of a trace until all rows before its end are read.
 
     Parameters
@@ -125,7 +125,7 @@ def simulate_rate_trace(
 
     Returns
     -------
-    RateTracePlay
+    RateTraceRuns
         Of the batches with rows that start before the end of the trace.
 
     Raises
@@ -145,11 +145,11 @@ def simulate_rate_trace(
 
     Examples
     --------
-    >>> play = simulate_rate_trace(
+    >>> runs = simulate_rate_trace(
     ...     lambda rows: np.full_like(rows, 2.0), np.array([0.0, 100.0]), np.array([10.0]), 10.0,
     ...     noise=BatchNoise(batch_ratio=0.0), seed=1, num_runs=1, dispersion=0.0,
     ... )
-    >>> play.start_s[:3], play.num_rows[:2]
+    >>> runs.start_s[:3], runs.num_rows[:2]
     (array([10., 20., 30.]), array([100., 100.]))
     """
     edges, rates = np.asarray(edges_s, dtype=np.float64), np.asarray(rates_per_s, dtype=np.float64)
@@ -181,7 +181,7 @@ def simulate_rate_trace(
             _next_start(start, duration, trigger_s),
             _next_idle_start(start, trigger_s),
         )
-    return _played(steps, counts, after_commit_s)
+    return _simulated(steps, counts, after_commit_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +287,9 @@ def _grid_point_after(moment: Array, trigger_s: float) -> Array:
     return np.asarray(trigger_s * (np.floor(moment / trigger_s + _ROUNDING) + 1.0))
 
 
-def _played(
+def _simulated(
     steps: Sequence[tuple[Array, ...]], counts: CumulativeRows, after_commit_s: float
-) -> RateTracePlay:
+) -> RateTraceRuns:
     start, duration, rows, waiting, taken = (np.array(each).T for each in zip(*steps, strict=True))
     kept = rows > 0.0
     runs = np.broadcast_to(np.arange(len(rows), dtype=np.float64)[:, np.newaxis], rows.shape)
@@ -301,7 +301,7 @@ def _played(
     ]
     first, last = np.minimum(np.concatenate(arrivals, axis=1), start[kept])
     commit = np.maximum(start + duration - after_commit_s, start)
-    return RateTracePlay(
+    return RateTraceRuns(
         run=runs[kept],
         start_s=start[kept],
         duration_s=duration[kept],

@@ -141,7 +141,7 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
     lower_s, upper_s = run_time_bounds(dag, num_cores)
     pooled = dag.pooled
     schedule = StageSchedule(pooled.stages, dag.driver_gap_s, num_cores)
-    ends = schedule.played()
+    ends = schedule.stage_ends()
     last = latest([ends[number] for number in pooled.sinks], schedule.skewness)
     return RunTime(
         mean_s=min(max(last.mean_s, lower_s), upper_s),

@@ -42,7 +42,7 @@ class StageSchedule:
     Examples
     --------
     >>> stages = tuple(JobStage(num_tasks=count, mean_s=1.0, cv=0.0) for count in (8, 2))
-    >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).played()]
+    >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).stage_ends()]
     [2.5, 3.5]
     """
 
@@ -54,7 +54,7 @@ class StageSchedule:
         self.active: dict[int, _Active] = {}
         self.end: dict[int, Moment] = {}
 
-    def played(self) -> list[Moment]:
+    def stage_ends(self) -> list[Moment]:
         """When each stage ends."""
         self._release()
         while len(self.end) < len(self.stages):

@@ -82,7 +82,7 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
 
 
 def random_partition_loads(
-    keys: KeyShares, num_partitions: int, *, num_replications: int = 200, seed: int
+    keys: KeyShares, shuffle_partitions: int, *, num_replications: int = 200, seed: int
 ) -> Array:
     r"""Shares of the rows in each partition, keys being hashed anywhere.
 
@@ -90,7 +90,7 @@ def random_partition_loads(
     ----------
     keys : KeyShares
         Frequencies of the keys.
-    num_partitions : int, >= 1
+    shuffle_partitions : int, >= 1
         Shuffle partitions, P. [-]
     num_replications : int, >= 1
         Sets of keys to draw. [-]
@@ -99,7 +99,7 @@ def random_partition_loads(
 
     Returns
     -------
-    (num_replications, num_partitions) array
+    (num_replications, shuffle_partitions) array
         Shares; each row adds up to 1. [-]
 
     Raises
@@ -118,34 +118,34 @@ def random_partition_loads(
     >>> random_partition_loads(zipf_key_shares(1000, 1.2), 16, seed=1).shape
     (200, 16)
     """
-    if num_partitions < 1 or num_replications < 1:
-        raise ValueError("need num_partitions >= 1 and num_replications >= 1")
+    if shuffle_partitions < 1 or num_replications < 1:
+        raise ValueError("need shuffle_partitions >= 1 and num_replications >= 1")
     random = np.random.default_rng(seed)
     single = keys.num_keys == 1.0
     top, tail_share, tail_count = keys.share[single], keys.share[~single], keys.num_keys[~single]
-    loads = np.zeros((num_replications, num_partitions))
-    if tail_count.sum() < _FEWEST_TAIL_KEYS * num_partitions:
+    loads = np.zeros((num_replications, shuffle_partitions))
+    if tail_count.sum() < _FEWEST_TAIL_KEYS * shuffle_partitions:
         top = np.concatenate([top, np.repeat(tail_share, tail_count.astype(np.int64))])
     else:
-        mean, variance, third = (tail_count @ tail_share**k / num_partitions for k in (1, 2, 3))
+        mean, variance, third = (tail_count @ tail_share**k / shuffle_partitions for k in (1, 2, 3))
         score = random.standard_normal(loads.shape)
         score += third / variance**1.5 * (score**2 - 1.0) / 6.0  # Cornish-Fisher, for few keys
         score -= score.mean(axis=1, keepdims=True)
         loads += np.maximum(mean + np.sqrt(variance) * score, 0.0)
     for replication in loads:
-        place = random.integers(num_partitions, size=len(top))
-        replication += np.bincount(place, top, num_partitions)
+        place = random.integers(shuffle_partitions, size=len(top))
+        replication += np.bincount(place, top, shuffle_partitions)
     return loads
 
 
-def max_load_bound(top_share: Numeric, num_partitions: Numeric) -> Array:
+def max_load_bound(top_share: Numeric, shuffle_partitions: Numeric) -> Array:
     r"""Least mean load of the fullest partition, from the most frequent key alone.
 
     Parameters
     ----------
     top_share : float or array, 0 to 1
         Share of the rows that the most frequent key has. [-]
-    num_partitions : float or array, >= 1
+    shuffle_partitions : float or array, >= 1
         Shuffle partitions. [-]
 
     Returns
@@ -168,9 +168,9 @@ def max_load_bound(top_share: Numeric, num_partitions: Numeric) -> Array:
     >>> float(max_load_bound(0.05, 200))
     0.05475
     """
-    share, number = np.asarray(top_share, dtype=np.float64), np.asarray(num_partitions)
+    share, number = np.asarray(top_share, dtype=np.float64), np.asarray(shuffle_partitions)
     if not (np.all(share >= 0.0) and np.all(share <= 1.0) and np.all(number >= 1)):
-        raise ValueError("need top_share in 0..1 and num_partitions >= 1")
+        raise ValueError("need top_share in 0..1 and shuffle_partitions >= 1")
     bound: Array = share + (1.0 - share) / number
     return bound
 

@@ -106,7 +106,7 @@ def _finished(state: Words, num_bytes: int) -> Int32Array:
     return (value ^ (value >> np.uint32(16))).view(np.int32)
 
 
-def known_partition_loads(hashes: Int32Array, weights: Array, num_partitions: int) -> Array:
+def known_partition_loads(hashes: Int32Array, weights: Array, shuffle_partitions: int) -> Array:
     r"""Share of the rows in each partition, keys and their frequencies being known. Exact.
 
     Parameters
@@ -115,12 +115,12 @@ def known_partition_loads(hashes: Int32Array, weights: Array, num_partitions: in
         Hash of each key.
     weights : (k,) array, >= 0
         Rows of each key in any unit, not all 0.
-    num_partitions : int, >= 1
+    shuffle_partitions : int, >= 1
         Shuffle partitions. [-]
 
     Returns
     -------
-    (num_partitions,) array
+    (shuffle_partitions,) array
         Shares, which add up to 1. [-]
 
     Raises
@@ -141,9 +141,9 @@ def known_partition_loads(hashes: Int32Array, weights: Array, num_partitions: in
     rows = np.asarray(weights, dtype=np.float64)
     if rows.shape != np.shape(hashes) or not (np.all(rows >= 0.0) and 0.0 < rows.sum() < np.inf):
         raise ValueError("need a weight >= 0 for each hash, not all 0")
-    if num_partitions < 1:
-        raise ValueError("num_partitions must be at least 1")
+    if shuffle_partitions < 1:
+        raise ValueError("shuffle_partitions must be at least 1")
     # Spark's pmod, like this remainder, has the sign of the divisor.
-    partition = np.mod(np.asarray(hashes).astype(np.int64), num_partitions)
-    loads: Array = np.bincount(partition, rows, num_partitions) / rows.sum()
+    partition = np.mod(np.asarray(hashes).astype(np.int64), shuffle_partitions)
+    loads: Array = np.bincount(partition, rows, shuffle_partitions) / rows.sum()
     return loads

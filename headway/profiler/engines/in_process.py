@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from headway.errors import HeadwayError
-from headway.profiler.pieces import Order, Result, Told, carried_out
+from headway.profiler.pieces import OnProgress, Order, Result, carried_out
 from headway.units import parse_size_bytes
 
 # To start a process takes as long as to read so much.
@@ -28,11 +28,13 @@ def _tell_nobody(_read_bytes: int, _num_events: int) -> None:
 class InProcess:
     """Reads pieces in processes of this machine, by default one for each core it may use.
 
-    ``told`` hears of bytes and events that were read, from several threads.
+    ``on_progress`` hears of bytes and events that were read, from several threads.
     """
 
-    def __init__(self, told: Told = _tell_nobody, num_processes: int | None = None) -> None:
-        self._told = told
+    def __init__(
+        self, on_progress: OnProgress = _tell_nobody, num_processes: int | None = None
+    ) -> None:
+        self._on_progress = on_progress
         self._num_processes = num_processes or _num_cores()
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
@@ -41,19 +43,19 @@ class InProcess:
         others = min(self._num_processes, len(orders), num_worthwhile) - 1
         if others < 1:
             for order in orders:
-                yield carried_out(order, self._told)
+                yield carried_out(order, self._on_progress)
             return
         shared = _Shared(orders)
         with contextlib.ExitStack() as ended:
             for _ in range(others):
-                ended.enter_context(_process_at_work(shared, self._told))
+                ended.enter_context(_process_at_work(shared, self._on_progress))
             for place in range(len(orders)):
                 while not shared.is_done(place):
                     mine = shared.take()
                     if mine is None:
                         shared.wait_for(place)
                     else:
-                        shared.put(mine, carried_out(orders[mine], self._told))
+                        shared.put(mine, carried_out(orders[mine], self._on_progress))
                 yield shared.pop(place)
 
 
@@ -108,7 +110,7 @@ class _Shared:
 
 
 @contextlib.contextmanager
-def _process_at_work(shared: _Shared, told: Told) -> Iterator[None]:
+def _process_at_work(shared: _Shared, on_progress: OnProgress) -> Iterator[None]:
     """A process that takes orders as long as there are any; gone with the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "headway.profiler.engines.in_process"],
@@ -120,7 +122,7 @@ def _process_at_work(shared: _Shared, told: Told) -> Iterator[None]:
     )
     assert process.stdin is not None and process.stdout is not None, "pipes were asked for"
     hand = threading.Thread(
-        target=_hand_on, args=(shared, process.stdin, process.stdout, told), daemon=True
+        target=_hand_on, args=(shared, process.stdin, process.stdout, on_progress), daemon=True
     )
     hand.start()
     try:
@@ -135,13 +137,13 @@ def _process_at_work(shared: _Shared, told: Told) -> Iterator[None]:
         process.stdout.close()
 
 
-def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], told: Told) -> None:
+def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], on_progress: OnProgress) -> None:
     try:
         while (place := shared.take(patiently=True)) is not None:
             pickle.dump(shared.orders[place], to)
             to.flush()
             while not isinstance(answer := pickle.load(back), Result):
-                told(*answer)
+                on_progress(*answer)
             shared.put(place, answer)
     except (EOFError, OSError, pickle.UnpicklingError) as error:
         shared.fail(
@@ -166,7 +168,7 @@ def main() -> None:
     gc.disable()
     orders, results = sys.stdin.buffer, sys.stdout.buffer
 
-    def told(read_bytes: int, num_events: int) -> None:
+    def on_progress(read_bytes: int, num_events: int) -> None:
         pickle.dump((read_bytes, num_events), results)
         results.flush()
 
@@ -175,7 +177,7 @@ def main() -> None:
             order = pickle.load(orders)
         except EOFError:
             return
-        pickle.dump(carried_out(order, told), results, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(carried_out(order, on_progress), results, protocol=pickle.HIGHEST_PROTOCOL)
         results.flush()
 
 

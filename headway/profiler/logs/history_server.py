@@ -95,7 +95,7 @@ def history_server_logs(address: str) -> list[EventLog]:
 
 
 def download(
-    file: HistoryServerZip, target: Path, allowance: Allowance, told: Callable[[int], None]
+    file: HistoryServerZip, target: Path, allowance: Allowance, on_progress: Callable[[int], None]
 ) -> None:
     """Download the zip of one attempt, and tell the bytes of each piece that has come."""
     with (
@@ -112,7 +112,7 @@ def download(
                 )
             allowance.take(len(chunk))
             written.write(chunk)
-            told(len(chunk))
+            on_progress(len(chunk))
 
 
 def _parse(address: str) -> _Address:
@@ -243,9 +243,9 @@ class _Answer:
 def _opened(url: str, credentials: Credentials | None, patience: Patience) -> Iterator[_Answer]:
     request = urllib.request.Request(url)
     if credentials is not None:
-        told = base64.b64encode(":".join(credentials).encode()).decode("ascii")
+        encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
         # Not forwarded when another server is redirected to.
-        request.add_unredirected_header("Authorization", f"Basic {told}")
+        request.add_unredirected_header("Authorization", f"Basic {encoded}")
     with Watch(patience) as watch:
         try:
             response = _opener(watch).open(request, timeout=patience.first_s)

@@ -52,7 +52,7 @@ def unpack(
     work_folder: Path,
     *,
     limits: UnpackLimits = DEFAULT_LIMITS,
-    told: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     stay_packed: bool = False,
 ) -> Unpacked:
     """Lay out every log that needs no Spark for it, under its place in ``logs``.
@@ -62,7 +62,7 @@ def unpack(
     no event log is refused here all the same. ``told`` hears the packed bytes done and in total,
     which grow with downloads.
     """
-    progress = Progress(logs, told)
+    progress = Progress(logs, on_progress)
     unpacker = Unpacker(
         work_folder, limits, progress, numbers=count(len(logs)), stay_packed=stay_packed
     )
@@ -77,9 +77,9 @@ class Progress:
     """Packed bytes done, of those known so far."""
 
     def __init__(
-        self, logs: Sequence[EventLog] = (), told: Callable[[int, int], None] | None = None
+        self, logs: Sequence[EventLog] = (), on_progress: Callable[[int, int], None] | None = None
     ) -> None:
-        self._told = told
+        self._on_progress = on_progress
         self._total_bytes = sum(_packed_bytes(log.files) for log in logs)
         self._before_bytes = 0
         self._log_bytes = 0
@@ -109,10 +109,10 @@ class Progress:
         self._tell()
 
     def _tell(self) -> None:
-        if self._told is not None:
+        if self._on_progress is not None:
             done_bytes = min(self._before_bytes + self._of_log_bytes, self._total_bytes)
             more_bytes = self._downloaded_bytes
-            self._told(done_bytes + more_bytes, self._total_bytes + more_bytes)
+            self._on_progress(done_bytes + more_bytes, self._total_bytes + more_bytes)
 
 
 class Unpacker:

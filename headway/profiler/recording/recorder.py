@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-_Told: TypeAlias = Callable[[], Json]
-"""An event as it was told; calling it spells it out, which may take calls to the JVM."""
+_DeferredEvent: TypeAlias = Callable[[], Json]
+"""An event not yet spelled out; calling it spells it out, which may take calls to the JVM."""
 
 RECORDED_PROPERTIES = (
     *("spark.cores.max", "spark.default.parallelism", "spark.driver.cores", "spark.driver.memory"),
@@ -156,10 +156,10 @@ class Recorder:
         self._allowance = allowance
         self._executors_asked_s = time.monotonic()
         # Bounded when something is put in: the mark of the end must always find room.
-        self._queue: queue.SimpleQueue[_Told | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_DeferredEvent | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
-        self.num_events = self.num_lost = self._num_lost_told = 0
-        self.num_passed_over = self._num_passed_over_told = 0
+        self.num_events = self.num_lost = self._num_lost_reported = 0
+        self.num_passed_over = self._num_passed_over_reported = 0
         self.last_error: Exception | None = None
         self._listener: StreamingQueryListener | None = _listener(self._hand_over)
         spark.streams.addListener(self._listener)
@@ -184,10 +184,10 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _hand_over(self, told: _Told) -> None:
+    def _hand_over(self, deferred: _DeferredEvent) -> None:
         """All that is done in a callback."""
         if self._queue.qsize() < _MOST_QUEUED:
-            self._queue.put(told)
+            self._queue.put(deferred)
         else:
             self._lose(1)
 
@@ -207,12 +207,12 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            while (told := self._queue.get()) is not None:
-                self._record(told)
+            while (deferred := self._queue.get()) is not None:
+                self._record(deferred)
             self._leave()
             while not self._queue.empty():
-                if (told := self._queue.get()) is not None:
-                    self._record(told)
+                if (deferred := self._queue.get()) is not None:
+                    self._record(deferred)
             if self._driver is not None:
                 with self._survived(num_lost=1):
                     for work in self._driver.work_due(at_the_end=True):
@@ -234,9 +234,9 @@ class Recorder:
             if listener is not None:
                 self._spark.streams.removeListener(listener)
 
-    def _record(self, told: _Told) -> None:
+    def _record(self, deferred: _DeferredEvent) -> None:
         with self._survived(num_lost=1), self._allowance.used():
-            event = told()
+            event = deferred()
             work: list[Json] = []
             if self._driver is not None:
                 with self._survived(num_lost=1):
@@ -257,17 +257,17 @@ class Recorder:
         if self._driver is not None:
             self._lose(self._driver.take_num_given_up())
         num_lost, num_passed_over = self.num_lost, self.num_passed_over
-        if number := num_lost - self._num_lost_told:
+        if number := num_lost - self._num_lost_reported:
             events = [*events, {"Event": schema.RECORDER_LOST, "num_lost": number}]
-        if number := num_passed_over - self._num_passed_over_told:
+        if number := num_passed_over - self._num_passed_over_reported:
             events = [*events, {"Event": schema.RECORDER_PASSED_OVER, "num_batches": number}]
         if events:
             self._file.append(events)
-            self._num_lost_told, self._num_passed_over_told = num_lost, num_passed_over
+            self._num_lost_reported, self._num_passed_over_reported = num_lost, num_passed_over
             self.num_events += len(events)
 
 
-def _listener(hand_over: Callable[[_Told], None]) -> StreamingQueryListener:
+def _listener(hand_over: Callable[[_DeferredEvent], None]) -> StreamingQueryListener:
     from pyspark import SparkContext
     from pyspark.sql.streaming import listener as events
 

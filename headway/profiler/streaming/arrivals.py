@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.domain import ObservedArrivals
-from headway.profiler.offsets import counts_rows, num_partitions, rows_between
+from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.streaming.samples import ArrivalSeries, MeanFile, SourceSample
 
 OFFSETS = "offsets"
@@ -51,7 +51,7 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     by_partition: Counter[str] = Counter()
     for source in (source for batch in batches for source in batch.sources):
         # Other offsets are positions too, but not of partitions.
-        if num_partitions(source.end) is not None:
+        if num_source_partitions(source.end) is not None:
             by_partition.update(rows_between(source.start, source.end))
     return ArrivalSeries(
         counted=OFFSETS,

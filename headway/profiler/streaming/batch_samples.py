@@ -163,7 +163,7 @@ def _state(operators: Sequence[Any]) -> StateSample:
         return sum(max(operator[name] or 0, 0) for operator in operators)
 
     stores = sum(
-        operator["num_stores"] or operator["num_partitions"] or 0 for operator in operators
+        operator["num_stores"] or operator["shuffle_partitions"] or 0 for operator in operators
     )
     return StateSample(
         num_rows=total("num_rows"),

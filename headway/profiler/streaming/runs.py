@@ -15,7 +15,7 @@ from headway.errors import EventLogError
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
-from headway.profiler.offsets import num_partitions
+from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.rows import Record
@@ -148,7 +148,9 @@ def steady_part(
         rate_per_s=rate_per_s,
         num_cut=len(reports) - len(steady),
         pinned_state_partitions=_state_partitions(last) or plan.state_partitions,
-        source_partitions=sum(num_partitions(source.end) or 0 for source in source_samples(last))
+        source_partitions=sum(
+            num_source_partitions(source.end) or 0 for source in source_samples(last)
+        )
         or None,
         state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
         mean_file=_mean_file(reports, facts),
@@ -319,7 +321,7 @@ def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:
 
 
 def _state_partitions(report: Record) -> int | None:
-    stated = [operator["num_partitions"] for operator in report["stateful_operators"] or ()]
+    stated = [operator["shuffle_partitions"] for operator in report["stateful_operators"] or ()]
     return next((int(number) for number in stated if number and number > 0), None)
 
 

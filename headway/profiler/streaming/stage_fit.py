@@ -78,11 +78,11 @@ def _fit_stage(
     if is_spread(rows_per_task):
         terms = [np.ones_like(rows_per_task), rows_per_task]
         partitions = _partitions_written(runs, place)
-        tells_partitions = _is_told_apart(partitions, np.column_stack(terms))
+        tells_partitions = _is_separable(partitions, np.column_stack(terms))
         if tells_partitions:
             terms.append(partitions)
         in_store = np.array([batch.state.num_rows for batch in batches]) / num_tasks
-        tells_state = _state_grows(runs, place) and _is_told_apart(in_store, np.column_stack(terms))
+        tells_state = _state_grows(runs, place) and _is_separable(in_store, np.column_stack(terms))
         if tells_state:
             terms.append(in_store)
         prior = _prior(runs, place, tells_partitions, tells_state) if has_tasks else None
@@ -176,7 +176,7 @@ def _num_readers(run: QueryRun, place: int) -> int:
     return run.configuration.shuffle_partitions if followed else 0
 
 
-def _is_told_apart(column: Array, terms: Array) -> bool:
+def _is_separable(column: Array, terms: Array) -> bool:
     """Whether a column differs enough between batches beyond what the other terms explain.
 
     Two settings that differ in rows and partitions cannot tell what each of them costs.
@@ -224,10 +224,10 @@ def _prior(
             float(np.mean(_parts_s(batches, place))),
             USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
         )
-    told = np.array([True, True, tells_partitions, tells_state])
+    is_fitted = np.array([True, True, tells_partitions, tells_state])
     return Prior(
-        mean=np.array([fixed.mean_s, 0.0, partition_s, 0.0])[told],
-        sd=np.array([fixed.sd_s, np.inf, partition_s, np.inf])[told],
+        mean=np.array([fixed.mean_s, 0.0, partition_s, 0.0])[is_fitted],
+        sd=np.array([fixed.sd_s, np.inf, partition_s, np.inf])[is_fitted],
         group_noise_ratio=RUN_NOISE_RATIO.value,
     )
 
@@ -258,13 +258,13 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
     """Whether the state of a stage grows under way in most runs, as one without bounds does.
 
     A state that follows the rate differs between runs only, just as the rows do: what it costs
-    cannot be told from what they cost.
+    cannot be separated from what they cost.
 
     Notes
     -----
     **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
     rows for every batch. Fitted by (E3) with the other terms of the stage that holds the state,
-    where the state at least doubles within most runs and rows and state are told apart by (E2);
+    where the state at least doubles within most runs and rows and state are separable by (E2);
     else 0, for a state that follows the rate differs between runs just as the rows do. A prediction
     is for the state that the last run ended with.
     """
@@ -291,12 +291,12 @@ def _tasks_rule(runs: Sequence[QueryRun], place: int) -> tuple[TasksRule, int | 
 
 def _task_noise_ratio(samples: Sequence[StageSample], weights: Array) -> float:
     """Coefficient of variation of tasks of one batch, over the batches that have several."""
-    told = [
+    spreads = [
         (sample.task_sd_s / sample.task_mean_s, sample.num_seen, weight)
         for sample, weight in zip(samples, weights, strict=True)
         if sample.task_sd_s is not None and sample.task_mean_s > 0 and sample.num_seen > 1
     ]
-    return task_spread_ratio(*np.array(told).T) if told else 0.0
+    return task_spread_ratio(*np.array(spreads).T) if spreads else 0.0
 
 
 def _hot_share_ratio(samples: Sequence[StageSample]) -> float:

@@ -111,7 +111,7 @@ class Gate:
     def add(
         self,
         query: StreamingQuery,
-        told: ScheduledQuery,
+        declared: ScheduledQuery,
         *,
         predicted_s: Callable[[float], float] | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class Gate:
         ----------
         query : StreamingQuery
             Started with ``trigger(processingTime=...)``, which is in force when the gate is open.
-        told : ScheduledQuery
+        declared : ScheduledQuery
             Its windows and targets; the trigger is read off the query.
         predicted_s : callable, optional
             Mean duration of a batch of so many rows; learned as it runs without. [s]
@@ -135,12 +135,12 @@ class Gate:
             raise InputError(f"the gate is open ({self.opened_because or 'closed'})")
         executor, _ = trigger_of(query)
         with self._lock:
-            if told.name in self._members:
-                raise InputError(f"{told.name} is already under the gate")
-            clock = self._classes.clock(self._hub, told.name)
-            member = Member(query, clock, told, now_s=time.time(), predicted_s=predicted_s)
-            self._members[told.name] = member
-            self._before[told.name] = (executor, replace_clock(executor, clock, query))
+            if declared.name in self._members:
+                raise InputError(f"{declared.name} is already under the gate")
+            clock = self._classes.clock(self._hub, declared.name)
+            member = Member(query, clock, declared, now_s=time.time(), predicted_s=predicted_s)
+            self._members[declared.name] = member
+            self._before[declared.name] = (executor, replace_clock(executor, clock, query))
 
     def remove(self, name: str) -> None:
         """Let a query go by its own trigger again."""
@@ -233,7 +233,7 @@ class Gate:
             self._log.write(
                 BatchEnd(
                     at_s=at_s,
-                    name=member.told.name,
+                    name=member.declared.name,
                     batch_id=seen.batch_id,
                     rows=seen.rows,
                     predicted_s=predicted_s,
@@ -328,14 +328,14 @@ class Gate:
             return
         wishes_s = [
             0.0
-            if one.told.windows is None
-            else one.told.windows.offset_s
-            + one.told.windows.watermark_delay_s
+            if one.declared.windows is None
+            else one.declared.windows.offset_s
+            + one.declared.windows.watermark_delay_s
             + one.closing_delay_s
             for one in members
         ]
         offsets_s = stagger_offsets_s(
-            [one.told.trigger_s for one in members],
+            [one.declared.trigger_s for one in members],
             [sum(one.mean_parts_s) for one in members],
             wishes_s,
         )
@@ -361,7 +361,7 @@ class Gate:
 
     def _leave(self, member: Member) -> None:
         """Its own clock again; whoever waits at ours goes on."""
-        name = member.told.name
+        name = member.declared.name
         executor, before = self._before.pop(name, (None, None))
         with contextlib.suppress(Exception):
             # A query that has ended needs no clock.
@@ -377,7 +377,7 @@ def _work_of(member: Member, cores: float) -> QueryWork:
     fixed_s, per_row_s = member.durations.line
     fixed_core_s = max(fixed_s - before_s - after_s, 0.1 * max(work_s, 1e-3)) * cores
     return QueryWork(
-        query=member.told,
+        query=member.declared,
         rate_per_s=max(member.rate_per_s, 1e-9),
         before_s=before_s,
         after_s=after_s,

@@ -45,7 +45,7 @@ class Member:
     ----------
     query, clock : StreamingQuery, Java object
         The query and the clock that its trigger goes by.
-    told : ScheduledQuery
+    declared : ScheduledQuery
         Its trigger, windows and targets.
     predicted_s : callable, optional
         Mean duration of a batch of so many rows; learned as it runs without.
@@ -57,12 +57,12 @@ class Member:
         self,
         query: StreamingQuery,
         clock: Any,
-        told: ScheduledQuery,
+        declared: ScheduledQuery,
         *,
         now_s: float,
         predicted_s: Callable[[float], float] | None = None,
     ) -> None:
-        self.query, self.clock, self.told = query, clock, told
+        self.query, self.clock, self.declared = query, clock, declared
         self.durations = BatchDurations(predicted_s)
         self.is_idle = False
         self.granted_at_s: float | None = None
@@ -129,8 +129,8 @@ class Member:
         # Nothing came and nothing was due: it looks again at its own trigger.
         self.ready_s = at_s if seen is not None and seen.rows else target_s
         if self.offset_s is not None:
-            ticks = math.floor((at_s - self.offset_s) / self.told.trigger_s) + 1
-            self.ready_s = ticks * self.told.trigger_s + self.offset_s
+            ticks = math.floor((at_s - self.offset_s) / self.declared.trigger_s) + 1
+            self.ready_s = ticks * self.declared.trigger_s + self.offset_s
         if seen is None:
             return None
         self._learn(seen)
@@ -147,10 +147,10 @@ class Member:
         rows = self._rows_by(now_s)
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
         next_s = self.durations.quantile_s(self._rate_per_s * duration_s, _OF_SLACK)
-        told, last = self.told, self.last
+        declared, last = self.declared, self.last
         closing_s = self._closing_s()
         return QueryState(
-            name=told.name,
+            name=declared.name,
             ready_s=self.ready_s,
             oldest_unread_s=self._idle_since_s if last is None else last.start_s,
             last_grant=self.last_grant,
@@ -158,10 +158,10 @@ class Member:
             pair_s=duration_s + next_s,
             closing_s=closing_s,
             emits=self._emits(),
-            window_limit_s=told.window_limit_s(max(self.closing_delay_s, 0.0)),
-            row_limit_s=None if told.row_target is None else told.row_target.limit_s,
-            output_rows=rows if told.windows is None else 0.0,
-            most_wait_s=told.most_wait_s,
+            window_limit_s=declared.window_limit_s(max(self.closing_delay_s, 0.0)),
+            row_limit_s=None if declared.row_target is None else declared.row_target.limit_s,
+            output_rows=rows if declared.windows is None else 0.0,
+            most_wait_s=declared.most_wait_s,
             removed_rows=0.0 if last is None else last.removed_rows,
         )
 
@@ -169,7 +169,7 @@ class Member:
         """What became of the query so far."""
         pairs = self._predictions_s
         return QueryReport(
-            name=self.told.name,
+            name=self.declared.name,
             num_grants=self._grants,
             num_batches=self._batches,
             wait_mean_s=statistics.fmean(self._waits_s) if self._waits_s else 0.0,
@@ -187,14 +187,14 @@ class Member:
         return self._rate_per_s * max(now_s - since_s, 0.0)
 
     def _closing_s(self) -> float | None:
-        windows = self.told.windows
+        windows = self.declared.windows
         if windows is None or self._emitted_to_s is None:
             return None
         end_s = windows.first_end_after_s(self._emitted_to_s)
         return end_s + windows.watermark_delay_s + self.closing_delay_s
 
     def _emits(self) -> bool:
-        windows = self.told.windows
+        windows = self.declared.windows
         if windows is None or self._emitted_to_s is None or self._newest_event_s is None:
             return False
         watermark_s = self._newest_event_s - windows.watermark_delay_s
@@ -211,7 +211,7 @@ class Member:
         return seen
 
     def _learn(self, seen: BatchSeen) -> None:
-        last, windows = self.last, self.told.windows
+        last, windows = self.last, self.declared.windows
         self._batches += 1
         self._rows += seen.rows
         self.durations.observe(seen.rows, seen.duration_s)
@@ -232,7 +232,7 @@ class Member:
             committed_s = seen.start_s + seen.duration_s - seen.commit_s
             while end_s <= seen.watermark_s:
                 self._windows += 1
-                target = self.told.window_target
+                target = self.declared.window_target
                 late_s = committed_s - end_s
                 self._late += target is not None and late_s > target.limit_s
                 end_s += windows.slide_s

@@ -42,8 +42,8 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
         )
     if df.isStreaming:
         spark.conf.set(STRICT_KEY, "false")
-    num_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
-    dealt = df.repartition(num_partitions, *map(quoted, query.key))
+    shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
+    dealt = df.repartition(shuffle_partitions, *map(quoted, query.key))
     found = finished(merged(partials(dealt, query), query), query, df)
     if df.isStreaming and checkpoint is not None:
         _hold_against_first_start(found, checkpoint)

@@ -29,7 +29,7 @@ class NodeEntry:
     committed_price_per_hour: float | None = entry(
         PRICE, "Price of an hour when it is paid for around the clock for a year.", default=None
     )
-    speed_ratio: float = entry(
+    core_speed_ratio: float = entry(
         RATIO,
         "Speed of a core against the machine that was profiled: 1.2x needs 1/1.2 of the time. "
         "Default 1.",

@@ -204,7 +204,7 @@ def test_quantiles_are_ordered_and_never_nan(
             assert np.all(reached >= np.array([0.01, 0.5, 0.95, 0.99, 0.999]) - 1e-3)
 
 
-def played(
+def simulated(
     offered_load: float, noise: float, trigger_s: float, slide_s: float, mode: str, num_batches: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], WindowLatency]:
     """Latencies of a played query, and their law."""
@@ -241,7 +241,7 @@ def test_against_the_simulation(
     offered_load: float, noise: float, trigger_s: float, mode: str, aligned: bool
 ) -> None:
     slide_s = 6.0 * trigger_s if aligned and trigger_s else 7.3
-    latency, law = played(offered_load, noise, trigger_s, slide_s, mode, 3000)
+    latency, law = simulated(offered_load, noise, trigger_s, slide_s, mode, 3000)
     assert np.all(np.isfinite(latency))
     # Half of the batches overrun at 4 s: they lose the grid for a while, not for good.
     tolerance = 0.1 if trigger_s == 4.0 else 0.03
@@ -260,7 +260,7 @@ def test_the_grid_of_settings(
 ) -> None:
     trigger_s = round(2.0 / (utilization - offered_load), 1)
     slide_s = {1: 3.0 * trigger_s, 2: 1.5 * trigger_s, 0: 1.618 * trigger_s}[phases]
-    latency, law = played(offered_load, noise, trigger_s, slide_s, mode, 8_000)
+    latency, law = simulated(offered_load, noise, trigger_s, slide_s, mode, 8_000)
     is_transition = (
         0.2 < float(batches(2.0, offered_load, noise, trigger_s).overrun_probability) < 0.8
     )

@@ -43,7 +43,7 @@ def run_length_by_integral_equation(shift: float, allowance: float, threshold: f
     return float(np.linalg.solve(np.eye(len(points)) - moves, np.ones(len(points)))[0])
 
 
-def played_run_lengths(scores: Array, allowance: float, threshold: float) -> Array:
+def simulated_run_lengths(scores: Array, allowance: float, threshold: float) -> Array:
     """Of many runs at once, Page's rule one batch after the other."""
     total = np.zeros(len(scores))
     length = np.full(len(scores), scores.shape[1])
@@ -72,9 +72,9 @@ def test_run_lengths_solve_the_integral_equation(allowance: float, threshold: fl
     assert found[trusted] == pytest.approx(np.array(exact)[trusted], rel=0.25)
 
 
-def test_run_lengths_hold_in_played_scores() -> None:
+def test_run_lengths_hold_in_simulated_scores() -> None:
     random = np.random.default_rng(1)
-    lengths = played_run_lengths(1.0 + random.standard_normal((4000, 120)), 0.5, 4.0)
+    lengths = simulated_run_lengths(1.0 + random.standard_normal((4000, 120)), 0.5, 4.0)
     assert np.mean(lengths) == pytest.approx(float(cusum_run_length(1.0, 0.5, 4.0)), rel=0.03)
     exact = run_length_by_integral_equation(1.0, 0.5, 4.0)
     assert np.mean(lengths) == pytest.approx(exact, rel=0.025)
@@ -203,7 +203,7 @@ def test_table_of_run_lengths(allowance: float, threshold: float) -> None:
     random = np.random.default_rng(5)
     for shift, expected in zip((0.0, 1.0), SIMULATED[allowance, threshold], strict=True):
         scores = shift + random.standard_normal((4000, 12_000 if shift == 0.0 else 300))
-        length = played_run_lengths(scores, allowance, threshold)
+        length = simulated_run_lengths(scores, allowance, threshold)
         noise = 4.0 * length.std() / 4000**0.5
         exact = run_length_by_integral_equation(shift, allowance, threshold)
         assert np.mean(length) == pytest.approx(exact, abs=noise)
@@ -214,8 +214,8 @@ def test_table_of_run_lengths(allowance: float, threshold: float) -> None:
 @pytest.mark.parametrize(("allowance", "threshold"), CORRELATED)
 def test_table_of_correlated_run_lengths(allowance: float, threshold: float) -> None:
     scores = correlated_scores(np.random.default_rng(6), 0.3, (3000, 8000))
-    plain = np.mean(played_run_lengths(scores, allowance, threshold))
+    plain = np.mean(simulated_run_lengths(scores, allowance, threshold))
     assert plain == pytest.approx(CORRELATED[allowance, threshold], rel=0.1)
     fresh = np.array([pre_whitened(row, 0.3) for row in scores])
-    whitened = np.mean(played_run_lengths(fresh, allowance, threshold))
+    whitened = np.mean(simulated_run_lengths(fresh, allowance, threshold))
     assert whitened == pytest.approx(float(cusum_run_length(0.0, allowance, threshold)), rel=0.08)

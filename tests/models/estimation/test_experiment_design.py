@@ -98,7 +98,7 @@ def test_information_is_that_of_independent_repetitions() -> None:
     assert gain == pytest.approx(2 * log(2.0))
 
 
-def test_open_coefficients_are_told() -> None:
+def test_open_coefficients_are_reported() -> None:
     one_load = np.column_stack([np.ones(4), np.full(4, 3.0)])
     assert log_information(one_load, np.arange(4)) == -np.inf
     assert log_information(np.column_stack([np.ones(3), np.zeros(3)]), np.arange(3)) == -np.inf

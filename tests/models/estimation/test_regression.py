@@ -196,7 +196,7 @@ def test_drift_comes_back_from_one_long_run(exponent: float) -> None:
     assert found == pytest.approx(exponent, abs=0.01)
 
 
-def test_drift_is_told_apart_from_differences_of_few_runs() -> None:
+def test_drift_is_distinguished_from_differences_of_few_runs() -> None:
     log_age = np.log(np.array([100.0] * 20 + [1000.0] * 20))
     run = np.repeat([0, 1], 20)
     # The later run is faster, but two runs differ by chance.
@@ -262,8 +262,10 @@ def test_what_is_known_of_small_tasks_keeps_odd_runs_from_bending_the_line() -> 
         rows, time_s, weights = three_runs(rng)
         terms = np.column_stack([np.ones_like(rows), rows])
         small = np.array([1.0, 2e3])
-        told = [float(relative_huber(terms, time_s, weights, p) @ small) for p in (prior, None)]
-        errors.append(np.abs(np.log(np.array(told) / 0.030)))
+        estimates = [
+            float(relative_huber(terms, time_s, weights, p) @ small) for p in (prior, None)
+        ]
+        errors.append(np.abs(np.log(np.array(estimates) / 0.030)))
     with_prior, without = np.mean(errors, axis=0)
     assert with_prior < 0.7 * without
     assert with_prior < 0.3

@@ -62,5 +62,5 @@ def test_many_waves_tell_most() -> None:
     waves = np.array([2.0, 16.0])
     task_s, handover = 0.05, np.array([0.005, 0.002])
     span_s = waves * (task_s - handover) + handover
-    told = handover_s(span_s, np.full(2, task_s), waves, np.full(2, 0.01), np.ones(2))
-    assert told == pytest.approx(0.002, rel=0.02)
+    estimated = handover_s(span_s, np.full(2, task_s), waves, np.full(2, 0.01), np.ones(2))
+    assert estimated == pytest.approx(0.002, rel=0.02)

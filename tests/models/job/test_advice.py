@@ -26,10 +26,10 @@ def test_one_run_needs_other_rows_other_partitions_other_slots_and_a_repeat() ->
     assert all(10 <= run.num_batches <= 60 and run.rate_per_s == 5000 for run in (rows, again))
 
 
-def test_what_was_told_is_not_run_again() -> None:
-    told = [replace(one, separation=Separation.BATCHES) for one in a_profile().stages]
+def test_what_was_predicted_is_not_run_again() -> None:
+    separated = [replace(one, separation=Separation.BATCHES) for one in a_profile().stages]
     profile = a_profile(
-        stages=tuple(told),
+        stages=tuple(separated),
         settings=(
             setting(rows_per_batch_low=1000.0, rows_per_batch_high=1000.0),
             setting(configuration=a_configuration(shuffle_partitions=32)),

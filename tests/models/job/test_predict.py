@@ -213,9 +213,9 @@ def test_what_compilation_wins_dies_out_beyond_the_oldest_profiled_jvm() -> None
     aged = replace(profile, settings=(oldest, *profile.settings))
     seconds = {}
     for age_s in (400.0, 1599.0, 1600.0, 1601.0, 16000.0, 1e9):
-        told = ask(aged, 10000.0, trigger_s=4.0, jvm_age_s=age_s).batch_duration
-        assert told is not None
-        seconds[age_s] = told.mean_s
+        predicted = ask(aged, 10000.0, trigger_s=4.0, jvm_age_s=age_s).batch_duration
+        assert predicted is not None
+        seconds[age_s] = predicted.mean_s
     assert seconds[1600.0] == pytest.approx(seconds[400.0] / 2)
     # As steep on both sides of the oldest, and never below what the slope leaves.
     before_s, after_s = seconds[1599.0] - seconds[1600.0], seconds[1600.0] - seconds[1601.0]
@@ -261,7 +261,7 @@ def test_an_interval_may_reach_into_instability() -> None:
     assert latency.interval90_mean_s.low < latency.mean_s < math.inf
 
 
-def test_close_to_saturation_no_latency_is_told() -> None:
+def test_close_to_saturation_no_latency_is_reported() -> None:
     prediction = ask(straight(0.01), 46000.0)
     assert prediction.stable
     assert not prediction.calibrated
@@ -271,12 +271,12 @@ def test_close_to_saturation_no_latency_is_told() -> None:
     assert prediction.phases_s == {}
     (finding,) = prediction.findings
     assert finding.code is FindingCode.TOO_CLOSE_TO_SATURATION
-    told_up_to_per_s = finding.numbers["told_up_to_per_s"]
-    assert told_up_to_per_s == pytest.approx(45000.0, rel=1e-3)
-    assert ask(straight(0.01), 0.999 * told_up_to_per_s).is_quotable
+    latency_up_to_per_s = finding.numbers["latency_up_to_per_s"]
+    assert latency_up_to_per_s == pytest.approx(45000.0, rel=1e-3)
+    assert ask(straight(0.01), 0.999 * latency_up_to_per_s).is_quotable
 
 
-def test_a_trigger_that_most_batches_outlast_is_told() -> None:
+def test_a_trigger_that_most_batches_overrun_is_reported() -> None:
     prediction = ask(straight(), 10000.0, trigger_s=0.3)
     assert not prediction.calibrated
     assert codes(prediction) == {FindingCode.MOSTLY_OVERRUNS}

@@ -116,7 +116,7 @@ def test_against_the_event_simulation() -> None:
         num_batches=4000,
         seed=1,
     )
-    played = simulate_windows(
+    simulated = simulate_windows(
         np.arange(60.0, 7000.0, 60.0),
         trace.duration_s,
         trigger_s,
@@ -127,8 +127,8 @@ def test_against_the_event_simulation() -> None:
         watermark_delay_s=10.0,
         after_commit_s=after_commit_s(profile),
     )
-    assert found.mean_s == pytest.approx(played.latency_s.mean(), rel=0.02)
-    assert found.p99_s == pytest.approx(np.quantile(played.latency_s, 0.99), rel=0.03)
+    assert found.mean_s == pytest.approx(simulated.latency_s.mean(), rel=0.02)
+    assert found.p99_s == pytest.approx(np.quantile(simulated.latency_s, 0.99), rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_the_plan_does_not_say_is_said(shape: dict[str, Any], said: str) ->
     assert any(said in warning for warning in found.warnings)
 
 
-def test_without_event_times_nothing_is_told() -> None:
+def test_without_event_times_nothing_is_reported() -> None:
     profile = replace(windowed(), observed_arrivals=replace(SEEN, event_time_lag_s=None))
     found = at(profile, 10.0)
     assert found.window_latency is None

@@ -15,7 +15,7 @@ def test_probabilities_agree_to_the_last_digits() -> None:
     assert ndtr(SCORES) == pytest.approx(special.ndtr(SCORES), rel=1e-13, abs=0.0)
 
 
-def test_logarithms_agree_where_the_probability_can_be_told_from_zero() -> None:
+def test_logarithms_agree_where_the_probability_differs_from_zero() -> None:
     scores = SCORES[np.isfinite(SCORES)]
     assert log_ndtr(scores) == pytest.approx(special.log_ndtr(scores), rel=1e-12, abs=1e-300)
     assert float(log_ndtr(-60.0)) == -np.inf

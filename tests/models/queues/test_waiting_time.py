@@ -196,7 +196,7 @@ def test_the_law_solves_the_recursion() -> None:
     assert folded[:200] == pytest.approx(wait.law.probability[:200], abs=1e-12)
 
 
-def test_nothing_waits_if_no_service_outlasts_a_gap() -> None:
+def test_nothing_waits_if_no_service_exceeds_a_gap() -> None:
     gap = LatticeLaw(step_s=1.0, lowest_index=-3, probability=np.array([0.5, 0.25, 0.25]))
     wait = lattice_wait(gap)
     assert (wait.law.mean_s, wait.wait_prob) == (0.0, 0.0)
@@ -308,6 +308,6 @@ def test_refusals(refused: Callable[[], object]) -> None:
         refused()
 
 
-def test_too_long_a_lattice_is_told_apart() -> None:
+def test_too_long_a_lattice_is_distinguished() -> None:
     with pytest.raises(LatticeTooLongError):
         lattice_sample(np.array([1.0, 1e9]), 1.0)

@@ -24,7 +24,7 @@ LEVELS = np.array([0.5, 0.95, 0.99])
 SLOTS = 10_000
 
 
-def played(
+def simulated(
     rate_per_s: float,
     stages: list[RealTimeStage],
     num_rows: int = 200_000,
@@ -52,7 +52,7 @@ def stage(num_tasks: int, row_s: float, row_cv: float = 1.0, share: float | None
 def test_stateless_query_is_a_row_of_poisson_queues() -> None:
     source = [stage(8, 2e-4)]
     latency = real_time_latency(20_000.0, source, num_slots=8)
-    rows = played(20_000.0, source, 400_000)
+    rows = simulated(20_000.0, source, 400_000)
     exact = pollaczek_khinchine_wait(1.0 / 2500.0, 2e-4, 2.0 * 2e-4**2, 8.0 * 2e-4**3)
     assert latency.mean_s == pytest.approx(float(exact.mean_s) + 2e-4)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.03)
@@ -63,7 +63,7 @@ def test_stateless_query_is_a_row_of_poisson_queues() -> None:
 def test_stateful_query(num_tasks: int, row_s: float) -> None:
     stages = [stage(8, 2e-4), stage(num_tasks, row_s)]
     latency = real_time_latency(20_000.0, stages, num_slots=SLOTS, trigger_s=2.0)
-    rows = played(20_000.0, stages, 300_000)
+    rows = simulated(20_000.0, stages, 300_000)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.02)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.04)
     assert latency.mean_s > 0.025  # half of the shuffle's clock, which the rows cannot escape
@@ -72,7 +72,7 @@ def test_stateful_query(num_tasks: int, row_s: float) -> None:
 def test_three_stages() -> None:
     stages = [stage(4, 1e-4), stage(8, 3e-4), stage(8, 3e-4)]
     latency = real_time_latency(16_000.0, stages, num_slots=20, trigger_s=2.0)
-    rows = played(16_000.0, stages, 300_000)
+    rows = simulated(16_000.0, stages, 300_000)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.02)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.04)
     assert sum(latency.stage_mean_s) == pytest.approx(latency.mean_s)
@@ -81,7 +81,7 @@ def test_three_stages() -> None:
 def test_skewed_partitions() -> None:
     stages = [stage(8, 1e-4, 1.0, 0.4), stage(20, 4e-4, 1.0, 0.2)]
     latency = real_time_latency(10_000.0, stages, num_slots=28, trigger_s=2.0)
-    rows = played(10_000.0, stages, 300_000)
+    rows = simulated(10_000.0, stages, 300_000)
     assert latency.utilization_ratio == pytest.approx((0.4, 0.8))
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.03)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.08)
@@ -91,7 +91,7 @@ def test_gaps_between_batches() -> None:
     stages = [stage(4, 5e-4)]
     setting = {"trigger_s": 9.0, "gap_s": 1.0, "flush_s": 0.0}
     latency = real_time_latency(4000.0, stages, num_slots=4, **setting)
-    rows = played(4000.0, stages, 800_000, **setting)
+    rows = simulated(4000.0, stages, 800_000, **setting)
     assert gap_probability(0.5, 9.0, 1.0) == pytest.approx(0.2)
     assert latency.gap_mean_s == pytest.approx(0.1)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.05)
@@ -102,7 +102,7 @@ def test_gaps_between_batches() -> None:
 def test_rows_sent_one_by_one() -> None:
     stages = [stage(8, 2e-4), stage(8, 2e-4)]
     latency = real_time_latency(20_000.0, stages, num_slots=16, flush_s=0.0)
-    rows = played(20_000.0, stages, 400_000, flush_s=0.0)
+    rows = simulated(20_000.0, stages, 400_000, flush_s=0.0)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.05)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.08)
 
@@ -254,6 +254,6 @@ def test_grid(busy: float, num_writers: int, num_tasks: int, cv: float) -> None:
         stage(num_tasks, busy * num_tasks / rate_per_s, cv),
     ]
     latency = real_time_latency(rate_per_s, stages, num_slots=SLOTS, trigger_s=1.0)
-    rows = played(rate_per_s, stages, 1_500_000, trigger_s=1.0)
+    rows = simulated(rate_per_s, stages, 1_500_000, trigger_s=1.0)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.06)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.11)

@@ -69,7 +69,7 @@ def test_against_time_slices() -> None:
     arrivals = np.sort(random.random(num_jobs) * 20.0)
     threads = random.integers(num_threads, size=num_jobs)
     works = random.exponential(0.6, num_jobs)
-    ends = played(num_servers, num_threads, arrivals, threads, works)
+    ends = simulated(num_servers, num_threads, arrivals, threads, works)
     step, now = 1e-3, 0.0
     left, queues = works.copy(), [list(np.flatnonzero(threads == t)) for t in range(num_threads)]
     sliced = np.full(num_jobs, np.inf)
@@ -86,7 +86,7 @@ def test_against_time_slices() -> None:
     assert np.abs(ends - sliced).mean() < 0.02
 
 
-def played(
+def simulated(
     num_servers: float,
     num_threads: int,
     arrivals: np.ndarray[tuple[int], np.dtype[np.float64]],

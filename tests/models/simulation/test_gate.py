@@ -158,7 +158,7 @@ def test_the_decisions_of_a_run_replay_exactly() -> None:
         assert one.granted == one.order[: one.at_once - one.num_running]
 
 
-def test_the_same_seed_plays_the_same_run() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     runs = [
         simulate_gate(
             windowed([0.0, 3.0]), Policy.FCFS, cores=1.0, at_once=1, length_s=99.0, seed=seed

@@ -12,14 +12,14 @@ from headway.models.simulation.operator_scheduling import (
 )
 
 
-def played(policy: OperatorPolicy, num_queries: int) -> OperatorOutcome:
+def simulated(policy: OperatorPolicy, num_queries: int) -> OperatorOutcome:
     return simulate_operators(policy, NodeLoad(num_queries=num_queries), length_s=240.0)
 
 
 @pytest.mark.parametrize("policy", OperatorPolicy)
 def test_below_the_knee_all_policies_are_alike(policy: OperatorPolicy) -> None:
     # 24 cores at 57.6 us a row carry 41.7 queries of 10,000 rows/s.
-    found = played(policy, 40)
+    found = simulated(policy, 40)
     assert found.mean_s < 0.3
     assert found.rows_per_s == pytest.approx(400_000.0, rel=0.01)
     assert found.starved_ratio == 0.0
@@ -28,18 +28,18 @@ def test_below_the_knee_all_policies_are_alike(policy: OperatorPolicy) -> None:
 @pytest.mark.parametrize("policy", OperatorPolicy)
 def test_above_it_rows_leave_at_capacity(policy: OperatorPolicy) -> None:
     # Six operators a row: 2.5 million operator rows a second.
-    assert 6.0 * played(policy, 80).rows_per_s == pytest.approx(2.5e6, rel=0.05)
+    assert 6.0 * simulated(policy, 80).rows_per_s == pytest.approx(2.5e6, rel=0.05)
 
 
 def test_spark_like_sharing_is_what_the_paper_measured() -> None:
     # A full buffer of 78,000 rows at an eightieth of the capacity.
-    assert played(OperatorPolicy.DEFAULT, 80).mean_s == pytest.approx(15.0, rel=0.1)
+    assert simulated(OperatorPolicy.DEFAULT, 80).mean_s == pytest.approx(15.0, rel=0.1)
 
 
 def test_the_order_alone_does_not_halve_the_latency() -> None:
-    default = played(OperatorPolicy.DEFAULT, 80)
+    default = simulated(OperatorPolicy.DEFAULT, 80)
     for policy in (OperatorPolicy.SBOX, OperatorPolicy.LEAST_SLACK):
-        found = played(policy, 80)
+        found = simulated(policy, 80)
         assert found.starved_ratio == 0.0
         assert 0.7 < found.mean_s / default.mean_s < 0.95
     # Behind full buffers the memory policy can, but by starving queries.

@@ -15,7 +15,7 @@ from headway.models.batches.microbatch import AffineDuration
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.models.simulation.rate_trace import (
     BatchNoise,
-    RateTracePlay,
+    RateTraceRuns,
     simulate_rate_trace,
 )
 from tests.oracles.microbatch import simulate_microbatch
@@ -27,9 +27,9 @@ def affine(rows: Array) -> Array:
     return np.asarray(0.3 + 1e-4 * rows)
 
 
-def play(
+def simulated_runs(
     edges_s: list[float], rates_per_s: list[float], trigger_s: float, **options: Any
-) -> RateTracePlay:
+) -> RateTraceRuns:
     given_options: dict[str, Any] = {"noise": QUIET, "seed": 1, "num_runs": 1, "dispersion": 0.0}
     return simulate_rate_trace(
         affine,
@@ -41,8 +41,10 @@ def play(
 
 
 @pytest.mark.parametrize("trigger_s", [0.0, 1.0])
-def test_a_constant_rate_is_what_the_simulation_of_constant_rates_plays(trigger_s: float) -> None:
-    played = play(
+def test_a_constant_rate_gives_what_the_simulation_of_constant_rates_gives(
+    trigger_s: float,
+) -> None:
+    simulated = simulated_runs(
         [0.0, 4000.0],
         [4000.0],
         trigger_s,
@@ -53,12 +55,12 @@ def test_a_constant_rate_is_what_the_simulation_of_constant_rates_plays(trigger_
     trace = simulate_microbatch(
         AffineDuration(0.3, 1e-4, 0.15), 4000.0, trigger_s, num_batches=12000, seed=2
     )
-    late = played.start_s > 50.0
+    late = simulated.start_s > 50.0
     ours = uniform_mixture_quantile(
         np.array([0.5, 0.99]),
-        (played.commit_s - played.last_arrival_s)[late],
-        (played.commit_s - played.first_arrival_s)[late],
-        played.num_rows[late],
+        (simulated.commit_s - simulated.last_arrival_s)[late],
+        (simulated.commit_s - simulated.first_arrival_s)[late],
+        simulated.num_rows[late],
     )
     theirs = trace.latency_quantile_s(np.array([0.5, 0.99]))
     assert ours == pytest.approx(theirs, rel=0.02)
@@ -76,36 +78,41 @@ def test_rows_are_read_once_in_order_and_not_before_they_come(
     edges_s = [20.0 * number for number in range(len(rates_per_s) + 1)]
     if not any(rates_per_s):
         rates_per_s = [*rates_per_s[:-1], 500.0]
-    played = play(edges_s, rates_per_s, trigger_s, max_rows_per_trigger=cap)
-    assert np.all(played.num_rows <= cap * (1 + 1e-12))
-    assert played.num_rows.sum() <= 20.0 * sum(rates_per_s) * (1 + 1e-9)
-    assert np.all(played.first_arrival_s <= played.last_arrival_s + 1e-6)
-    assert np.all(played.last_arrival_s <= played.start_s + 1e-9)
-    assert np.all(np.diff(played.first_arrival_s) >= -1e-6)
-    assert np.all(played.start_s[1:] >= (played.start_s + played.duration_s)[:-1] - 1e-9)
+    simulated = simulated_runs(edges_s, rates_per_s, trigger_s, max_rows_per_trigger=cap)
+    assert np.all(simulated.num_rows <= cap * (1 + 1e-12))
+    assert simulated.num_rows.sum() <= 20.0 * sum(rates_per_s) * (1 + 1e-9)
+    assert np.all(simulated.first_arrival_s <= simulated.last_arrival_s + 1e-6)
+    assert np.all(simulated.last_arrival_s <= simulated.start_s + 1e-9)
+    assert np.all(np.diff(simulated.first_arrival_s) >= -1e-6)
+    assert np.all(simulated.start_s[1:] >= (simulated.start_s + simulated.duration_s)[:-1] - 1e-9)
 
 
 def test_an_outage_leaves_its_rows_to_the_batches_after_it() -> None:
-    played = play([0.0, 100.0], [1000.0], 1.0, outages_s=[(40.0, 60.0)])
-    inside = (played.start_s >= 40.0) & (played.start_s < 60.0)
+    simulated = simulated_runs([0.0, 100.0], [1000.0], 1.0, outages_s=[(40.0, 60.0)])
+    inside = (simulated.start_s >= 40.0) & (simulated.start_s < 60.0)
     assert not inside.any()
-    first = int(np.flatnonzero(played.start_s >= 60.0)[0])
-    assert played.start_s[first] == 60.0
-    assert played.num_rows[first] == pytest.approx(21000.0, rel=0.01)
-    assert played.commit_s[first] - played.first_arrival_s[first] == pytest.approx(23.4, rel=0.02)
+    first = int(np.flatnonzero(simulated.start_s >= 60.0)[0])
+    assert simulated.start_s[first] == 60.0
+    assert simulated.num_rows[first] == pytest.approx(21000.0, rel=0.01)
+    assert simulated.commit_s[first] - simulated.first_arrival_s[first] == pytest.approx(
+        23.4, rel=0.02
+    )
 
 
 def test_a_cap_works_off_a_backlog_at_its_pace() -> None:
     # Batches of 3000 rows take 0.6 s, so one a second: 2000 rows/s of room, 20 000 rows behind.
-    played = play([0.0, 100.0], [1000.0], 1.0, outages_s=[(40.0, 60.0)], max_rows_per_trigger=3000)
-    full = played.num_rows >= 2999.0
+    simulated = simulated_runs(
+        [0.0, 100.0], [1000.0], 1.0, outages_s=[(40.0, 60.0)], max_rows_per_trigger=3000
+    )
+    full = simulated.num_rows >= 2999.0
     assert full.sum() == pytest.approx(10, abs=1)
 
 
-def test_runs_differ_by_their_luck_and_repeat_by_their_seed() -> None:
+def test_runs_differ_by_chance_and_repeat_by_their_seed() -> None:
     noise = BatchNoise(batch_ratio=0.1, autocorrelation=0.5, run_to_run_ratio=0.2)
     first, again = (
-        play([0.0, 300.0], [2000.0], 1.0, noise=noise, num_runs=6, seed=3) for _ in range(2)
+        simulated_runs([0.0, 300.0], [2000.0], 1.0, noise=noise, num_runs=6, seed=3)
+        for _ in range(2)
     )
     assert np.array_equal(first.duration_s, again.duration_s)
     means = [first.duration_s[first.run == number].mean() for number in range(6)]
@@ -124,4 +131,4 @@ def test_runs_differ_by_their_luck_and_repeat_by_their_seed() -> None:
 )
 def test_ranges(edges_s: list[float], rates_per_s: list[float], options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="need"):
-        play(edges_s, rates_per_s, 1.0, **options)
+        simulated_runs(edges_s, rates_per_s, 1.0, **options)

@@ -81,7 +81,7 @@ def test_figure_7a_with_less_memory_the_order_matters_more() -> None:
     assert shares[2][2] > 0.65
 
 
-def test_what_cannot_be_played_is_refused() -> None:
+def test_what_cannot_be_simulated_is_refused() -> None:
     with pytest.raises(ValueError, match="twice the limit"):
         simulate_tuples(
             TupleOrder.NONE, rate_per_s=1.0, shares=[1.0], costs_s=[1.0], limit_s=1.0, length_s=1.0

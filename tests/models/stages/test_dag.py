@@ -38,7 +38,7 @@ def job(shape: Shape, **driver: float) -> StageDag:
     )
 
 
-def played(dag: StageDag, num_cores: int, num_replications: int, seed: int = 1) -> StageDagTrace:
+def simulated(dag: StageDag, num_cores: int, num_replications: int, seed: int = 1) -> StageDagTrace:
     return simulated_lognormal_stage_dag(
         [(stage.num_tasks, stage.mean_s, stage.cv) for stage in dag.launched],
         [stage.parents for stage in dag.stages],
@@ -66,7 +66,7 @@ def random_job(seed: int, num_cores: int, cvs: list[float]) -> StageDag:
 def test_usual_jobs(name: str, driver_gap_s: float) -> None:
     num_cores, shape = JOBS[name]
     dag = job(shape, driver_gap_s=driver_gap_s, launch_s=0.02)
-    sample = played(dag, num_cores, 2000).run_time_s
+    sample = simulated(dag, num_cores, 2000).run_time_s
     time = run_time(dag, num_cores)
     assert time.mean_s == pytest.approx(sample.mean(), rel=0.03)
     assert time.sd_s == pytest.approx(sample.std(), rel=0.25)
@@ -108,7 +108,7 @@ def test_bounds_of_constant_stages_are_grahams() -> None:
     lower, upper = run_time_bounds(dag, 4)
     assert lower == pytest.approx(0.5 + 9 / 4 + 0.5 + 5 * 2.0 / 4)
     assert upper == pytest.approx(19.0 / 4 + 0.75 * 3.0 + 1.0)
-    assert lower <= played(dag, 4, 1).run_time_s[0] <= upper
+    assert lower <= simulated(dag, 4, 1).run_time_s[0] <= upper
 
 
 @settings(max_examples=60)
@@ -131,7 +131,7 @@ def test_laws(seed: int, num_cores: int, cv: float) -> None:
 @given(st.integers(0, 10_000), st.sampled_from([2, 6]))
 def test_means_keep_their_bounds(seed: int, num_cores: int) -> None:
     dag = random_job(seed, num_cores, [0.1, 1.0])
-    sample = played(dag, num_cores, 200, seed).run_time_s
+    sample = simulated(dag, num_cores, 200, seed).run_time_s
     noise = 4.5 * sample.std() / np.sqrt(200.0)
     lower, upper = run_time_bounds(dag, num_cores)
     assert lower - noise <= sample.mean() <= upper + noise
@@ -220,7 +220,7 @@ def test_random_jobs(num_cores: int, cv: float) -> None:
     errors, spreads = [], []
     for seed in range(120):
         dag = random_job(seed, num_cores, [cv])
-        sample = played(dag, num_cores, 300, seed).run_time_s
+        sample = simulated(dag, num_cores, 300, seed).run_time_s
         time = run_time(dag, num_cores)
         errors.append(time.mean_s / sample.mean() - 1.0)
         spreads.append(time.sd_s / sample.std() - 1.0)

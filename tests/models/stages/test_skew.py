@@ -54,8 +54,8 @@ LONGS = [
 ]
 
 
-def partition(hash_value: int, num_partitions: int) -> int:
-    loads = known_partition_loads(np.array([hash_value], np.int32), np.ones(1), num_partitions)
+def partition(hash_value: int, shuffle_partitions: int) -> int:
+    loads = known_partition_loads(np.array([hash_value], np.int32), np.ones(1), shuffle_partitions)
     return int(loads.argmax())
 
 
@@ -132,12 +132,12 @@ def test_the_fullest_partition_under_zipf_keys(keys: tuple[int, float]) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("num_keys", "exponent"), [(20_000, 0.0), (20_000, 0.7), (50_000, 1.1)])
-@pytest.mark.parametrize("num_partitions", [4, 64, 500])
-def test_the_tail_may_be_summed(num_keys: int, exponent: float, num_partitions: int) -> None:
+@pytest.mark.parametrize("shuffle_partitions", [4, 64, 500])
+def test_the_tail_may_be_summed(num_keys: int, exponent: float, shuffle_partitions: int) -> None:
     fast, full = (
         random_partition_loads(
             zipf_key_shares(num_keys, exponent, num_top_keys=number),
-            num_partitions,
+            shuffle_partitions,
             num_replications=1000,
             seed=6,
         ).max(axis=1)
@@ -186,13 +186,13 @@ def test_combining_broadcasts_and_has_limits() -> None:
 
 
 def test_a_stage_with_a_hot_task() -> None:
-    for exponent, num_partitions, num_cores in (
+    for exponent, shuffle_partitions, num_cores in (
         (0.8, 64, 16), (1.0, 64, 16), (1.0, 200, 4), (1.2, 64, 16), (1.2, 1000, 4), (1.2, 16, 4)
     ):  # fmt: skip
         shares = zipf_key_shares(10_000, exponent)
-        times = 0.005 + 5.0 * random_partition_loads(shares, num_partitions, seed=2)
-        played = list_scheduling_makespan(times, num_cores).mean()
-        assert hot_start_makespan(times, num_cores).mean() == pytest.approx(played, rel=0.07)
+        times = 0.005 + 5.0 * random_partition_loads(shares, shuffle_partitions, seed=2)
+        simulated = list_scheduling_makespan(times, num_cores).mean()
+        assert hot_start_makespan(times, num_cores).mean() == pytest.approx(simulated, rel=0.07)
 
 
 def test_a_hot_task_may_start_anywhere() -> None:
@@ -213,9 +213,9 @@ def test_a_makespan_keeps_the_bounds_of_every_order(times: list[float], num_core
 
 
 @given(st.floats(0.0, 1.0), st.integers(1, 5000))
-def test_the_bound_is_a_share(top_share: float, num_partitions: int) -> None:
-    bound = float(max_load_bound(top_share, num_partitions))
-    assert max(1.0 / num_partitions, top_share) - 1e-12 <= bound <= 1.0 + 1e-12
+def test_the_bound_is_a_share(top_share: float, shuffle_partitions: int) -> None:
+    bound = float(max_load_bound(top_share, shuffle_partitions))
+    assert max(1.0 / shuffle_partitions, top_share) - 1e-12 <= bound <= 1.0 + 1e-12
 
 
 def test_a_seed_repeats() -> None:
@@ -235,11 +235,11 @@ def test_refusals() -> None:
         spark_hash([2**63], "long")
     with pytest.raises(ValueError, match="weight"):
         known_partition_loads(np.zeros(2, np.int32), np.zeros(2), 4)
-    with pytest.raises(ValueError, match="num_partitions"):
+    with pytest.raises(ValueError, match="shuffle_partitions"):
         known_partition_loads(np.zeros(1, np.int32), np.ones(1), 0)
     with pytest.raises(ValueError, match="exponent"):
         zipf_key_shares(10, -1.0)
-    with pytest.raises(ValueError, match="num_partitions"):
+    with pytest.raises(ValueError, match="shuffle_partitions"):
         random_partition_loads(shares, 0, seed=1)
     with pytest.raises(ValueError, match="top_share"):
         max_load_bound(1.5, 4)

@@ -535,7 +535,7 @@ def test_stages_of_dstreams_are_those_of_a_typical_batch(profiled: Profiled) -> 
     assert profile.other_stages.task_time_s == pytest.approx(17.5 * 0.6, rel=0.05)
 
 
-def test_a_queue_that_grows_is_told(profiled: Profiled) -> None:
+def test_a_queue_that_grows_is_reported(profiled: Profiled) -> None:
     profile = profiled("overloaded")
     found = profile.dstreams
     assert found is not None

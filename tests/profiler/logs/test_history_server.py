@@ -125,13 +125,13 @@ def test_a_real_history_server_sends_every_attempt_of_an_application(
         f"{tried_twice}/2",
         f"{tried_twice}/1",
     ]
-    told: list[tuple[int, int]] = []
-    result = unpack(logs, tmp_path, told=lambda *now: told.append(now))
+    calls: list[tuple[int, int]] = []
+    result = unpack(logs, tmp_path, on_progress=lambda *now: calls.append(now))
     assert result == (dict(enumerate(logs)), {}, ())
     for number, lines in enumerate((GROWING, SECOND, FIRST)):
         assert text_of(tmp_path / f"app={number}").splitlines() == lines
     assert [log.in_progress for log in logs] == [True, False, False]
-    assert told[-1][0] == told[-1][1] > 1000
+    assert calls[-1][0] == calls[-1][1] > 1000
     assert not (tmp_path / "_fetched").exists()
 
 

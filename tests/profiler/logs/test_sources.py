@@ -317,7 +317,7 @@ def test_what_may_not_be_read_is_a_failure() -> None:
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
-def test_published_layouts_are_told_apart() -> None:
+def test_published_layouts_are_distinguished() -> None:
     folder = next(DATA.rglob("db_sim_eventlog"))
     (log,) = found(folder)
     assert file_names(log) == ["eventlog-2021-06-15--15-00.gz", "eventlog"]

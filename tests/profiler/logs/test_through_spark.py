@@ -123,7 +123,7 @@ def test_what_came_before_a_cut_or_a_damage_stands(
     assert len(text_of(tmp_path / "again")) > 0.4 * len(TEXT) - 66_000
 
 
-def test_a_bit_that_flipped_in_an_lz4_log_is_told(
+def test_a_bit_that_flipped_in_an_lz4_log_is_reported(
     spark: SparkSession, write: Write, tmp_path: Path
 ) -> None:
     """A number with another digit is a sound line: only the checksum of its block can tell."""

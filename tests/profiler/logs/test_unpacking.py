@@ -73,7 +73,7 @@ def test_every_form_holds_the_same_lines_in_order(
     assert unpacked(write(LINES, tmp_path / "log"), tmp_path / "work") == TEXT
 
 
-def test_codec_is_told_from_the_content_not_from_the_name(tmp_path: Path) -> None:
+def test_codec_is_read_from_the_content_not_from_the_name(tmp_path: Path) -> None:
     assert unpacked(write_gzip(LINES, tmp_path / "log.zstd"), tmp_path / "work") == TEXT
 
 
@@ -313,11 +313,13 @@ def test_progress_grows_to_its_total(tmp_path: Path) -> None:
         write_rolling(LINES, tmp_path / "eventlog_v2_a"),
         write_zip(LINES, tmp_path / "zip"),
     ]
-    told: list[tuple[int, int]] = []
-    unpack(find_event_logs(sources).logs, tmp_path / "work", told=lambda *now: told.append(now))
-    done = [now for now, _ in told]
+    calls: list[tuple[int, int]] = []
+    unpack(
+        find_event_logs(sources).logs, tmp_path / "work", on_progress=lambda *now: calls.append(now)
+    )
+    done = [now for now, _ in calls]
     assert done == sorted(done)
-    assert {total for _, total in told} == {told[-1][0]}
+    assert {total for _, total in calls} == {calls[-1][0]}
     assert len(set(done)) > 10
 
 
@@ -331,5 +333,5 @@ def test_what_progress_raises_ends_the_work(tmp_path: Path) -> None:
 
     logs = find_event_logs([write_gzip(LINES, tmp_path / "log")]).logs
     with pytest.raises(StoppedError):
-        unpack(logs, tmp_path / "work", told=stop)
+        unpack(logs, tmp_path / "work", on_progress=stop)
     assert list((tmp_path / "work").iterdir()) == []

@@ -461,7 +461,9 @@ def test_settings_that_make_no_sense(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_cannot_be_written_is_told_at_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_at_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     before = listeners(spark)
     with pytest.raises(HeadwayError, match=r"nowhere/a\.headway\.jsonl: cannot be written"):
         record(spark, tmp_path / "nowhere" / "a.headway.jsonl")

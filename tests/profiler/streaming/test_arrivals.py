@@ -59,8 +59,8 @@ def test_other_numbers_of_an_offset_are_no_partitions() -> None:
 
 
 def test_offsets_that_do_not_count_rows_are_not_believed() -> None:
-    told = batches(lambda total: {"orders/0": 10 * total}, rows=100, behind=0)
-    series = arrival_series(told)
+    reported = batches(lambda total: {"orders/0": 10 * total}, rows=100, behind=0)
+    series = arrival_series(reported)
     assert series.lag_rows is None
     assert observed_arrivals(series, 0.5).rate_p95_per_s == 100.0
     assert observed_arrivals(series, 0.5).event_time_lag_s == 0.5

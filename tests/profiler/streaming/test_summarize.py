@@ -649,13 +649,13 @@ def test_old_versions_name_phases_and_operators_differently(profiled: Profiled) 
     assert profile.baseline.shuffle_partitions == 4
 
 
-def test_how_late_rows_come_is_told_where_event_times_are(profiled: Profiled) -> None:
-    told, untold = (profiled(name).observed_arrivals for name in ("event times", "rows on top"))
-    assert told is not None
+def test_how_late_rows_come_is_reported_where_event_times_are(profiled: Profiled) -> None:
+    timed, unknown = (profiled(name).observed_arrivals for name in ("event times", "rows on top"))
+    assert timed is not None
     # Batches start 2 ms after their trigger, which is what counts.
-    assert told.event_time_lag_s == pytest.approx(0.698, abs=1e-3)
-    assert untold is not None
-    assert untold.event_time_lag_s is None
+    assert timed.event_time_lag_s == pytest.approx(0.698, abs=1e-3)
+    assert unknown is not None
+    assert unknown.event_time_lag_s is None
 
 
 @pytest.mark.parametrize("name", ["stateless", "vendor settings"])

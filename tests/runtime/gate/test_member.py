@@ -21,20 +21,20 @@ class Progress:
 
     def __init__(self) -> None:
         self._jsq = self
-        self.told: dict[str, Any] | None = None
+        self.declared: dict[str, Any] | None = None
         self.num_granted = 0
 
     def lastProgress(self) -> Progress | None:  # noqa: N802  # as Spark has it
-        return None if self.told is None else self
+        return None if self.declared is None else self
 
     def json(self) -> str:
-        return json.dumps(self.told)
+        return json.dumps(self.declared)
 
     def grant(self, batches: int) -> None:
         self.num_granted += batches
 
     def batch(self, number: int, start_s: float, *, rows: int = 100, **event: str) -> None:
-        self.told = {
+        self.declared = {
             "batchId": number,
             "timestamp": f"1970-01-01T00:{int(start_s) // 60:02}:{start_s % 60:06.3f}Z",
             "numInputRows": rows,
@@ -48,8 +48,8 @@ def at(seconds: int) -> str:
 
 
 def a_member(progress: Progress, **changes: Any) -> Member:
-    told = ScheduledQuery(name="q", trigger_s=1.0, **changes)
-    return Member(progress, progress, told, now_s=100.0)  # type: ignore[arg-type]
+    declared = ScheduledQuery(name="q", trigger_s=1.0, **changes)
+    return Member(progress, progress, declared, now_s=100.0)  # type: ignore[arg-type]
 
 
 def test_a_window_is_due_when_the_row_that_closes_it_is_read() -> None:

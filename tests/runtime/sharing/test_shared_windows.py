@@ -61,7 +61,7 @@ def frame(spark: SparkSession, made: list[tuple[Any, ...]]) -> DataFrame:
     return loose.withColumn("d", loose.d.cast("decimal(10,2)"))
 
 
-def told(df: DataFrame) -> dict[tuple[Any, ...], list[Any]]:
+def results_of(df: DataFrame) -> dict[tuple[Any, ...], list[Any]]:
     """Results by key and window, numbers rounded to what the order of sums cannot move."""
     found = {}
     for row in df.collect():
@@ -81,13 +81,13 @@ def test_every_aggregate_is_that_of_the_direct_query(spark: SparkSession) -> Non
     df = frame(spark, rows(1, 120, 60.0))
     asked: dict[str, Any] = {"time": "ts", "key": ["area"], "windows": windows, "aggregates": ALL}
     direct = headway.shared_windows(df, how="direct", **asked)
-    expected = told(direct)
+    expected = results_of(direct)
     for how in WAYS[1:]:
         shared = headway.shared_windows(df, how=how, **asked)
         assert [(f.name, f.dataType) for f in shared.schema] == [
             (f.name, f.dataType) for f in direct.schema
         ]
-        assert told(shared) == expected
+        assert results_of(shared) == expected
 
 
 @pytest.fixture

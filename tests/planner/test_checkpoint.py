@@ -15,7 +15,7 @@ from headway.domain import (
     Target,
 )
 from headway.errors import InputError
-from headway.planner.pins import Checkpoint, pinned_partitions
+from headway.planner.checkpoint import Checkpoint, pinned_partitions
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
@@ -70,7 +70,7 @@ def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) ->
         assert f"would need only {free.nodes} node" in advice.text
 
 
-def test_a_plan_that_is_free_pins_nothing() -> None:
+def test_a_plan_that_is_free_fixes_nothing() -> None:
     found = answer(pinned_at(200), Checkpoint.NEW)
     assert not any("the checkpoint pins" in one.text for one in found.advice)
     assert all(one.pinned_by is None for one in found.settings)

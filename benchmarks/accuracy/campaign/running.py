@@ -61,7 +61,7 @@ class Query:
             )
 
 
-def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None:
+def run_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None:
     """Play what is not yet played, of some workloads or all; results and logs in ``folder``."""
     chosen = [name for name in group.workloads if not workloads or name in workloads]
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,9 +85,9 @@ def play_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> Non
         for place, run in enumerate(runs):
             print(f"{group.name}: {place + 1} of {len(runs)}, {run.name}", file=sys.stderr)
             begun_s = time.time()
-            played = _played(spark, run, rates[run.workload], folder)
+            measured_line = _measured(spark, run, rates[run.workload], folder)
             seen = beside.between(begun_s, time.time())
-            append_line(results, {**played, "fixed_work": seen})
+            append_line(results, {**measured_line, "fixed_work": seen})
 
 
 def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:
@@ -133,11 +133,11 @@ def append_line(path: Path, row: Mapping[str, Any]) -> None:
         results.write(json.dumps(row) + "\n")
 
 
-def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -> dict[str, Any]:
+def _measured(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -> dict[str, Any]:
     workload, setting = WORKLOADS[run.workload], run.setting
     if run.role == VARIED:
         workload = varying(workload)
-    stream = Stream(rate_per_s=setting.share * carried_per_s, seed=run.play)
+    stream = Stream(rate_per_s=setting.share * carried_per_s, seed=run.repeat)
     if setting.backlog:
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
         stream = backlog_stream(limit)
@@ -163,7 +163,7 @@ def _played(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -
         "group": run.group,
         "workload": run.workload,
         "role": run.role,
-        "play": run.play,
+        "play": run.repeat,
         "name": run.name,
         "setting": setting._asdict(),
         "rate_per_s": stream.rate_per_s,
