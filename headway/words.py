@@ -38,7 +38,7 @@ def _over_capacity(numbers: Numbers) -> str:
 
 
 def _too_close(numbers: Numbers) -> str:
-    known_per_s = numbers["latency_up_to_per_s"]
+    known_per_s = numbers["told_up_to_per_s"]
     known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
     return (
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -57,7 +57,7 @@ class NodeType:
     cores: int
     memory_bytes: int | None = None
     price_per_hour: float | None = None
-    core_speed_ratio: float = 1.0
+    core_speed_ratio: float = field(default=1.0, metadata={"key": "relative_core_speed"})
     executors_per_node: int | None = None
     reserved_cores: int = 0
     reserved_memory_bytes: int = 0

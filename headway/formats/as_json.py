@@ -105,7 +105,7 @@ def deadline_json(plan: BatchAnswer) -> dict[str, object]:
 
 
 def fields_json(value: object) -> object:
-    """Nouns of a plan as data: fields by their names, numbers as in a prediction.
+    """Nouns of a plan as data: fields by their names or keys, numbers as in a prediction.
 
     Examples
     --------
@@ -115,7 +115,8 @@ def fields_json(value: object) -> object:
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: _field_json(field, getattr(value, field.name)) for field in fields(value)
+            field.metadata.get("key", field.name): _field_json(field, getattr(value, field.name))
+            for field in fields(value)
         }
     if isinstance(value, Mapping):
         return {str(key): fields_json(each) for key, each in value.items()}

@@ -141,7 +141,7 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
         numbers={
             "rate_per_s": 50000.0,
             "utilization_ratio": 0.93,
-            "latency_up_to_per_s": 47000.0,
+            "told_up_to_per_s": 47000.0,
             "stable_up_to_per_s": 51000.0,
         },
     )

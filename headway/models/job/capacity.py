@@ -181,7 +181,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     elif not law.is_quotable[0]:
         load = {
             "utilization_ratio": float(law.offered_load_ratio[0]),
-            "latency_up_to_per_s": capacity.latency_up_to_per_s(),
+            "told_up_to_per_s": capacity.latency_up_to_per_s(),
         }
         yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=rates | load)
     elif capacity.configuration.trigger_s > 0:

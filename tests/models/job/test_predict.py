@@ -271,7 +271,7 @@ def test_close_to_saturation_no_latency_is_reported() -> None:
     assert prediction.phases_s == {}
     (finding,) = prediction.findings
     assert finding.code is FindingCode.TOO_CLOSE_TO_SATURATION
-    latency_up_to_per_s = finding.numbers["latency_up_to_per_s"]
+    latency_up_to_per_s = finding.numbers["told_up_to_per_s"]
     assert latency_up_to_per_s == pytest.approx(45000.0, rel=1e-3)
     assert ask(straight(0.01), 0.999 * latency_up_to_per_s).is_quotable
 
