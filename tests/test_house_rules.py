@@ -48,13 +48,12 @@ WITHOUT_UNIT = {
     "Interval.high",
     "Interval.low",
     "NearestTarget.numbers",
-    "NodeType.core_speed_ratio",
     "ObservedSetting.rows_per_batch_high",
     "ObservedSetting.rows_per_batch_low",
     "Optimality.relaxed_nodes",
     "Playback.late_ratio_worst_run",
 }
-NUM_WITHOUT_UNIT = 11
+NUM_WITHOUT_UNIT = 10
 
 # Functions of models whose docstring lacks a section.
 _NOT_FULLY_DOCUMENTED = {

@@ -286,10 +286,11 @@ def _read(value: object, kind: Any, place: str) -> Any:
 
 def _noun(kind: Any, found: _At) -> Any:
     hints = get_type_hints(kind)
+    keys = {field: field.metadata.get("key", field.name) for field in fields(kind)}
     given = {
-        field.name: found.of(field.name, hints[field.name])
-        for field in fields(kind)
-        if field.name in found.data or field.default is MISSING
+        field.name: found.of(key, hints[field.name])
+        for field, key in keys.items()
+        if key in found.data or field.default is MISSING
     }
     return _made(lambda: kind(**given), found.place)
 
