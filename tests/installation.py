@@ -13,7 +13,7 @@ from tests.sources import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = ("capacity", "logs")
 # Imported under another name than they are installed by.
-NAMES = {"pydantic-core": "pydantic_core", "pyyaml": "yaml"}
+NAMES = {"pyyaml": "yaml"}
 
 
 def required(*extras: str) -> set[str]:

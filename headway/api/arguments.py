@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from headway.domain import (
+    PLATFORMS,
     Arrivals,
     Burst,
     Deadline,
@@ -122,8 +123,6 @@ def node_types_from(
     A text without figures is a name in the catalogue, or in the one that comes with Headway; of
     such a node what the platform keeps is taken off. Figures are what Spark may take.
     """
-    from headway.spec.kinds.reserves import PLATFORMS
-
     if platform not in PLATFORMS:
         raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
     if catalog is not None and not any(isinstance(one, str) and ":" not in one for one in given):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,24 +25,15 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
-from headway.domain import (
-    AnyAnswer,
-    Burst,
-    Deadline,
-    JobProfile,
-    Objective,
-    Promise,
-)
+from headway.domain import PLATFORMS, Burst, Deadline, JobProfile, Objective, Promise
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
 
-# Spelt out here, so that the help does not wait for spec files (a test holds both together).
-_PLATFORMS = (
-    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
-    "standalone",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from headway.domain import AnyAnswer
+
 _TEXT, _JSON = "text", "json"
 # What only plans of streams answer to.
 _OF_STREAMS = (
@@ -83,7 +75,7 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 )
 @click.option(
     "--platform",
-    type=click.Choice(_PLATFORMS),
+    type=click.Choice(PLATFORMS),
     default="kubernetes",
     show_default=True,
     help="Platform that runs Spark; it reserves part of each catalogue node.",

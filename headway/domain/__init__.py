@@ -16,7 +16,7 @@ from headway.domain.declared import (
 )
 from headway.domain.finding import Finding, FindingCode
 from headway.domain.job import Answer, Job, JobTime
-from headway.domain.node_type import NodeType, Objective
+from headway.domain.node_type import PLATFORMS, NodeType, Objective
 from headway.domain.plan import (
     Change,
     FrontierPoint,
@@ -110,6 +110,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA",
+    "PLATFORMS",
     "PROFILE_SCHEMA",
     "SCORE_OF_RANGE",
     "Advice",

@@ -10,13 +10,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.domain import (
-    AnyAnswer,
     AnyPromise,
     Arrivals,
-    BatchAnswer,
     Interval,
     LatencyDistribution,
     Prediction,
@@ -25,6 +23,9 @@ from headway.domain import (
 )
 from headway.domain.kept_promise import KeptPromise
 from headway.words import all_words, prediction_warnings
+
+if TYPE_CHECKING:
+    from headway.domain import AnyAnswer, BatchAnswer
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"

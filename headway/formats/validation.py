@@ -1,27 +1,25 @@
-"""Plain data -> frozen dataclasses, strictly, with every fault at once.
+"""Plain data -> frozen dataclasses, strictly, with every fault at once and its place.
 
-The fields are declared once, in the domain; pydantic's core checks against those same classes.
+The fields are declared once, in the domain. Why neither pydantic nor msgspec: ADR 5.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.errors import InputError
-from headway.formats.yaml_document import Document, Fault, Route, faults_text, shown
+from headway.formats.yaml_document import Document, Fault, Plain, Route, faults_text, shown
 from headway.limits import LARGEST_NUMBER, MOST_LONG
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
 
-_OUT_OF_RANGE = ("greater_than_equal", "less_than_equal")
 _IN_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_MOST = {int: (MOST_LONG, str(MOST_LONG)), float: (LARGEST_NUMBER, f"{LARGEST_NUMBER:g}")}
 
 
 def validate(document: Document, noun: type[T]) -> T:
@@ -52,77 +50,120 @@ def validate(document: Document, noun: type[T]) -> T:
     headway.errors.InputError: a.yaml:1:8: scale: got 'yes'; expected a number
     a.yaml:2:1: expnent: unknown key; did you mean 'exponent'?
     """
-    # Imported here, as all that is slow to import: who only writes files need not wait for it.
-    from pydantic_core import ValidationError
-
-    from headway.formats.strict_schema import validator_of
-
-    faults = list(document.faults)
-    try:
-        # As JSON, a strict check still takes a list for a tuple and a text for an enum's value.
-        validator = validator_of(noun)  # type: ignore[arg-type]  # classes can be hashed
-        value: T = validator.validate_json(json.dumps(document.root))
-    except ValidationError as error:
-        faults += _faults(document, noun, error.errors(include_url=False))
+    value, faults = noun_or_faults(document, noun)
     if faults:
-        raise InputError(faults_text(document.name, faults)) from None
+        raise InputError(faults_text(document.name, faults))
     return value
 
 
-def _faults(document: Document, noun: type[Any], errors: list[ErrorDetails]) -> list[Fault]:
-    from difflib import get_close_matches
-
-    faults: list[Fault] = []
-    meant: set[Route] = set()
-    for error in errors:
-        if error["type"] == "unexpected_keyword_argument":
-            route = error["loc"]
-            known = [field.name for field in fields(_without_none(_hint_at(noun, route[:-1])))]
-            close = get_close_matches(str(route[-1]), known, n=1)
-            meant.update((*route[:-1], name) for name in close)
-            advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known)}"
-            faults.append(Fault(document.key_mark(route), route, f"unknown key; {advice}"))
-    for error in errors:
-        route = error["loc"]
-        # A misspelt key is one fault, not a strange key and a missing one.
-        if error["type"] == "unexpected_keyword_argument" or route in meant:
-            continue
-        faults.append(
-            Fault(document.value_mark(route), route, _message(document, noun, route, error))
-        )
-    return faults
+def noun_or_faults(document: Document, noun: type[T]) -> tuple[T, list[Fault]]:
+    """The noun, which is only of use where there are no faults, and the faults."""
+    reading = _Reading(document)
+    value: T = reading.value(document.root, noun, ())
+    return value, reading.faults
 
 
-def _message(document: Document, noun: type[Any], route: Route, error: ErrorDetails) -> str:
-    if error["type"] == "missing":
-        return f"missing; expected {_in_words(_hint_at(noun, route))}"
-    if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
-    expected = _in_words(_hint_at(noun, route))
-    if error["type"] in _OUT_OF_RANGE:
-        most = MOST_LONG if expected == _IN_WORDS[int] else f"{LARGEST_NUMBER:g}"
-        expected += f" between -{most} and {most}"
-    return f"got {shown(document.value(route))}; expected {expected}"
+class _Reading:
+    """A document on its way to become a noun, and the faults found on the way."""
 
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self.faults = list(document.faults)
+        self._meant: set[Route] = set()
 
-def _hint_at(noun: Any, route: Route) -> Any:
-    """The type that the value at ``route`` must have."""
-    hint = noun
-    for step in route:
-        hint = _without_none(hint)
-        if is_dataclass(hint) and isinstance(hint, type):
-            hint = get_type_hints(hint)[_field_name(hint, str(step))]
+    def value(self, plain: Plain, hint: Any, route: Route) -> Any:
+        """A value as what its type says; None where it is at fault."""
+        kind = _without_none(hint)
+        if plain is None and kind is not hint:
+            return None
+        if kind in _IN_WORDS:
+            return self._scalar(plain, kind, route)
+        arguments, origin = get_args(kind), get_origin(kind)
+        if origin is tuple and arguments[1:] == (...,):
+            if isinstance(plain, list):
+                items = enumerate(plain)
+                return tuple(self.value(each, arguments[0], (*route, at)) for at, each in items)
+        elif origin is Mapping and arguments[0] is str:
+            if isinstance(plain, dict):
+                named = plain.items()
+                return {key: self.value(each, arguments[1], (*route, key)) for key, each in named}
+        elif is_dataclass(kind) and isinstance(kind, type):
+            if isinstance(plain, dict):
+                return self._noun(plain, kind, route)
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            if plain in [member.value for member in kind]:
+                return kind(plain)
         else:
-            arguments = get_args(hint)
-            # tuple[item, ...] holds items, Mapping[key, item] holds items.
-            hint = arguments[0] if get_origin(hint) is tuple else arguments[-1]
-    return hint
+            raise TypeError(f"no form in a file for the type {kind}")
+        self._unexpected(plain, kind, route)
+        return None
+
+    def _scalar(self, plain: Plain, kind: type, route: Route) -> Plain:
+        if not (type(plain) is kind or (kind is float and type(plain) is int)):
+            self._unexpected(plain, kind, route)
+        elif isinstance(plain, int | float) and kind in _MOST:
+            most, in_words = _MOST[kind]
+            if abs(plain) <= most:
+                return float(plain) if kind is float else plain
+            self._unexpected(plain, kind, route, f" between -{in_words} and {in_words}")
+        else:
+            return plain
+        return None
+
+    def _noun(self, plain: dict[str, Plain], noun: Any, route: Route) -> Any:
+        num_faults = len(self.faults)
+        hints = _hints(noun)
+        keys = {field.name: _key_of(field, plain) for field in fields(noun)}
+        known = set(keys.values())
+        for key in plain:
+            if key not in known:
+                self._unknown(key, list(keys), route)
+        given = {}
+        for field in fields(noun):
+            if (key := keys[field.name]) in plain:
+                given[field.name] = self.value(plain[key], hints[field.name], (*route, key))
+            elif _is_required(field):
+                self._fault((*route, key), f"missing; expected {_in_words(hints[field.name])}")
+        if len(self.faults) > num_faults:
+            return None
+        try:
+            return noun(**given)
+        except ValueError as error:
+            self._fault(route, str(error))
+            return None
+
+    def _unknown(self, key: str, known: list[str], route: Route) -> None:
+        from difflib import get_close_matches
+
+        close = get_close_matches(key, known, n=1)
+        self._meant.update((*route, name) for name in close)
+        advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known)}"
+        place = (*route, key)
+        mark = self._document.key_mark(place)
+        self.faults.append(Fault(mark, place, f"unknown key; {advice}"))
+
+    def _unexpected(self, plain: Plain, kind: Any, route: Route, within: str = "") -> None:
+        self._fault(route, f"got {shown(plain)}; expected {_in_words(kind)}{within}")
+
+    def _fault(self, route: Route, message: str) -> None:
+        # A misspelt key is one fault, not a strange key and a missing one.
+        if route not in self._meant:
+            self.faults.append(Fault(self._document.value_mark(route), route, message))
 
 
-def _field_name(noun: type[Any], key: str) -> str:
-    """The field that a key of a file stands for, by today's name or by its former one."""
-    former = {field.metadata.get("formerly"): field.name for field in fields(noun)}
-    return former.get(key, key)
+@cache
+def _hints(noun: Any) -> dict[str, Any]:
+    return get_type_hints(noun)
+
+
+def _key_of(field: Field[Any], plain: dict[str, Plain]) -> str:
+    """The key of a field: its name, or the one that it has in earlier files."""
+    former = field.metadata.get("formerly")
+    return former if former in plain and field.name not in plain else field.name
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _in_words(hint: Any) -> str:

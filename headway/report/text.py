@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from headway.domain import (
-    AnyAnswer,
-    Metric,
-    Prediction,
-    StreamAnswer,
-)
+from headway.domain import Metric, Prediction, StreamAnswer
 from headway.report.columns import aligned, bar, paragraph, printable
 from headway.report.frontier import another_carries_more, frontier_rows, rate_text
 from headway.report.needs import needs_rows
@@ -34,6 +30,9 @@ from headway.report.wording import (
     stability_text,
 )
 from headway.units import format_duration, format_rate
+
+if TYPE_CHECKING:
+    from headway.domain import AnyAnswer
 
 _BAR_WIDTH = 30
 

@@ -11,15 +11,10 @@ import pytest
 import headway
 from headway.api.arguments import node_types_from
 from headway.cli.main import run
-from headway.cli.plan import _PLATFORMS
-from headway.domain import (
-    Deadline,
-    StreamAnswer,
-)
+from headway.domain import PLATFORMS, Deadline, StreamAnswer
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
-from headway.spec.kinds.reserves import PLATFORMS
 from headway.spec.parts import built_in_catalog, node_type_of, reserve_of
 from headway.spec.spec_file import parse_spec
 from headway.units import parse_size_bytes, spark_memory_bytes
@@ -42,10 +37,6 @@ EMR_MIB = {
 
 def plan_of(**options: Any) -> StreamAnswer:
     return headway.plan(a_profile(), rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
-
-
-def test_the_command_offers_every_platform() -> None:
-    assert _PLATFORMS == PLATFORMS
 
 
 @pytest.mark.parametrize(("node_gib", "yarn_mib"), EMR_MIB.items())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from headway.domain import ApplicationProfile, JobProfile
+from headway.domain import JobProfile
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile
 
 
 def figures_at(profile: JobProfile, score: float) -> JobProfile:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
+from headway.domain import PLATFORMS
 from headway.limits import MOST_CORES, MOST_NODES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
 from headway.spec.forms.quantities import NAME, SIZE, SIZE_OR_ZERO
 from headway.spec.kinds.catalog import NodeEntry
-from headway.spec.kinds.reserves import PLATFORMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

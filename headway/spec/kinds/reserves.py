@@ -6,17 +6,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from headway.domain import PLATFORMS
 from headway.limits import MOST_CORES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text
 from headway.spec.forms.quantities import SHARE, SIZE, SIZE_OR_ZERO
 from headway.units import parse_size_bytes
 
-#: What runs Spark.
-PLATFORMS = (
-    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
-    "standalone",
-)  # fmt: skip
 _MIB = parse_size_bytes("1m")
 
 
