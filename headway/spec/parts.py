@@ -206,10 +206,7 @@ def _memory_left_bytes(cluster: Cluster) -> int:
 @cache
 def built_in_catalog() -> NodeCatalog:
     """The catalogue that comes with Headway: a dated sample of three clouds and on-premises."""
-    from importlib.resources import files
-
-    resource = files("headway.spec.catalogs").joinpath(_CATALOG)
-    text = resource.read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "catalogs" / _CATALOG).read_text(encoding="utf-8")
     return spec_of(parse_spec(text, name=_CATALOG, folder=Path()), NodeCatalog)
 
 
