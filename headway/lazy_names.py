@@ -7,19 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def loads_when_used(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+def loads_when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose names live in modules that may never be needed.
-
-    Parameters
-    ----------
-    package : str
-        The package, for what it says of names it does not have.
-    homes : mapping of str to tuple of str
-        Modules, and the names that each holds.
 
     Examples
     --------
-    >>> find = loads_when_used("headway", {"headway.errors": ("InputError",)})
+    >>> find = loads_when_used("headway", {"headway.errors": "InputError SpecError"})
     >>> find("InputError").__name__
     'InputError'
     >>> find("Colour")
@@ -27,7 +20,7 @@ def loads_when_used(package: str, homes: Mapping[str, tuple[str, ...]]) -> Calla
     ...
     AttributeError: module 'headway' has no attribute 'Colour'
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
         if name not in home_of:

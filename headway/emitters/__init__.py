@@ -165,4 +165,4 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
 
 __all__ = ["ALL_FORMATS", "FORMATS", "Format", "Render", "RenderFor", "Submission"]
 
-__getattr__ = loads_when_used(__name__, {"headway.emitters.submission": ("Submission",)})
+__getattr__ = loads_when_used(__name__, {"headway.emitters.submission": "Submission"})

@@ -66,12 +66,7 @@ def render(plan: Answer, *, version: str) -> str:
     Settings of the driver's own process are named in a comment and left out of the code, where
     they would come too late.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan; a plan that misses its target is rendered with a warning on top.
-    version : str
-        The Headway that made it.
+    A plan that misses its target is rendered with a warning on top.
     """
     why = reasons(plan)
     too_late = {key: value for key, value in plan.spark_conf.items() if _is_driver_side(key)}

@@ -12,12 +12,7 @@ def render(plan: Answer, *, version: str) -> str:
 
     Trigger and rate limit stand in a comment: Spark configuration cannot carry them.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan; a plan that misses its target is rendered with a warning on top.
-    version : str
-        The Headway that made it.
+    A plan that misses its target is rendered with a warning on top.
 
     Raises
     ------

@@ -14,12 +14,7 @@ def render(plan: Answer, *, version: str) -> str:
 
     Comments stand above the command, since one between its lines would end it there.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan; a plan that misses its target is rendered with a warning on top.
-    version : str
-        The Headway that made it.
+    A plan that misses its target is rendered with a warning on top.
     """
     return render_for(plan, version=version, submission=Submission())
 

@@ -21,13 +21,6 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
     """The comment above the settings, one line each, without a comment sign.
 
     A plan that does not keep its target says so before anything else.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    version : str
-        The Headway that made it.
     """
     asked = _asked(plan)
     lines = []

@@ -12,12 +12,7 @@ _TOLERANCE = 1e-6
 def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
     """The fewest nodes of each supply and period that hold the jobs given to it.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        The fleet.
-    supply_of : (J,) array of int
-        Place of each job's supply; -1 is not served.
+    A supply of -1 is none: the job is not served.
 
     Returns
     -------

@@ -17,11 +17,6 @@ def compact(fleet: Fleet) -> Fleet:
     Periods with the same load cases have the same nodes in a cheapest plan, so they become one
     that stands for the hours of all. Within a period a case that asks for no more than another,
     of any job on any supply, is never the one that decides.
-
-    Parameters
-    ----------
-    fleet : Fleet
-        Any fleet; what is dropped are load cases and periods only.
     """
     return _without_lighter_cases(_with_like_periods_joined(fleet))
 

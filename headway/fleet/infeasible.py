@@ -17,13 +17,6 @@ _WIDE = 1e-6
 def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     """What stands in the way of serving every job.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        A fleet without a plan.
-    time_limit_s : float
-        Most time for each integer problem. [s]
-
     Returns
     -------
     Infeasible

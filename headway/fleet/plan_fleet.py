@@ -17,9 +17,8 @@ import numpy as np
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_needed
 from headway.fleet.compact import compact
-from headway.fleet.fewer_open import estimated_cost, with_fewer_open
 from headway.fleet.infeasible import diagnose
-from headway.fleet.moves import with_better_moves
+from headway.fleet.moves import estimated_cost, with_better_moves, with_fewer_open
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
 from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
 from headway.fleet.reduced_cost import ReducedCost, node_prices, reduced_cost

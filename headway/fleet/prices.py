@@ -32,14 +32,7 @@ class Saving:
 def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[ShadowPrice, ...]:
     """What a little more of each limit saves a day, the dearest first.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        The fleet.
-    plan : FleetPlan
-        Its plan, which serves every job.
-    gap_ratio : float, >= 0
-        The gap that it was planned with.
+    ``gap_ratio`` is the gap that the plan, which serves every job, was planned with.
 
     Returns
     -------

@@ -24,11 +24,6 @@ _APPLICATION = "the profile of a batch or DStreams application as 'headway profi
 def load_profile(path: str | Path) -> JobProfile:
     """Read a job profile.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
     Raises
     ------
     ProfileError
@@ -51,11 +46,6 @@ def load_profile(path: str | Path) -> JobProfile:
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     """Read the profile of a stream: of a streaming job, or of a DStreams application.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
     Raises
     ------
     ProfileError
@@ -70,11 +60,6 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 
 def load_application_profile(path: str | Path) -> ApplicationProfile:
     """Read the profile of a batch or DStreams application.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
 
     Raises
     ------
@@ -106,12 +91,7 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
 def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
     """Write a profile's file in one step: whoever reads sees the old file or the whole new one.
 
-    Parameters
-    ----------
-    profile : JobProfile or ApplicationProfile
-        What to write.
-    path : str or Path
-        The file; an existing one is replaced. A device or pipe is written to as it is.
+    An existing file is replaced; a device or pipe is written to as it is.
 
     Raises
     ------

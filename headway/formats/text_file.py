@@ -23,16 +23,7 @@ def write_text(path: str | Path, text: str, *, what: str, only_new: bool = False
     lets us; it must be one that we may write to. A link stays, and what it points to is replaced.
     A device, pipe or stream is written to as it is.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    text : str
-        What it is to hold.
-    what : str
-        What it is, for the message.
-    only_new : bool
-        Refuse a path where something is, a link that leads nowhere too.
+    ``only_new`` refuses a path where something is, a link that leads nowhere too.
 
     Raises
     ------

@@ -168,15 +168,6 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The text of a file that people wrote or Headway did, every character of it.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    expected : str
-        What it should have been, for messages: ``a job profile``.
-    largest_bytes : int
-        More is not read.
-
     Raises
     ------
     InputError
@@ -208,13 +199,6 @@ def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_
 
 def parse_document(text: str, *, name: str) -> Document:
     """Read one YAML document.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    name : str
-        What messages call the file.
 
     Raises
     ------

@@ -85,13 +85,7 @@ class ComparedFigure:
 
 
 def comparison_text(rows: Sequence[ComparisonRow]) -> str:
-    """Tables for a terminal, one per row, lines of at most 100 columns.
-
-    Parameters
-    ----------
-    rows : sequence of ComparisonRow
-        What to show; the text is empty without any.
-    """
+    """Tables for a terminal, one per row, lines of at most 100 columns."""
     blocks = []
     for row in rows:
         table = [("", "predicted", "measured", "error", "90% interval")]

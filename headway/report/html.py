@@ -44,13 +44,6 @@ def plan_page(plan: StreamAnswer, comparisons: Sequence[ComparisonRow] = ()) -> 
     """The page: answer, key figures, charts, tables, configuration, and the plan as JSON.
 
     It loads nothing, runs no script, and follows the reader's light or dark scheme.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    comparisons : sequence of ComparisonRow
-        Predicted beside measured, where the planned setting was run.
     """
     # Imported when a page is made: the commands that make none start faster without.
     from markupsafe import Markup

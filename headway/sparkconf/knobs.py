@@ -224,15 +224,6 @@ def knob_named(name: str) -> Knob | None:
 def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
     """What it takes for a changed value of ``knob`` to reach a query that has a checkpoint.
 
-    Parameters
-    ----------
-    knob : Knob
-        The setting that changes.
-    stateful : bool
-        Whether the query keeps state.
-    spark_version : str
-        The Spark that runs it, e.g. ``4.3.0`` or ``3.5.6-amzn-2``.
-
     Raises
     ------
     InputError

@@ -27,15 +27,6 @@ def render_properties(
 ) -> str:
     r"""The text of a properties file that Spark reads as exactly ``conf``.
 
-    Parameters
-    ----------
-    conf : mapping of str to str
-        Keys and values, written in this order.
-    header : sequence of str
-        Comment lines above everything.
-    comments : mapping of str to str or None
-        For some keys, a comment above their line.
-
     Raises
     ------
     ValueError

@@ -40,15 +40,6 @@ _NUM_DECLARED_EXECUTORS = 1
 def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProfile:
     """The profile that declared figures amount to.
 
-    Parameters
-    ----------
-    name : str
-        The job's name.
-    declared : DeclaredStream
-        What is known of its cost.
-    rate : Quantity, DailyCurve or RateTrace
-        What arrives.
-
     Examples
     --------
     >>> from headway.spec.forms.quantities import Quantity

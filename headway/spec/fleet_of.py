@@ -60,15 +60,6 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
 class FleetForm:
     """A plan's file and the sizes of its jobs' executors: all of a fleet but how much is needed.
 
-    Parameters
-    ----------
-    plan : CapacityPlan
-        The file.
-    nodes : sequence of NodeEntry
-        The nodes on offer.
-    needs : sequence of JobNeeds
-        The jobs, of which only the size of executors is looked at.
-
     Raises
     ------
     InputError

@@ -140,14 +140,7 @@ def node_type_of(cluster: Cluster) -> NodeType:
 def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
     """A node of a catalogue as the planner takes it: what a platform leaves of it for Spark.
 
-    Parameters
-    ----------
-    node : NodeEntry
-        The node.
-    platform : str
-        What runs Spark there.
-    catalog : NodeCatalog or None
-        Whose reserves count; those that come with Headway where it tells none.
+    The reserves of the catalogue count; those that come with Headway where it tells none.
 
     Raises
     ------

@@ -65,10 +65,7 @@ _ENVELOPE: Mapping[str, Kind] = {
 def load_spec(path: str | Path) -> SpecFile:
     """Read a spec file of any kind.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file. Paths in it start at its folder.
+    Paths in it start at its folder.
 
     Raises
     ------

@@ -11,8 +11,8 @@ from headway.errors import SolverError
 from headway.fleet import plan_fleet as module
 from headway.fleet import prices
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-from headway.fleet.fewer_open import with_fewer_open
 from headway.fleet.infeasible import diagnose, reasoned
+from headway.fleet.moves import with_fewer_open
 from headway.fleet.nouns import (
     Fleet,
     FleetPlan,

@@ -41,11 +41,6 @@ def windows_of_plan(plan: str) -> WindowGrid | None:
 def windows_of_query(query: StreamingQuery) -> WindowGrid | None:
     """Windows and watermark of a running query, once Spark has made its plan.
 
-    Parameters
-    ----------
-    query : StreamingQuery
-        A query of a classic session.
-
     Returns
     -------
     WindowGrid or None

@@ -44,24 +44,16 @@ class _Kinds(Mapping[str, type[Any]]):
 KINDS: Mapping[str, type[Any]] = _Kinds()
 
 __all__ = [
-    "KINDS",
-    "BatchJob",
-    "CapacityPlan",
-    "Cluster",
-    "DailyCurve",
-    "NodeCatalog",
-    "NodeEntry",
-    "QuerySchedule",
-    "RateTrace",
-    "StreamingJob",
-]
+    "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "NodeCatalog", "NodeEntry",
+    "QuerySchedule", "RateTrace", "StreamingJob",
+]  # fmt: skip
 
 __getattr__ = loads_when_used(
     __name__,
     {
-        **{home: (name,) for name, home in _HOME_OF.items()},
-        "headway.spec.kinds.jobs": ("BatchJob", "StreamingJob"),
-        "headway.spec.kinds.catalog": ("NodeCatalog", "NodeEntry"),
-        "headway.spec.kinds.rates": ("DailyCurve", "RateTrace"),
+        **{home: name for name, home in _HOME_OF.items()},
+        "headway.spec.kinds.jobs": "BatchJob StreamingJob",
+        "headway.spec.kinds.catalog": "NodeCatalog NodeEntry",
+        "headway.spec.kinds.rates": "DailyCurve RateTrace",
     },
 )
