@@ -67,7 +67,6 @@ S_PER_HOUR = 3600.0
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 _MS_PER_S = 1000
-_NS_PER_S = 1_000_000_000
 _SAME_RATIO = 5e-10  # nine digits
 
 
@@ -205,15 +204,6 @@ def s_to_ms(seconds: float) -> int:
     500
     """
     return round(seconds * _MS_PER_S)
-
-
-def ns_to_s(nanoseconds: float) -> float:
-    """Seconds of a number of nanoseconds.
-
-    >>> ns_to_s(2.5e9)
-    2.5
-    """
-    return nanoseconds / _NS_PER_S
 
 
 def format_duration(seconds: float) -> str:

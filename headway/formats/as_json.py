@@ -44,6 +44,7 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
     too close to saturation to tell, which ``findings`` then say; so is every single number that
     has no bound, for instance the upper end of an interval.
     """
+    quotable = prediction.is_quotable
     return {
         "schema": PREDICTION_SCHEMA,
         "stable": prediction.stable,
@@ -55,9 +56,9 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "findings": fields_json(prediction.findings),
         "arrivals": _arrivals(prediction.arrivals),
         "sustainable_rate_per_s": _number(prediction.sustainable_rate_per_s),
-        "batch_duration_s": _latency(prediction, prediction.batch_duration),
-        "tuple_latency_s": _latency(prediction, prediction.tuple_latency),
-        "window_latency_s": _latency(prediction, prediction.window_latency),
+        "batch_duration_s": latency_json(prediction.batch_duration if quotable else None),
+        "tuple_latency_s": latency_json(prediction.tuple_latency if quotable else None),
+        "window_latency_s": latency_json(prediction.window_latency if quotable else None),
         "phases_s": {name: _number(value_s) for name, value_s in prediction.phases_s.items()},
         "configuration": fields_json(prediction.configuration),
     }
@@ -185,10 +186,9 @@ def _arrivals(arrivals: Arrivals) -> dict[str, object]:
     }
 
 
-def _latency(
-    prediction: Prediction, distribution: LatencyDistribution | None
-) -> dict[str, object] | None:
-    if distribution is None or not prediction.is_quotable:
+def latency_json(distribution: LatencyDistribution | None) -> dict[str, object] | None:
+    """A predicted latency with the intervals of what is promised of it most."""
+    if distribution is None:
         return None
     return measured_json(distribution) | {
         "interval90": {

@@ -5,14 +5,13 @@ Keys that mean the same are those of a streaming job's; ``trigger_s`` is the bat
 
 from __future__ import annotations
 
-from headway.domain import LatencyDistribution
 from headway.domain.dstreams import (
     DStreamsAnswer,
     DStreamsPoint,
     DStreamsPrediction,
     DStreamsSetting,
 )
-from headway.formats.as_json import fields_json, promises_json
+from headway.formats.as_json import fields_json, latency_json, promises_json
 
 DSTREAMS_PREDICTION_SCHEMA = "headway.dstreams-prediction/v1"
 DSTREAMS_PLAN_SCHEMA = "headway.dstreams-plan/v1"
@@ -30,9 +29,9 @@ def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object
         "warnings": list(prediction.warnings),
         "rate_per_s": fields_json(prediction.rate_per_s),
         "sustainable_rate_per_s": fields_json(prediction.sustainable_rate_per_s),
-        "batch_duration_s": _latency(prediction.processing_time),
-        "scheduling_delay_s": _latency(prediction.scheduling_delay),
-        "tuple_latency_s": _latency(prediction.tuple_latency),
+        "batch_duration_s": latency_json(prediction.processing_time),
+        "scheduling_delay_s": latency_json(prediction.scheduling_delay),
+        "tuple_latency_s": latency_json(prediction.tuple_latency),
         "phases_s": {name: fields_json(each) for name, each in prediction.phases_s.items()},
         "configuration": _setting(prediction.setting),
     }
@@ -81,20 +80,4 @@ def _point(point: DStreamsPoint) -> dict[str, object]:
         "trigger_s": fields_json(point.batch_interval_s),
         "expected_s": fields_json(point.expected_s),
         "planned_s": fields_json(point.planned_s),
-    }
-
-
-def _latency(found: LatencyDistribution | None) -> dict[str, object] | None:
-    if found is None:
-        return None
-    ends = {"mean": found.interval90_mean_s, "p99": found.interval90_p99_s}
-    return {
-        "mean": fields_json(found.mean_s),
-        "p50": fields_json(found.p50_s),
-        "p95": fields_json(found.p95_s),
-        "p99": fields_json(found.p99_s),
-        "interval90": {
-            name: None if each is None else [fields_json(each.low), fields_json(each.high)]
-            for name, each in ends.items()
-        },
     }

@@ -23,18 +23,7 @@ def check_json_text(report: Report) -> str:
             "headline": report.headline,
             "baseline": report.baseline,
             "jobs": [_job(held) for held in report.jobs],
-            "findings": [
-                {
-                    "rule": str(finding.rule),
-                    "level": str(finding.level),
-                    "job": finding.job,
-                    "message": finding.message,
-                    "file": finding.file,
-                    "line": finding.line,
-                    "column": finding.column,
-                }
-                for finding in report.findings
-            ],
+            "findings": [asdict(finding) for finding in report.findings],
         }
     )
 

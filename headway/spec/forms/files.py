@@ -18,7 +18,6 @@ class FilePath:
     words: str
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The path."""
         text = Text(words=self.words).read(reader, route, value)
         if text is FAULTY:
             return FAULTY
@@ -34,7 +33,6 @@ class FilePath:
         return path
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", "minLength": 1, "description": self.words}
 
 
@@ -46,13 +44,11 @@ class FileOr:
     noun: type[Any]
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The path, or the noun."""
         if isinstance(value, dict):
             return Nested(self.noun).read(reader, route, value)
         return FilePath(words=self.words).read(reader, route, value)
 
     def json_schema(self) -> JsonSchema:
-        """A string or the noun's object."""
         return {
             "anyOf": [
                 {"type": "string", "minLength": 1, "description": self.words},

@@ -45,7 +45,6 @@ class Text:
     pattern: str | None = None
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The text."""
         if not isinstance(value, str) or not value.strip():
             number = not isinstance(value, bool) and isinstance(value, int | float)
             hint = f"; did you mean '{value}', in quotes?" if number else ""
@@ -55,7 +54,6 @@ class Text:
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         pattern = {} if self.pattern is None else {"pattern": f"^(?:{self.pattern})$"}
         return {"type": "string", "minLength": 1, **pattern}
 
@@ -69,12 +67,10 @@ class Whole:
 
     @property
     def words(self) -> str:
-        """With the bounds."""
         upper = "" if self.high == MOST_INT else f", at most {self.high}"
         return f"a whole number, at least {self.low}{upper}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The number."""
         if isinstance(value, bool) or not isinstance(value, int):
             meant = _whole_meant(value)
             hint = "" if meant is None else f"; did you mean {meant}?"
@@ -84,7 +80,6 @@ class Whole:
         )
 
     def json_schema(self) -> JsonSchema:
-        """An integer."""
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
 
@@ -98,7 +93,6 @@ class Number:
     above: bool = False
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The number, as float."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             meant = _whole_meant(value)
             hint = "" if meant is None else f"; did you mean {meant}?"
@@ -107,7 +101,6 @@ class Number:
         return float(value) if inside else _refuse(reader, route, value, self.words)
 
     def json_schema(self) -> JsonSchema:
-        """A number."""
         lower = "exclusiveMinimum" if self.above else "minimum"
         return {"type": "number", lower: self.low, "maximum": self.high}
 
@@ -118,11 +111,9 @@ class Flag:
 
     @property
     def words(self) -> str:
-        """Both words."""
         return "true or false"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The truth value."""
         if isinstance(value, bool):
             return value
         meant = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false"}
@@ -131,7 +122,6 @@ class Flag:
         return _refuse(reader, route, value, self.words, hint)
 
     def json_schema(self) -> JsonSchema:
-        """A boolean."""
         return {"type": "boolean"}
 
 
@@ -143,17 +133,14 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """The words."""
         return f"one of {', '.join(self.choices)}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The word."""
         if isinstance(value, str) and value in self.choices:
             return value
         return _refuse(reader, route, value, self.words, _did_you_mean(value, self.choices))
 
     def json_schema(self) -> JsonSchema:
-        """An enumeration."""
         return {"enum": list(self.choices)}
 
 
@@ -172,7 +159,6 @@ class Parsed:
     slips: tuple[tuple[str, str], ...] = ()
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """What the text stands for."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             if self.number is None:
                 hint = f"; a bare number has no unit, did you mean '{value}{self.examples[0][-1]}'?"
@@ -190,7 +176,6 @@ class Parsed:
             return _refuse(reader, route, value, self.words, self._slip(text))
 
     def json_schema(self) -> JsonSchema:
-        """Text of a pattern, with examples."""
         text: JsonSchema = {
             "type": "string",
             "pattern": self.pattern,
@@ -224,7 +209,6 @@ class ListOf:
 
     @property
     def words(self) -> str:
-        """With the item's words."""
         if self.or_one:
             return f"{self.item.words}, or a list of such"
         some = f" of at least {self.least}" if self.least > 1 else ""
@@ -232,7 +216,6 @@ class ListOf:
         return f"a list{exactly}, each item {self.item.words}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The items, as a tuple."""
         if self.or_one and not isinstance(value, list) and value is not None:
             found = self.item.read(reader, route, value)
             return FAULTY if found is FAULTY else (found,)
@@ -245,7 +228,6 @@ class ListOf:
         return FAULTY if FAULTY in items else tuple(items)
 
     def json_schema(self) -> JsonSchema:
-        """An array."""
         many = {"type": "array", "items": self.item.json_schema(), "minItems": self.least}
         if self.least == self.most:
             many["maxItems"] = self.most
@@ -260,18 +242,15 @@ class MapOf:
 
     @property
     def words(self) -> str:
-        """With the value's words."""
         return f"a mapping, each value {self.value.words}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The mapping."""
         if not isinstance(value, dict):
             return _refuse(reader, route, value, self.words)
         found = {key: self.value.read(reader, (*route, key), one) for key, one in value.items()}
         return FAULTY if FAULTY in found.values() else found
 
     def json_schema(self) -> JsonSchema:
-        """An object."""
         return {"type": "object", "additionalProperties": self.value.json_schema()}
 
 
@@ -283,18 +262,15 @@ class Nested:
 
     @property
     def words(self) -> str:
-        """With the keys."""
         keys = [each.key for each in entries_of(self.noun)]
         return f"a mapping with the keys {', '.join(keys)}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The noun."""
         if not isinstance(value, dict):
             return _refuse(reader, route, value, self.words)
         return read_noun(reader, route, value, self.noun)
 
     def json_schema(self) -> JsonSchema:
-        """An object that has no other keys."""
         return {"$ref": f"#/$defs/{self.noun.__name__}"}
 
 
@@ -307,17 +283,14 @@ class NameOr:
 
     @property
     def words(self) -> str:
-        """Both."""
         return f"{self.name.words}; or {Nested(self.noun).words}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The name, or the noun."""
         if isinstance(value, dict):
             return Nested(self.noun).read(reader, route, value)
         return self.name.read(reader, route, value)
 
     def json_schema(self) -> JsonSchema:
-        """Either."""
         return {"anyOf": [self.name.json_schema(), Nested(self.noun).json_schema()]}
 
 

@@ -213,11 +213,9 @@ class Uncertain:
 
     @property
     def words(self) -> str:
-        """With the plain value's words."""
         return f"{self.kind.words}; or {{low, mid, high}} of such"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The quantity."""
         if not isinstance(value, dict):
             if isinstance(value, list):
                 reader.fault(route, f"got {shown(value)}; expected {self.words}")
@@ -249,7 +247,6 @@ class Uncertain:
         return Quantity(low=value / self.plain_ratio, mid=value, high=value * self.plain_ratio)
 
     def json_schema(self) -> JsonSchema:
-        """The plain value, or three of them."""
         plain = self.kind.json_schema()
         ends = dict.fromkeys(("low", "mid", "high"), plain)
         three = {

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from headway.errors import SpecError
-from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, route_text
+from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route
 
 _MOST_FAULTS_SHOWN = 30
 
@@ -120,8 +120,3 @@ def merged(own: Plain, under: Plain) -> Plain:
     for key, value in under.items():
         both[key] = merged(own[key], value) if key in own else value
     return both
-
-
-def here(route: Route) -> str:
-    """A route for messages that speak of a second place."""
-    return route_text(route)

@@ -62,11 +62,9 @@ class RateForm:
 
     @property
     def words(self) -> str:
-        """Every form."""
         return f"{RATE.words}; {{low, mid, high}}; {{daily: 24 rates}}; or {{trace: FILE.csv}}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The rate."""
         if isinstance(value, dict) and "daily" in value:
             return Nested(DailyCurve).read(reader, route, value)
         if isinstance(value, dict) and "trace" in value:
@@ -75,7 +73,6 @@ class RateForm:
         return Uncertain(RATE).read(reader, route, value)
 
     def json_schema(self) -> JsonSchema:
-        """Any of the forms."""
         forms: list[Kind] = [Uncertain(RATE), Nested(DailyCurve), Nested(RateTrace)]
         return {"anyOf": [form.json_schema() for form in forms]}
 
