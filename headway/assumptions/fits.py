@@ -47,6 +47,20 @@ USUAL_DRIFT = Assumption(
     source="judgement: a larger drift needs evidence",
     influences="durations at the age asked for (E6)",
 )
+USUAL_DRIVER_DRIFT = Assumption(
+    name="Prior for the exponent by which times of the driver fall with JVM age",
+    value=0.1,
+    unit="-",
+    source="13 of 14 workloads, JVMs of 60 s to 50 min: 0.04 to 0.22, median 0.1; docs/accuracy.md",
+    influences="times of the driver at the age asked for (E35)",
+)
+USUAL_DRIVER_DRIFT_SD = Assumption(
+    name="Prior standard deviation of that exponent",
+    value=0.1,
+    unit="-",
+    source="judgement: from none to what the youngest of those JVMs showed",
+    influences="times of the driver at the age asked for (E35)",
+)
 STEEPEST_DRIFT = Assumption(
     name="Maximum exponent by which durations fall with JVM age",
     value=0.5,
@@ -109,6 +123,13 @@ USUAL_PARTITION_S = Assumption(
     unit="s",
     source="judgement: without it one odd run made a partition cost 12 ms (E3)",
     influences="how predictions follow the number of shuffle partitions (T2, E3)",
+)
+LEAST_GROWTH_RATIO = Assumption(
+    name="Minimum growth of the state in the later half of a run for one that goes on growing",
+    value=0.2,
+    unit="-",
+    source="judgement: a steady growth from nothing adds a half; one that levels off adds little",
+    influences="whether the state follows the rate that is asked for (E36)",
 )
 STATE_GROWN_RATIO = Assumption(
     name="Minimum growth of the state to fit a cost per state row",

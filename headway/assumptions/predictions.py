@@ -26,6 +26,21 @@ USUAL_RUN_TO_RUN_RATIO = Assumption(
     source="repeats of one setting in one warmed JVM; docs/accuracy.md",
     influences="intervals and margins of profiles of few runs, and of batch jobs (E5, P2, P16)",
 )
+POOLED_SPREAD_RATIO = Assumption(
+    name="Run-to-run spread that fits of few runs show",
+    value=0.11,
+    unit="-",
+    source="geometric mean of 14 workloads fitted on six runs each, 0.08 to 0.17; docs/accuracy.md",
+    influences="intervals and margins: the spread of a profile of few runs is drawn to it (E5)",
+)
+POOLED_RUNS = Assumption(
+    name="Runs that the spread of other jobs counts as",
+    value=6,
+    unit="runs",
+    source="log score of the errors of 14 workloads, each with the pool of the others: best half "
+    "way at six runs",
+    influences="how fast the run-to-run spread of a profile follows its own runs (E5)",
+)
 PRIOR_RUNS = Assumption(
     name="Weight of the prior for the run-to-run spread",
     value=3,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.checks import require_not_negative, require_spread
@@ -18,6 +18,8 @@ from headway.errors import InputError
 from headway.limits import MOST_RATIO
 
 PROFILE_SCHEMA = "headway.profile/v1"
+CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
+"""Files written and synced: the disk's, whatever the age of the JVM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,8 @@ class Drift:
     """How durations fall while the JVM compiles what runs often.
 
     A batch takes ``(age / reference_age_s) ** -exponent`` times what it takes at the reference
-    age; ages are seconds since the executors started.
+    age; ages are seconds since the executors started. What the driver does, but for the files of
+    the checkpoint, falls by ``driver_exponent`` beyond that.
 
     Examples
     --------
@@ -91,17 +94,28 @@ class Drift:
 
     exponent: float
     reference_age_s: float
+    driver_exponent: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.exponent <= 1 or not self.reference_age_s > 0:
+        within = 0 <= self.exponent <= 1 and 0 <= self.driver_exponent <= 1
+        if not within or not self.reference_age_s > 0:
             raise ValueError(
-                f"drift is (age / {self.reference_age_s}) ** -{self.exponent}; "
-                "expected an exponent in [0, 1] and a positive age"
+                f"drift is (age / {self.reference_age_s}) ** -{self.exponent}, of the driver "
+                f"-{self.driver_exponent} beyond; expected exponents in [0, 1] and a positive age"
             )
 
     def factor(self, jvm_age_s: float) -> float:
         """Duration at an age over duration at the reference age."""
         return float((jvm_age_s / self.reference_age_s) ** -self.exponent)
+
+    def driver_factor(self, jvm_age_s: float, oldest_s: float) -> float:
+        """What the driver takes at an age, beyond `factor`, over that at the reference age.
+
+        Beyond the age of the oldest profiled run as `JobProfile.age_factor` does.
+        """
+        within_s = min(jvm_age_s, oldest_s)
+        won_ratio = self.driver_exponent * (1.0 - within_s / jvm_age_s)
+        return float((within_s / self.reference_age_s) ** -self.driver_exponent) * (1.0 - won_ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +186,8 @@ class StateProfile:
     ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` are rows
     by which the state grew per second of the last run. ``updated_rows`` is the mean number of state
     rows that a batch writes, ``updated_row_s`` the time that a task takes for one of them; None
-    where that is not on record.
+    where that is not on record. At another rate the state has the power ``rate_exponent`` of the
+    ratio of the rates times as many rows; 0 of a state that grows.
     """
 
     rows: int
@@ -181,6 +196,7 @@ class StateProfile:
     growth_per_s: float
     updated_rows: float | None = None
     updated_row_s: float | None = None
+    rate_exponent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,8 +304,16 @@ class JobProfile:
 
     @property
     def num_state_rows(self) -> float:
-        """Rows of the state that is asked about: what the last run ended with."""
-        return float(self.state.rows) if self.state is not None else 0.0
+        """Rows of the state at the rate that is asked about: theory.md (E36)."""
+        if self.state is None:
+            return 0.0
+        rate_ratio = self.arrivals.rate_per_s / self._profiled_rate_per_s
+        return float(self.state.rows * rate_ratio**self.state.rate_exponent)
+
+    @property
+    def _profiled_rate_per_s(self) -> float:
+        """Of the last run; of a declared job the one asked about."""
+        return self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
 
     @property
     def state_growth_per_s(self) -> float:
@@ -297,6 +321,32 @@ class JobProfile:
         if self.state is None:
             return 0.0
         return self.state.growth_per_s * self.arrivals.rate_per_s / self.settings[-1].rate_per_s
+
+    def at_age(self, jvm_age_s: float) -> JobProfile:
+        """The profile with the driver's phases as they are at an age of the JVM: theory.md (E35).
+
+        What the whole batch wins by that age is `age_factor`. Before the steady part of a run in a
+        fresh JVM that is all there is.
+        """
+        warm_up = self.warm_up
+        is_young = warm_up is not None and jvm_age_s < warm_up.steady_age_s
+        if is_young or self.drift.driver_exponent == 0:
+            return self
+        factor = self.drift.driver_factor(jvm_age_s, self._oldest_s)
+        return replace(
+            self,
+            driver_phases=tuple(
+                phase
+                if phase.name in CHECKPOINT_PHASES
+                else replace(phase, mean_s=factor * phase.mean_s, sd_s=factor * phase.sd_s)
+                for phase in self.driver_phases
+            ),
+        )
+
+    @property
+    def _oldest_s(self) -> float:
+        """Age of the JVM in the oldest profiled run."""
+        return max((self.drift.reference_age_s, *(one.jvm_age_s for one in self.settings)))
 
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.
@@ -308,8 +358,7 @@ class JobProfile:
         warm_up = self.warm_up
         if warm_up is not None and warm_up.points and jvm_age_s < warm_up.steady_age_s:
             return warm_up.ratio(jvm_age_s)
-        profiled_s = (setting.jvm_age_s for setting in self.settings)
-        oldest_s = max((self.drift.reference_age_s, *profiled_s))
+        oldest_s = self._oldest_s
         if jvm_age_s <= oldest_s:
             return self.drift.factor(jvm_age_s)
         won_ratio = self.drift.exponent * (1.0 - oldest_s / jvm_age_s)

@@ -53,7 +53,7 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
             for stage in profile.stages
         ),
         # Slower than that no batch after the first is.
-        drift=replace(profile.drift, exponent=0.0),
+        drift=replace(profile.drift, exponent=0.0, driver_exponent=0.0),
         warm_up=replace(warm_up, points=()),
     )
 

@@ -15,10 +15,18 @@ from headway.assumptions.fits import (
     LEAST_BATCHES_TO_CUT,
     LEAST_RUNS_TO_COMPARE,
     LEAST_SPREAD_RATIO,
+    RUN_NOISE_RATIO,
     STEEPEST_DRIFT,
     USUAL_DRIFT,
+    USUAL_DRIVER_DRIFT,
+    USUAL_DRIVER_DRIFT_SD,
 )
-from headway.assumptions.predictions import PRIOR_RUNS, USUAL_RUN_TO_RUN_RATIO
+from headway.assumptions.predictions import (
+    POOLED_RUNS,
+    POOLED_SPREAD_RATIO,
+    PRIOR_RUNS,
+    USUAL_RUN_TO_RUN_RATIO,
+)
 from headway.models.arrays import Array
 from headway.models.estimation.nonnegative import nonnegative_least_squares
 from headway.models.laws.normal import MAD_TO_SD
@@ -281,6 +289,44 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     return float(np.clip(-evidence / certainty, 0.0, STEEPEST_DRIFT.value))
 
 
+def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
+    """How fast times of the driver fall with the age of the JVM.
+
+    Parameters
+    ----------
+    log_driver, log_age : (m,) arrays
+        Of each run: logarithm of the mean time of the driver in a batch, and of the age.
+
+    Returns
+    -------
+    float
+        In 0..0.5. [-]
+
+    Notes
+    -----
+    **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times in a
+    batch, and are compiled long after the loops of the tasks. Beyond (E6), their time is
+    `d ∝ age^(-δ)`, without the files of the checkpoint. From the means `y` of runs, which differ by
+    a tenth as a whole, and a normal prior of mean 0.1 and standard deviation 0.1:
+    `δ = (10 - 100 Σ x̃ỹ)/(100 + 100 Σ x̃^2)`, `x̃` and `ỹ` the deviations of the logarithms of age
+    and time from their means. Kept in `[0, 0.5]`. Beyond the oldest profiled age as (E6) says.
+
+    Examples
+    --------
+    >>> age = np.log([100.0, 300.0, 900.0])
+    >>> driver_drift_exponent(-0.3 * age, age)
+    0.24
+    >>> driver_drift_exponent(np.zeros(1), np.zeros(1))
+    0.1
+    """
+    driver_off, age_off = log_driver - log_driver.mean(), log_age - log_age.mean()
+    certainty = 1.0 / USUAL_DRIVER_DRIFT_SD.value**2
+    evidence = USUAL_DRIVER_DRIFT.value * certainty
+    certainty += float(np.sum(np.square(age_off))) / RUN_NOISE_RATIO.value**2
+    evidence -= float(np.sum(age_off * driver_off)) / RUN_NOISE_RATIO.value**2
+    return float(np.clip(evidence / certainty, 0.0, STEEPEST_DRIFT.value))
+
+
 def run_to_run_ratio(
     log_ratios: Array, num_parameters: int, batch_ratio: float, num_effective: float
 ) -> float:
@@ -303,7 +349,8 @@ def run_to_run_ratio(
     `g_i` of observed over modelled means: `sqrt((3s_0^2+Σ g_i^2)/(3+max(m-p, 0)))` with
     `s_0 = sqrt(0.08^2+c^2/N)`, `c` the coefficient of variation of batches within a run and `N` its
     effective batches by (E18): what runs usually lie apart counts as three runs, and the mean of
-    few batches lies apart by chance as well.
+    few batches lies apart by chance as well. The spread `s` of few residuals is itself half noise:
+    told is `s^(m/(m+6)) 0.11^(6/(m+6))`, so that what fits of other jobs show counts as six runs.
 
     **(E18)** Noise with correlation `φ^k` at lag `k`: the mean of `N` batches varies
     `v = (1+φ)/(1-φ) - (2 φ(1-φ^N))/(N(1-φ)^2)` times as much as of independent ones; `N/v` are
@@ -316,14 +363,16 @@ def run_to_run_ratio(
     Examples
     --------
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1.0)
-    0.1
+    0.109
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1e6)
-    0.08
+    0.105
     """
     prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO.value, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     # What as many parameters as runs leave unexplained counts too: they were kept from following.
     seen = float(np.sum(np.square(log_ratios)))
-    return float(
-        np.sqrt((PRIOR_RUNS.value * prior_ratio**2 + seen) / (PRIOR_RUNS.value + spare_runs))
+    own_ratio = math.sqrt(
+        (PRIOR_RUNS.value * prior_ratio**2 + seen) / (PRIOR_RUNS.value + spare_runs)
     )
+    own_share = len(log_ratios) / (len(log_ratios) + POOLED_RUNS.value)
+    return float(own_ratio**own_share * POOLED_SPREAD_RATIO.value ** (1.0 - own_share))

@@ -64,7 +64,8 @@ def predict(
 
     Notes
     -----
-    **(P1)** A prediction is (T4) at the asked setting with `f = (age/age_0)^(-γ)`. The mean tuple
+    **(P1)** A prediction is (T4) at the asked setting with `f = (age/age_0)^(-γ)`, and phases of
+    the driver by (E35). The mean tuple
     latency is split into the driver's phases before the commit, the levels, and the wait: with `t`
     the interval that a row meets, solved from `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the
     wait is `t/2` and each level has its share of the last term. The parts add up to `E[L]` exactly.
@@ -75,7 +76,9 @@ def predict(
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
     # The stream asked about, its burstiness included, stands in for the profiled one.
     profile = replace(profile, arrivals=arrivals)
-    age_factor = 1.0 if jvm_age_s is None else profile.age_factor(jvm_age_s)
+    age_factor = 1.0
+    if jvm_age_s is not None:
+        age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)
     capacity = Capacity.of(profile, configuration, age_factor)
     model = capacity.model
     settled = float(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from headway.domain import (
     DurationNoise,
     StageProfile,
 )
+from headway.domain.profile import CHECKPOINT_PHASES
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     drift_exponent,
+    driver_drift_exponent,
     lag_one_correlation,
     run_to_run_ratio,
 )
@@ -57,22 +60,30 @@ def fit_duration(runs: Sequence[QueryRun]) -> DurationFit:
     what compilation won in between is not mistaken for an effect of the settings.
     """
     drift = Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1]))
-    aged = list(runs)
     # The lines and the drift explain parts of the same differences: fitted in turn until neither
     # moves, they are fitted together.
     for _ in range(_MOST_ROUNDS):
-        fit = _fit_at_one_age(aged)
-        exponent = _fit_drift(runs, fit)
+        aged = [_at_reference_age(run, drift) for run in runs]
+        drift = replace(drift, driver_exponent=_fit_driver_drift(aged))
+        alike = [_with_driver_at_reference(run, drift) for run in aged]
+        costs = _fit_at_one_age(alike)
+        exponent = _fit_drift([_with_driver_at_reference(run, drift) for run in runs], costs)
         if abs(exponent - drift.exponent) < _EXPONENT_TOLERANCE:
             break
         drift = replace(drift, exponent=exponent)
-        aged = [_at_reference_age(run, drift) for run in runs]
-    return replace(
-        fit,
+    driver_s = sum(
+        phase.mean_s for phase in costs.driver_phases if phase.name not in CHECKPOINT_PHASES
+    )
+    ages_s = [_mean_age_s(run) for run in runs]
+    return DurationFit(
+        driver_phases=costs.driver_phases,
+        stages=costs.stages,
+        noise=_noise(alike, costs),
         drift=drift,
         modelled_mean_s=tuple(
-            modelled_s * drift.factor(_mean_age_s(run))
-            for modelled_s, run in zip(fit.modelled_mean_s, runs, strict=True)
+            (float(modelled_s.mean()) + (_driver_factor(drift, age_s) - 1.0) * driver_s)
+            * drift.factor(age_s)
+            for modelled_s, age_s in zip(costs.modelled_s, ages_s, strict=True)
         ),
     )
 
@@ -81,7 +92,7 @@ def _mean_age_s(run: QueryRun) -> float:
     return float(np.mean([batch.jvm_age_s for batch in run.batches]))
 
 
-def _fit_drift(runs: Sequence[QueryRun], fit: DurationFit) -> float:
+def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
     modelled_s = np.concatenate([_modelled_s(run, driver_s, fit.stages) for run in runs])
     batches = [batch for run in runs for batch in run.batches]
@@ -90,6 +101,47 @@ def _fit_drift(runs: Sequence[QueryRun], fit: DurationFit) -> float:
         np.log([batch.jvm_age_s for batch in batches]),
         np.repeat(np.arange(len(runs)), [len(run.batches) for run in runs]),
     )
+
+
+def _fit_driver_drift(runs: Sequence[QueryRun]) -> float:
+    """The driver's own drift, of runs that what the whole batch wins is taken off."""
+    driver_s = [float(np.mean([_driver_s(batch) for batch in run.batches])) for run in runs]
+    told = [(seconds, _mean_age_s(run)) for seconds, run in zip(driver_s, runs, strict=True)]
+    return driver_drift_exponent(*np.log(np.maximum(np.array(told), 1e-6)).T)
+
+
+def _driver_factor(drift: Drift, age_s: float) -> float:
+    """Within the ages of the runs."""
+    return drift.driver_factor(age_s, oldest_s=age_s)
+
+
+def _driver_s(batch: BatchSample) -> float:
+    """What the driver does in a batch, but for the files of the checkpoint."""
+    files_s = sum(batch.phases_s.get(name, 0.0) for name in CHECKPOINT_PHASES)
+    return max(batch.duration_s - batch.stages_s - files_s, 0.0)
+
+
+def _with_driver_at_reference(run: QueryRun, drift: Drift) -> QueryRun:
+    return replace(
+        run,
+        batches=tuple(
+            _driver_rescaled(batch, _driver_factor(drift, batch.jvm_age_s)) for batch in run.batches
+        ),
+    )
+
+
+def _driver_rescaled(batch: BatchSample, factor: float) -> BatchSample:
+    """The batch with what the driver takes divided by a factor; stages and files as they are."""
+    phases_s = {
+        name: seconds if name in CHECKPOINT_PHASES else seconds / factor
+        for name, seconds in batch.phases_s.items()
+    }
+    if "add_batch" in phases_s:
+        whole_s = batch.phases_s["add_batch"]
+        in_stages_s = min(batch.stages_s, whole_s)
+        phases_s["add_batch"] = in_stages_s + (whole_s - in_stages_s) / factor
+    won_s = _driver_s(batch) * (1.0 - 1.0 / factor)
+    return replace(batch, duration_s=batch.duration_s - won_s, phases_s=phases_s)
 
 
 def _at_reference_age(run: QueryRun, drift: Drift) -> QueryRun:
@@ -121,7 +173,15 @@ def _rescaled(batch: BatchSample, factor: float) -> BatchSample:
     )
 
 
-def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
+class _Costs(NamedTuple):
+    """What batches cost at one age, and what that makes of each batch of each run."""
+
+    driver_phases: tuple[DriverPhase, ...]
+    stages: tuple[StageProfile, ...]
+    modelled_s: list[Array]
+
+
+def _fit_at_one_age(runs: Sequence[QueryRun]) -> _Costs:
     stages: tuple[StageProfile, ...] = ()
     handovers_s = 0.0
     for place in range(len(runs[0].batches[0].stages)):
@@ -130,42 +190,37 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> DurationFit:
         handovers_s += fit.handover_s
     phases = _fit_driver_phases(runs, handovers_s)
     driver_s = sum(phase.mean_s for phase in phases)
-    modelled = [_modelled_s(run, driver_s, stages) for run in runs]
+    return _Costs(phases, stages, [_modelled_s(run, driver_s, stages) for run in runs])
+
+
+def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
+    """How batches lie around the model of their run, and runs around that of all."""
     observed = [np.array([batch.duration_s for batch in run.batches]) for run in runs]
-    ratios = [float(seen.mean() / fit.mean()) for seen, fit in zip(observed, modelled, strict=True)]
+    pairs = list(zip(observed, costs.modelled_s, strict=True))
+    ratios = [float(seen.mean() / fit.mean()) for seen, fit in pairs]
+    own = [seen / (ratio * fit) for (seen, fit), ratio in zip(pairs, ratios, strict=True)]
     residuals = [
         # The ratio of the run is fitted too: it takes one degree of freedom.
-        (seen / (ratio * fit) - 1.0) * np.sqrt(len(seen) / (len(seen) - 1))
-        for seen, fit, ratio in zip(observed, modelled, ratios, strict=True)
+        (values - 1.0) * np.sqrt(len(values) / (len(values) - 1))
+        for values in own
     ]
-    batch_ratio = float(np.sqrt(np.mean(np.square(np.concatenate(residuals)))))
-    slow = slow_mode(
-        np.concatenate(
-            [
-                np.log(seen / (ratio * fit))
-                for seen, fit, ratio in zip(observed, modelled, ratios, strict=True)
-            ]
-        )
-    )
-    autocorrelation = lag_one_correlation(residuals)
+    pooled_ratio = float(np.sqrt(np.mean(np.square(np.concatenate(residuals)))))
+    slow = slow_mode(np.log(np.concatenate(own)))
+    correlation = lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
-        (1.0 - autocorrelation) / (1.0 + autocorrelation)
+        (1.0 - correlation) / (1.0 + correlation)
     )
-    return DurationFit(
-        driver_phases=phases,
-        stages=stages,
-        noise=DurationNoise(
-            batch_ratio=min(batch_ratio, MOST_SPREAD_RATIO),
-            autocorrelation=autocorrelation,
-            run_to_run_ratio=min(
-                run_to_run_ratio(np.log(ratios), 1 + 2 * len(stages), batch_ratio, num_effective),
-                MOST_SPREAD_RATIO,
+    return DurationNoise(
+        batch_ratio=min(pooled_ratio, MOST_SPREAD_RATIO),
+        autocorrelation=correlation,
+        run_to_run_ratio=min(
+            run_to_run_ratio(
+                np.log(ratios), 1 + 2 * len(costs.stages), pooled_ratio, num_effective
             ),
-            slow_batch_share=slow.share,
-            slow_batch_ratio=slow.ratio,
+            MOST_SPREAD_RATIO,
         ),
-        drift=Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1])),
-        modelled_mean_s=tuple(float(fit.mean()) for fit in modelled),
+        slow_batch_share=slow.share,
+        slow_batch_ratio=slow.ratio,
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from headway.assumptions.fits import TELLING_SPREAD_RATIO
+from headway.assumptions.fits import LEAST_GROWTH_RATIO, TELLING_SPREAD_RATIO
 from headway.domain import MemoryProfile, StageObserved, StageProfile, StateProfile
+from headway.models.estimation.regression import power_law
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
 
@@ -56,7 +57,31 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
         growth_per_s=_growth_per_s(batches),
         updated_rows=updated_rows or None,
         updated_row_s=_updated_row_s([batch for run in runs for batch in run.batches]),
+        rate_exponent=_rate_exponent(runs),
     )
+
+
+def _rate_exponent(runs: Sequence[QueryRun]) -> float:
+    """How the state follows the rate; 0 where it goes on growing, or where it never grew.
+
+    Notes
+    -----
+    **(E36)** State at the asked rate: a state that drops what is old holds `S = λ` times its
+    retention. Where the state at most grows by a fifth in the later half of most runs,
+    `S ∝ λ^e`, `e` by (E4) from the rates and sizes of the runs, 1 where their rates are alike; else
+    `e = 0`. Every time (T2) asks for `S` it is `S_0 (λ/λ_0)^e`, `S_0` and `λ_0` those of the last
+    run.
+    """
+    grown = [
+        run.batches[-1].state.num_rows / max(run.batches[len(run.batches) // 2].state.num_rows, 1)
+        for run in runs
+    ]
+    going_on = [ratio > 1.0 + LEAST_GROWTH_RATIO.value for ratio in grown]
+    rows = np.array([run.batches[-1].state.num_rows for run in runs], dtype=np.float64)
+    if 2 * sum(going_on) >= len(runs) or not np.all(rows > 0):
+        return 0.0
+    rates_per_s = np.array([run.rate_per_s for run in runs])
+    return power_law(rates_per_s, rows, np.ones_like(rows)).exponent
 
 
 def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:

@@ -266,7 +266,7 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
     rows for every batch. Fitted by (E3) with the other terms of the stage that holds the state,
     where the state at least doubles within most runs and rows and state are separable by (E2);
     else 0, for a state that follows the rate differs between runs just as the rows do. A prediction
-    is for the state that the last run ended with.
+    is for the state at its rate, (E36); one that grows is as the last run ended.
     """
     grown = [
         run.batches[-1].state.num_rows

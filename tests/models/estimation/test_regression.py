@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
+from headway.assumptions.predictions import (
+    POOLED_RUNS,
+    POOLED_SPREAD_RATIO,
+    USUAL_RUN_TO_RUN_RATIO,
+)
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     Prior,
     drift_exponent,
+    driver_drift_exponent,
     is_spread,
     is_spread_within,
     lag_one_correlation,
@@ -232,19 +237,42 @@ def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     random = np.random.default_rng(6)
     two = np.zeros(2)
     long, short = {"num_effective": 1e9}, {"num_effective": 9.0}
-    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(USUAL_RUN_TO_RUN_RATIO.value)
+    usual = USUAL_RUN_TO_RUN_RATIO.value
+    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(pooled(usual, 2))
     # Means of nine batches that differ by 0.3 lie 0.1 apart by chance.
-    by_chance = np.hypot(USUAL_RUN_TO_RUN_RATIO.value, 0.1)
-    assert run_to_run_ratio(two, 5, 0.3, **short) == pytest.approx(by_chance)
+    by_chance = np.hypot(usual, 0.1)
+    assert run_to_run_ratio(two, 5, 0.3, **short) == pytest.approx(pooled(by_chance, 2))
     many = 0.2 * random.standard_normal(400)
     assert run_to_run_ratio(many, 5, 0.05, **long) == pytest.approx(0.2, rel=0.1)
     quiet = run_to_run_ratio(np.zeros(20), 5, 0.05, **long)
-    assert quiet == pytest.approx(USUAL_RUN_TO_RUN_RATIO.value * np.sqrt(3 / 18))
+    assert quiet == pytest.approx(pooled(usual * np.sqrt(3 / 18), 20))
 
 
 def test_what_a_fit_of_few_runs_leaves_unexplained_is_spread_between_them() -> None:
     left = run_to_run_ratio(np.array([0.2, -0.1, 0.0]), 5, 0.05, num_effective=1e9)
-    assert left == pytest.approx(np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO.value**2 + 0.05) / 3))
+    own = np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO.value**2 + 0.05) / 3)
+    assert left == pytest.approx(pooled(own, 3))
+    # Halfway, on a logarithmic scale, at six runs.
+    six = run_to_run_ratio(np.full(6, 0.2), 5, 0.05, num_effective=1e9)
+    own = np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO.value**2 + 6 * 0.2**2) / 4)
+    assert six == pytest.approx(np.sqrt(own * POOLED_SPREAD_RATIO.value))
+
+
+def pooled(own_ratio: float, num_runs: int) -> float:
+    """Drawn to what other jobs show, which counts as six runs."""
+    share = num_runs / (num_runs + POOLED_RUNS.value)
+    return float(own_ratio**share * POOLED_SPREAD_RATIO.value ** (1 - share))
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.1, 0.3])
+def test_the_driver_has_a_drift_of_its_own(exponent: float) -> None:
+    ages = np.log(np.geomspace(60.0, 3_000.0, 12))
+    found = driver_drift_exponent(-exponent * ages, ages)
+    assert found == pytest.approx(exponent, abs=0.02)
+    # Of one run nothing is known but what is usual; of two that lie close, little.
+    assert driver_drift_exponent(np.zeros(1), ages[:1]) == pytest.approx(0.1)
+    close = driver_drift_exponent(np.array([0.3, 0.0]), np.log([100.0, 110.0]))
+    assert close == pytest.approx(0.1, abs=0.15)
 
 
 def three_runs(rng: np.random.Generator) -> tuple[Array, Array, Array]:

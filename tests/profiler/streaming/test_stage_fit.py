@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from headway.domain import Separation
+from headway.domain.profile import CHECKPOINT_PHASES
+from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
@@ -164,3 +166,52 @@ def test_first_batches_of_other_stages_do_not_count() -> None:
     first = a_batch(0, 0, 2, 0, 1.0)
     other = replace(run, without_rows=(replace(first, stages=first.stages[:1]),))
     assert fit_stage([other], 1, ()).stage.separation is Separation.PARTS
+
+
+def aged(run: QueryRun, first_age_s: float, exponent: float) -> QueryRun:
+    """The run at an age of its JVM, by which the driver became faster; its tasks did not."""
+    batches = []
+    for number, batch in enumerate(run.batches):
+        age_s = first_age_s + number
+        driver_s = 0.1 * (age_s / 1_000.0) ** -exponent
+        batches.append(
+            replace(
+                batch,
+                jvm_age_s=age_s,
+                duration_s=batch.stages_s + driver_s,
+                phases_s={"add_batch": batch.stages_s + driver_s},
+            )
+        )
+    return replace(run, batches=tuple(batches))
+
+
+def test_the_driver_of_an_older_jvm_is_faster_and_its_tasks_are_not() -> None:
+    ages_s = (60.0, 250.0, 1_000.0)
+    sizes = ((50_000, 2), (400_000, 2), (100_000, 8))
+    runs = [
+        aged(a_run(rows, partitions, grows=False), age_s, 0.3)
+        for (rows, partitions), age_s in zip(sizes, ages_s, strict=True)
+    ]
+    fit = fit_duration(runs)
+    assert fit.drift.driver_exponent == pytest.approx(0.3, abs=0.07)
+    assert fit.drift.exponent == pytest.approx(0.0, abs=0.02)
+    driver_s = sum(phase.mean_s for phase in fit.driver_phases)
+    assert driver_s == pytest.approx(0.1, rel=0.1)
+    seen_s = [np.mean([batch.duration_s for batch in run.batches]) for run in runs]
+    assert fit.modelled_mean_s == pytest.approx(seen_s, rel=0.03)
+
+
+def test_a_profile_is_asked_at_the_age_of_its_driver() -> None:
+    profile = a_profile()
+    drift = replace(profile.drift, driver_exponent=0.5)
+    profile = replace(profile, drift=drift, warm_up=None)
+    young = profile.at_age(drift.reference_age_s / 4.0)
+    for phase, later in zip(young.driver_phases, profile.driver_phases, strict=True):
+        slower = 1.0 if phase.name in CHECKPOINT_PHASES else 2.0
+        assert phase.mean_s == pytest.approx(slower * later.mean_s)
+    assert young.stages == profile.stages
+    assert profile.at_age(drift.reference_age_s) == profile
+    # Older than any profiled run, it goes on as the inverse of the age.
+    oldest_s = max(drift.reference_age_s, *(one.jvm_age_s for one in profile.settings))
+    far = profile.at_age(1e6 * oldest_s).driver_phases[-1].mean_s
+    assert far >= 0.49 * profile.at_age(oldest_s).driver_phases[-1].mean_s
