@@ -415,7 +415,8 @@ def test_costs_come_back_from_two_settings(profiled: Profiled) -> None:
     phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
     assert phases["add_batch"] == pytest.approx(PHASES_S["addBatch"], abs=0.004)
     assert phases["wal_commit"] == pytest.approx(PHASES_S["walCommit"], abs=1e-6)
-    assert phases["query_planning"] == pytest.approx(PHASES_S["queryPlanning"], abs=1e-6)
+    # Two runs at one age and no drift to see: the usual one of the driver is half believed.
+    assert phases["query_planning"] == pytest.approx(PHASES_S["queryPlanning"], rel=0.05)
     for setting, query in zip(profile.settings, (SMALL, LARGE), strict=True):
         assert setting.query_name == query.name
         assert setting.configuration.trigger_s == query.trigger_s
