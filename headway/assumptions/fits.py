@@ -96,6 +96,13 @@ RUN_NOISE_RATIO = Assumption(
     source="judgement: about the usual run-to-run spread",
     influences="how much each run weighs in the costs of tasks (E3)",
 )
+FEW_ROWS_RATIO = Assumption(
+    name="Maximum rows of a first batch, over the usual ones, that reads next to nothing",
+    value=0.1,
+    unit="-",
+    source="judgement: their time can be taken off by what rows usually take",
+    influences="whether a first batch tells the fixed time of tasks (E32)",
+)
 EMPTY_BATCH_SD_RATIO = Assumption(
     name="Prior standard deviation of a task's fixed time, from batches without rows",
     value=0.3,

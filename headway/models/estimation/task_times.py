@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -61,39 +62,66 @@ class FixedTime(NamedTuple):
     sd_s: float
 
 
-def time_without_rows(task_mean_s: Array, partitions: Array, per_partition_s: float) -> FixedTime:
-    r"""Time of a task that has no rows, from batches that read none.
+class AlmostEmpty(NamedTuple):
+    """A stage of a batch that read next to nothing, beside those of the same run: means per task.
+
+    ``readers`` are those that a task writes for.
+    """
+
+    task_s: float
+    rows: float
+    usual_task_s: float
+    usual_rows: float
+    readers: int
+
+
+def time_without_rows(seen: Sequence[AlmostEmpty], per_partition_s: float) -> FixedTime | None:
+    r"""Time of a task that has no rows, from batches that read next to none.
 
     Parameters
     ----------
-    task_mean_s : (n,) array, >= 0
-        Mean time of the tasks in each such batch, at least one. [s]
-    partitions : (n,) array, >= 0
-        Readers that its tasks write for. [-]
+    seen : sequence of AlmostEmpty
+        Such batches.
     per_partition_s : float, >= 0
-        What a task takes for one of them; 0 where it is part of the fixed time. [s]
+        What a task takes for a reader that it writes for; 0 where that is part of the fixed
+        time. [s]
 
     Returns
     -------
-    FixedTime
-        Mean and standard deviation. [s]
+    FixedTime or None
+        Mean and standard deviation [s]; None where none of the batches tells it.
 
     Notes
     -----
-    **(E32)** A batch that reads no rows, as the first of a query does, runs its stages all the
-    same: its tasks take `t_0 + t_2 P` of (T2), and nothing else. The prior of (E3) for `t_0` is the
-    middle one of `max(t - t_2 P, t/10)` over such batches, `t` the mean of their tasks, give or
-    take 30 %. Batches of a JVM younger than 30 s, which loads classes, and the first of a restart,
-    which loads state, do not count. Where there are none, `t_0` is what Spark reports of it:
-    launch, deserialization, state commit.
+    **(E32)** The first batch of a query reads nothing, or what came in its first moments, and runs
+    its stages all the same: its tasks take little but `t_0 + t_2 P` of (T2). With `t` and `x` the
+    mean time and rows of its tasks, and `T` and `X` those of the run's other batches, the line
+    through both is at `(tX-Tx)/(X-x)` without rows, which is `t` for `x = 0`; where `x > X/2`, as
+    behind a combine that meets the same keys in any batch, it tells nothing. The prior of (E3) for
+    `t_0` is the middle one of these, less `t_2 P` but for a tenth at least, give or take 30 %.
+    Later batches without rows count too; those of a JVM younger than 30 s, which loads classes, and
+    the first of a restart, which loads state, do not. Where there are none, `t_0` is what Spark
+    reports of it: launch, deserialization, state commit.
 
     Examples
     --------
-    >>> time_without_rows(np.array([0.04, 0.05, 0.30]), np.zeros(3), 0.0)
+    >>> first = AlmostEmpty(
+    ...     task_s=0.06, rows=100.0, usual_task_s=0.55, usual_rows=5_000.0, readers=0
+    ... )
+    >>> time_without_rows([first], 0.0)
     FixedTime(mean_s=0.05, sd_s=0.015)
     """
-    alone_s = np.maximum(task_mean_s - per_partition_s * partitions, 0.1 * task_mean_s)
-    mean_s = float(np.median(alone_s))
+    found = []
+    for one in seen:
+        if 0.0 < one.task_s <= one.usual_task_s and one.rows <= 0.5 * one.usual_rows:
+            apart = one.usual_rows - one.rows
+            alone_s = (one.task_s * one.usual_rows - one.usual_task_s * one.rows) / apart
+            found.append(max(alone_s - per_partition_s * one.readers, 0.1 * one.task_s))
+        elif one.task_s > one.usual_task_s and one.rows <= 0.5 * one.usual_rows:
+            # Slower than with rows: those cost next to nothing.
+            found.append(max(one.usual_task_s - per_partition_s * one.readers, 0.0))
+    if not found or not (mean_s := float(np.median(found))) > 0:
+        return None
     return FixedTime(mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s)
 
 

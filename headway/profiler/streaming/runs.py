@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import FRESH_JVM_S, LEAST_BATCHES
+from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
 from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
@@ -156,27 +156,31 @@ def steady_part(
         mean_file=_mean_file(reports, facts),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
-        without_rows=tuple(_without_rows(reports, stages, jvm_started_s)),
+        without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady)),
     )
     return SteadyPart(run, tuple(notes))
 
 
 def _without_rows(
-    reports: Sequence[Record], stages: Mapping[int, Sequence[Record]], jvm_started_s: float
+    reports: Sequence[Record],
+    stages: Mapping[int, Sequence[Record]],
+    jvm_started_s: float,
+    steady: Sequence[BatchSample],
 ) -> Iterator[BatchSample]:
-    """Batches that ran their stages for nothing.
+    """Batches that ran their stages for nothing, and a first one that did so for next to nothing.
 
     Not those of a fresh JVM, which loads classes, nor the first of a restart, which loads state.
     """
+    few_rows = FEW_ROWS_RATIO.value * float(np.mean([sample.num_rows for sample in steady]))
     for report in reports:
         of_batch = stages.get(report["batch_id"], ())
+        most_rows = few_rows if report is reports[0] else 0.0
         restarts = report is reports[0] and report["batch_id"] > 0
         if (
-            known_rows(report) == 0
+            0 <= known_rows(report) <= most_rows
             and not restarts
             and is_timed(report)
             and is_usable(of_batch)
-            and not any(stage["rows_read"] for stage in of_batch)
             and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
         ):
             yield batch_sample(report, of_batch, jvm_started_s, None)

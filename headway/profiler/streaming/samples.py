@@ -146,8 +146,8 @@ class QueryRun:
     """One run of the query at one setting, steady batches only.
 
     ``early`` are the batches before, the first of them the first of the run; empty where another
-    query of the application ran earlier. ``without_rows`` are batches that read nothing, in a JVM
-    that has run for a while: the first of a query, mostly.
+    query of the application ran earlier. ``without_rows`` are batches that read nothing, or next
+    to nothing, in a JVM that has run for a while: the first of a query, mostly.
     """
 
     query_id: str

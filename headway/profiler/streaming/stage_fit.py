@@ -27,6 +27,7 @@ from headway.models.estimation.regression import (
     relative_huber,
 )
 from headway.models.estimation.task_times import (
+    AlmostEmpty,
     FixedTime,
     handover_s,
     task_spread_ratio,
@@ -235,17 +236,25 @@ def _prior(
 def _without_rows(runs: Sequence[QueryRun], place: int, per_partition_s: float) -> FixedTime | None:
     """What batches without rows tell of a task's fixed time; None where there are none."""
     usual = runs[0].batches[0].signature
-    empty = [
-        (batch.stages[place].task_mean_s, _num_readers(run, place))
+    seen = [
+        AlmostEmpty(
+            task_s=batch.stages[place].task_mean_s,
+            rows=_rows_per_task(batch, place),
+            usual_task_s=float(np.mean([one.stages[place].task_mean_s for one in run.batches])),
+            usual_rows=float(np.mean([_rows_per_task(one, place) for one in run.batches])),
+            readers=_num_readers(run, place),
+        )
         for run in runs
         for batch in run.without_rows
         if batch.signature == usual and batch.stages[place].has_tasks
     ]
-    if not empty:
-        return None
-    task_mean_s, partitions = np.array(empty, dtype=np.float64).T
-    found = time_without_rows(task_mean_s, partitions, per_partition_s)
-    return found if found.mean_s > 0 else None
+    return time_without_rows(seen, per_partition_s)
+
+
+def _rows_per_task(batch: BatchSample, place: int) -> float:
+    """Those of the batch, where its source does not report what its tasks read."""
+    stage = batch.stages[place]
+    return (stage.rows_read or batch.num_rows) / stage.num_tasks
 
 
 def _holds_state(batch: BatchSample, place: int) -> bool:

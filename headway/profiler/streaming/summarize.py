@@ -11,6 +11,7 @@ from headway.assumptions.logs import ON_TIME_RATIO
 from headway.domain import (
     Application,
     Arrivals,
+    Coverage,
     DurationNoise,
     JobProfile,
     ObservedSetting,
@@ -70,17 +71,30 @@ def profile_of(
     job: JobRuns, logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
 ) -> JobProfile:
     """Fit one profile to runs of one job, from the same logs; parameters as of `summarize`."""
-    runs, notes = job.runs, list(job.notes)
-    fit = fit_duration(runs)
-    last = runs[-1]
     of_each = each_application(logs)
     coverage = together(
         coverage_of(logs.applications[app], of_each[app].batches, event_logs[app])
         for app in job.apps
     )
+    applications = tuple(application_of(logs.applications[app]) for app in job.apps)
+    return profile_of_runs(job.runs, applications, version, notes=job.notes, coverage=coverage)
+
+
+def profile_of_runs(
+    runs: Sequence[QueryRun],
+    applications: tuple[Application, ...],
+    version: str,
+    *,
+    notes: Sequence[str] = (),
+    coverage: Coverage | None = None,
+) -> JobProfile:
+    """Fit one profile to runs of one job, in the order of time, wherever they come from."""
+    noted = list(notes)
+    fit = fit_duration(runs)
+    last = runs[-1]
     return JobProfile(
         headway_version=version,
-        applications=tuple(application_of(logs.applications[app]) for app in job.apps),
+        applications=applications,
         shape=last.shape,
         arrivals=Arrivals(rate_per_s=last.rate_per_s, dispersion_ratio=_dispersion_ratio(runs)),
         driver_phases=fit.driver_phases,
@@ -88,7 +102,7 @@ def profile_of(
             replace(stage, observed=observe_stage(runs, place, stage))
             for place, stage in enumerate(fit.stages)
         ),
-        noise=_less_sure(fit, runs, notes),
+        noise=_less_sure(fit, runs, noted),
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
         settings=tuple(
@@ -104,7 +118,7 @@ def profile_of(
             state_store=last.state_store,
         ),
         coverage=coverage,
-        notes=(*notes, *_drift_notes(runs, fit), *gaps(coverage)),
+        notes=(*noted, *_drift_notes(runs, fit), *(gaps(coverage) if coverage else ())),
     )
 
 

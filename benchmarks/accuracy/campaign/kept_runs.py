@@ -1,0 +1,162 @@
+"""Runs as they are committed: what every batch showed, so that others can fit without running.
+
+A line holds what was measured of a run, and its steady batches as columns: rows, phases, and of
+each stage the number of tasks, their mean, spread, covariance with their rows, and span. Numbers
+have five digits. `kept_run` and `run_of` are inverse to each other, but for the digits.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.domain import Configuration, QueryShape
+from headway.profiler.streaming.samples import (
+    ArrivalSeries,
+    BatchSample,
+    EarlyBatch,
+    QueryRun,
+    StageSample,
+    StateSample,
+)
+
+Row = dict[str, Any]
+_DIGITS = 5
+_AS_THEY_ARE = ("batch_id", "started_s")
+
+
+def write_runs(path: Path, rows: Iterable[Row]) -> int:
+    """How many lines were written; the same runs make the same file."""
+    lines = [json.dumps(row, separators=(",", ":")) for row in rows]
+    path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+    return len(lines)
+
+
+def read_runs(path: Path) -> Iterator[Row]:
+    """The lines of a file of `write_runs`."""
+    for line in gzip.decompress(path.read_bytes()).splitlines():
+        yield json.loads(line)
+
+
+def kept_run(run: QueryRun) -> Row:
+    """A run as JSON."""
+    return {
+        "query_id": run.query_id,
+        "query_name": run.query_name,
+        "shape": {**asdict(run.shape), "windows": None},
+        "configuration": asdict(run.configuration),
+        "rate_per_s": run.rate_per_s,
+        "dispersion_ratio": run.arrivals.dispersion_ratio,
+        "num_cut": run.num_cut,
+        "source_partitions": run.source_partitions,
+        "batches": _columns(run.batches),
+        "without_rows": _columns(run.without_rows),
+        "early": [asdict(batch) for batch in run.early],
+    }
+
+
+def run_of(kept: Row) -> QueryRun:
+    """The run again; its arrivals have the same rate and dispersion, and no other detail."""
+    shape = {name: _as_tuple(value) for name, value in kept["shape"].items()}
+    shape["windows"] = ()
+    return QueryRun(
+        query_id=kept["query_id"],
+        query_name=kept["query_name"],
+        shape=QueryShape(**shape),
+        configuration=Configuration(**kept["configuration"]),
+        arrivals=_arrivals(kept["rate_per_s"], kept["dispersion_ratio"] or 0.0),
+        rate_per_s=kept["rate_per_s"],
+        num_cut=kept["num_cut"],
+        pinned_state_partitions=None,
+        source_partitions=kept["source_partitions"],
+        batches=_batches(kept["batches"]),
+        early=tuple(EarlyBatch(**batch) for batch in kept["early"]),
+        without_rows=_batches(kept["without_rows"]),
+    )
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _arrivals(rate_per_s: float, dispersion_ratio: float) -> ArrivalSeries:
+    """Two seconds of the rate, as far apart as the dispersion says."""
+    apart = np.sqrt(dispersion_ratio * rate_per_s)
+    return ArrivalSeries(
+        counted="rows",
+        arrived_rows=np.array([rate_per_s + apart, rate_per_s - apart]),
+        interval_s=np.ones(2),
+        lag_rows=None,
+        partition_rows={},
+    )
+
+
+def _columns(batches: Sequence[BatchSample]) -> Row:
+    """Field by field; phases, states and stages as columns of their own."""
+    if not batches:
+        return {}
+    plain = [field.name for field in fields(BatchSample) if field.name not in _NESTED]
+    return {
+        **{name: _values(batches, name) for name in plain},
+        "phases_s": {
+            name: [_short(batch.phases_s.get(name, 0.0)) for batch in batches]
+            for name in dict.fromkeys(name for batch in batches for name in batch.phases_s)
+        },
+        "state": _of_each([batch.state for batch in batches], StateSample),
+        "stages": [
+            _of_each([batch.stages[place] for batch in batches], StageSample)
+            for place in range(len(batches[0].stages))
+        ],
+    }
+
+
+_NESTED = ("phases_s", "state", "stages")
+
+
+def _of_each(samples: Sequence[Any], kind: type) -> Row:
+    return {field.name: _values(samples, field.name) for field in fields(kind)}
+
+
+def _values(samples: Sequence[Any], name: str) -> list[Any]:
+    """A column; one value stands for all where they are alike."""
+    values = [getattr(sample, name) for sample in samples]
+    if name not in _AS_THEY_ARE:
+        values = [_short(value) for value in values]
+    return values[:1] if all(value == values[0] for value in values) else values
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def _batches(columns: Row) -> tuple[BatchSample, ...]:
+    if not columns:
+        return ()
+    number = max(len(columns["batch_id"]), len(columns["started_s"]))
+    plain = {name: _all(values, number) for name, values in columns.items() if name not in _NESTED}
+    states = _samples(columns["state"], number, StateSample)
+    stages = [_samples(one, number, StageSample) for one in columns["stages"]]
+    return tuple(
+        BatchSample(
+            **{name: values[place] for name, values in plain.items()},
+            phases_s={name: values[place] for name, values in columns["phases_s"].items()},
+            state=states[place],
+            stages=tuple(one[place] for one in stages),
+        )
+        for place in range(number)
+    )
+
+
+def _samples(columns: Row, number: int, kind: Any) -> list[Any]:
+    full = {name: _all(values, number) for name, values in columns.items()}
+    return [kind(**{name: full[name][place] for name in full}) for place in range(number)]
+
+
+def _all(values: list[Any], number: int) -> list[Any]:
+    return values * number if len(values) == 1 else values
