@@ -40,7 +40,10 @@ UNITS = (
     *("_ratio", "_share", "_probability", "rows_per_batch"),
 )
 # They have no unit and need none: powers, probabilities, correlations.
-PURE_NUMBERS = {"autocorrelation", "confidence", "exponent", "quantile", "scale"}
+PURE_NUMBERS = {
+    *("autocorrelation", "confidence", "quantile", "scale"),
+    *("exponent", "driver_exponent", "rate_exponent"),
+}
 WITHOUT_UNIT = {
     "CatchUp.after",
     "Cluster.executors_mean",
