@@ -8,7 +8,7 @@ PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy accuracy-campaign plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
+        accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         scheduling scheduling-real \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity window-equality window-sharing window-runs \
@@ -53,6 +53,9 @@ accuracy-campaign: $(READY) java  ## all real runs anew, two hours and a half on
 	$(BIN)/python benchmarks/run.py machine_speed --output benchmarks/accuracy/results/machine-speed.jsonl
 	$(BIN)/python benchmarks/run.py planned_runs $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
 	$(BIN)/python benchmarks/run.py judge_campaign $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
+
+accuracy-terms: $(READY)  ## what each term of the fit is worth, from the kept runs of a campaign
+	$(BIN)/python benchmarks/run.py terms
 
 plan-accuracy: $(READY) java  ## plans from new and existing checkpoints, each run, ten minutes -> docs/plans-run.md
 	$(BIN)/python benchmarks/run.py checkpoint_plans $(CAMPAIGN) --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md

@@ -33,7 +33,7 @@ from campaign.figures import (
     measured,
     median_size,
     regimes,
-    repeat_differences,
+    repeat_errors,
     repeats_of,
     setting_name,
     share_within,
@@ -43,7 +43,8 @@ from campaign.plan_tables import plan_tables
 from campaign.plots import scatter
 from campaign.running import read_lines
 from campaign.schedule import EVERY, FIT, VARIED
-from campaign.speed_table import speed_beside_runs, speed_table
+from campaign.speed_table import corrected_by_speed, speed_beside_runs, speed_table
+from campaign.verdict_table import verdict_table
 from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
 from error_parts import parts_tables
 from pages import headed
@@ -85,6 +86,9 @@ def page(results: Path) -> str:
         "![Predicted against measured latency](img/accuracy-scatter.svg)",
         "",
         *_headline(fitted),
+        "## Left out by the prediction's own verdict",
+        "",
+        *verdict_table(fitted),
         "## By workload",
         "",
         *_error_table("workload", grouped(fitted, _workload)),
@@ -136,6 +140,7 @@ def page(results: Path) -> str:
         "",
         *speed_table(read_lines(results / "machine-speed.jsonl")[1:]),
         *speed_beside_runs(repeats_of(fitted)),
+        *corrected_by_speed(repeats_of(fitted)),
         "## What the errors are made of",
         "",
         *parts_tables(repeats_of(fitted)),
@@ -158,43 +163,50 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     judged = [row for row in rows if is_judged(row)]
     held, num_intervals = covered(rows)
     yield (
-        f"**{len(judged)} judged settings, {len(repeats_of(judged))} runs; 14 workloads on two "
-        "cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
+        f"**{len(judged)} judged settings, {len(errors(repeats_of(rows), 'latency', 'mean'))} "
+        f"judged runs, told from {_fitted_runs(rows)} runs of their workload each; 14 workloads on "
+        "two cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
-    yield from headed("| figure | median error | within 10 % | within 15 % | largest | floor |")
+    yield from headed(
+        "| figure | median error | within 10 % | within 15 % | largest "
+        "| floor: median | within 10 % | within 15 % |"
+    )
+    runs = repeats_of(rows)
     for figure in QUOTED:
-        of = errors(rows, "latency", figure)
-        floor = median_size(repeat_differences(rows, figure))
+        of = errors(runs, "latency", figure)
+        floor = repeat_errors(rows, figure)
         yield (
             f"| tuple latency, {figure} | {median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
-            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | {floor} |"
+            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | {median_size(floor)} "
+            f"| {share_within(floor, GOAL_MEAN_RATIO)} | {share_within(floor, GOAL_P99_RATIO)} |"
         )
     for what, figure in (("windows", "mean"), ("windows", LONGEST), ("duration", "mean")):
-        of = errors(rows, what, figure)
+        of = errors(runs, what, figure)
         name = {"windows": "window latency", "duration": "batch duration"}[what]
         yield (
             f"| {name}, {figure} | {median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
-            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | |"
+            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | | | |"
         )
     yield ""
-    repeats = repeats_of(rows)
+    repeats = runs
     first, second = ([row for row in repeats if row.get("play", 1) == number] for number in (1, 2))
     yield (
-        f"Single runs, each judged alone: {_in_words(repeats)}; first repeats: {_in_words(first)}; "
-        f"second repeats: {_in_words(second)}. One repeat of a setting against the other: "
-        f"{_repeats_in_words(judged)}. The 90 % intervals of single runs for mean and p99 "
+        f"First repeats: {_in_words(first)}; second repeats: {_in_words(second)}. Means over the "
+        f"repeats of a setting: {_in_words(rows)}. The 90 % intervals for mean and p99 "
         f"held {held} of {num_intervals} times ({100 * held / num_intervals:.0f} %)."
     )
     yield ""
 
 
+def _fitted_runs(rows: Sequence[Row]) -> str:
+    """How many runs profiles were fitted on, all repeats counted."""
+    numbers = sorted({row["fitted"]["runs"] for row in rows})
+    return " or ".join(map(str, numbers))
+
+
 def _in_words(rows: Sequence[Row]) -> str:
     return _shares(errors(rows, "latency", "mean"), errors(rows, "latency", "p99"))
-
-
-def _repeats_in_words(rows: Sequence[Row]) -> str:
-    return _shares(repeat_differences(rows, "mean"), repeat_differences(rows, "p99"))
 
 
 def _shares(mean: Sequence[float], p99: Sequence[float]) -> str:
@@ -210,12 +222,13 @@ def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
         "| intervals held | floor: mean | within | p99 | within |"
     )
     for name, rows in groups.items():
-        mean, p99 = errors(rows, "latency", "mean"), errors(rows, "latency", "p99")
-        floors = repeat_differences(rows, "mean"), repeat_differences(rows, "p99")
+        runs = repeats_of(rows)
+        mean, p99 = errors(runs, "latency", "mean"), errors(runs, "latency", "p99")
+        floors = repeat_errors(rows, "mean"), repeat_errors(rows, "p99")
         held, num_intervals = covered(rows)
         yield (
             f"| {name} | {len(mean)} | {_median_and_share(mean, p99)} | {largest(mean)} "
-            f"| {largest(p99)} | {median_size(errors(rows, 'duration', 'mean'))} "
+            f"| {largest(p99)} | {median_size(errors(runs, 'duration', 'mean'))} "
             f"| {held} of {num_intervals} | {_median_and_share(*floors)} |"
         )
     yield ""

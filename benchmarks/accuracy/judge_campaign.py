@@ -11,15 +11,17 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from campaign.figures import LONGEST, is_backlog, is_undisturbed
+from campaign.kept_runs import kept_run, write_runs
 from campaign.parts import latency_given_duration, longest_window_s, parts_of
 from campaign.reading import MeasuredGroup, read_group
-from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED
+from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED, Setting
 from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
 from planned_anew import planned_anew
@@ -53,26 +55,48 @@ def judged(
     for row in measured.of(workload):
         if row["role"] in (FIT, VARIED) or row["truth"] is None:
             continue
-        asked = _at_its_state(profile, measured, row)
+        asked = _at_its_state(profile, row)
         yield {
             **row,
-            "fitted": {"group": fitted.group.name, "role": role, "runs": len(known)},
+            "fitted": {
+                "group": fitted.group.name,
+                "role": role,
+                "runs": len(known),
+                "interpreter_s": _mean_loop_s(known),
+            },
             "predicted": _predicted(asked, measured, row),
             "parts": _parts(asked, measured, row) if role == FIT else None,
         }
 
 
-def _at_its_state(profile: JobProfile, measured: MeasuredGroup, row: Row) -> JobProfile:
-    """The profile at the mean size of the state in a run: a state that grows is none of a job's."""
-    run = measured.run_of(row)
-    if profile.state is None or run is None:
+def _at_its_state(profile: JobProfile, row: Row) -> JobProfile:
+    """A state that grows, as a user could tell it: from nothing, to the middle of what is measured.
+
+    One that follows the rate is the profile's to tell.
+    """
+    state = profile.state
+    if state is None or state.rate_exponent > 0:
         return profile
-    rows = [
-        batch.state.num_rows for batch in run.batches if batch.started_s >= row["truth"]["from_s"]
-    ]
-    if not rows:
-        return profile
-    return replace(profile, state=replace(profile.state, rows=round(sum(rows) / len(rows))))
+    asked = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=row["rate_per_s"]))
+    setting = Setting(**row["setting"])
+    grown = asked.state_growth_per_s * (setting.warm_s + 0.5 * setting.measured_s(row["role"]))
+    # What hardly grows is as large as it was.
+    return (
+        replace(profile, state=replace(state, rows=round(max(grown, 0.0))))
+        if grown > (0.2 * state.rows)
+        else profile
+    )
+
+
+def _age_as_said_s(jvm_age_s: float) -> float:
+    """The age of a JVM as a user could tell it before the run: to the nearest doubling."""
+    return 60.0 * 2.0 ** round(math.log2(jvm_age_s / 60.0))
+
+
+def _mean_loop_s(rows: Iterable[Row]) -> float | None:
+    """How long fixed work took beside some runs, on average; None where it was not done."""
+    loops_s = [row["fixed_work"]["interpreter_s"] for row in rows if row.get("fixed_work")]
+    return sum(loops_s) / len(loops_s) if loops_s else None
 
 
 def _known(fitted: MeasuredGroup, workload: str, role: str) -> Iterator[Row]:
@@ -94,7 +118,7 @@ def _predicted(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row:
         trigger_s=setting["trigger_s"],
         max_offsets_per_trigger=row["max_rows"],
     )
-    age_s = measured.jvm_age_s(row)
+    age_s = _age_as_said_s(measured.jvm_age_s(row))
     factor = profile.age_factor(age_s)
     model = duration_model(profile, num_slots, setting["partitions"])
     if setting["backlog"]:
@@ -199,6 +223,21 @@ def all_judged(measured: Mapping[str, MeasuredGroup]) -> Iterator[Row]:
                 yield from judged(measured[first], measured[second], workload)
 
 
+def kept_rows(groups: Iterable[MeasuredGroup]) -> Iterator[Row]:
+    """Every run that has steady batches, the fitted ones too, with what its batches showed."""
+    for measured in groups:
+        for row in measured.truths:
+            run = measured.run_of(row) if row["truth"] is not None else None
+            if run is not None:
+                arrivals = WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=1.0))
+                yield {
+                    **row,
+                    "jvm_age_s": measured.jvm_age_s(row),
+                    "dispersion": 0.0 if arrivals.is_even else run.arrivals.dispersion_ratio,
+                    "run": kept_run(run),
+                }
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
     parser.add_argument("folder", type=Path, help="work folder of run_campaign")
@@ -210,6 +249,10 @@ def run(given: argparse.Namespace) -> None:
     given.output.parent.mkdir(parents=True, exist_ok=True)
     measured = read_groups(given.folder)
     lines = _write(given.output, all_judged(measured))
+    num_kept = write_runs(
+        given.output.with_name("kept-runs.jsonl.gz"), kept_rows(measured.values())
+    )
+    print(f"{num_kept} runs kept, batch by batch")
     plans = given.output.with_name("planned.jsonl.gz")
     if plans.exists() and PLANS_GROUP.name in measured:
         known = [json.loads(line) for line in gzip.decompress(plans.read_bytes()).splitlines()]

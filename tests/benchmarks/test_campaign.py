@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from argparse import Namespace
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import campaign_page
 import pytest
+import terms
 from campaign import figures
+from campaign.kept_runs import kept_run, run_of, write_runs
 from campaign.missed_table import missed_table
+from campaign.reading import read_group
 from campaign.schedule import (
     ACROSS,
     FIT,
+    FIT_SET,
     FITTED,
     GROUPS,
     JUDGED,
     MORE,
     NUM_REPEATS,
     ONCE,
+    fit_set_digest,
     runs_of,
 )
 from campaign.truth import truth_of
+from campaign.verdict_table import verdict_table
 from campaign.workloads import WORKLOADS, WindowShape
+
+from headway.errors import HeadwayError
+from tests.profiler.streaming.test_stage_fit import a_run
 
 Row = dict[str, Any]
 START_S = 1_900_000_000.0
@@ -148,6 +161,80 @@ def test_a_setting_is_the_mean_of_its_repeats() -> None:
     assert figures.repeats_of([setting]) == [a_repeat(0.9), a_repeat(1.3)]
     # Intervals are those of single plays: both means are inside, none of the p99.
     assert figures.covered([setting]) == (2, 4)
+
+
+def test_the_floor_is_the_same_statistic_with_the_other_repeat_as_prediction() -> None:
+    (setting,) = figures.by_setting([a_repeat(0.9), a_repeat(1.2)])
+    assert figures.repeat_errors([setting], "mean") == pytest.approx([1.2 / 0.9 - 1, 0.9 / 1.2 - 1])
+    assert figures.repeat_errors([a_repeat(0.9)], "mean") == []
+
+
+def test_what_the_prediction_leaves_out_counts_in_the_total() -> None:
+    warned, untold = a_repeat(1.0), a_repeat(1.0)
+    warned = {**warned, "predicted": {**warned["predicted"], "near_saturation": True}}
+    untold = {**untold, "predicted": {**untold["predicted"], "latency": None, "stable": False}}
+    rows = [a_repeat(1.0), warned, untold]
+    assert len(figures.errors(rows, "latency", "mean")) == 1
+    assert figures.errors_of_all(rows, "mean")[2] == float("inf")
+    table = list(verdict_table(rows))
+    by_name = {
+        line.split(" | ")[0][2:]: line.split(" | ")[1:3] for line in table if ": " in line[:60]
+    }
+    assert by_name["all: judged"] == ["1", "0"]
+    assert by_name["all: left out"] == ["2", "1"]
+    assert by_name["all: in total"] == ["3", "1"]
+
+
+def test_the_fit_set_is_read_from_its_file() -> None:
+    written = json.loads(FIT_SET.read_text())
+    assert [setting._asdict() for setting in FITTED] == [
+        {**one, "backlog": False} for one in written["fitted"]
+    ]
+    assert written["repeats"] == NUM_REPEATS
+    assert fit_set_digest() == hashlib.sha256(FIT_SET.read_bytes()).hexdigest()[:12]
+
+
+def test_runs_of_another_fit_set_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "truth.jsonl").write_text(json.dumps({"name": "a", "fit_set": "another"}) + "\n")
+    with pytest.raises(HeadwayError, match="another fit set"):
+        read_group(GROUPS["two-cores"], tmp_path)
+
+
+def test_a_kept_run_is_the_run_but_for_digits() -> None:
+    run = a_run(1000, 4, grows=True)
+    kept = json.loads(json.dumps(kept_run(replace(run, without_rows=run.batches[:1]))))
+    again = run_of(kept)
+    assert again.configuration == run.configuration
+    assert again.without_rows == again.batches[:1]
+    for batch, told in zip(run.batches, again.batches, strict=True):
+        assert told.stages[1].task_mean_s == pytest.approx(batch.stages[1].task_mean_s, rel=1e-4)
+        assert (told.num_rows, told.state) == (batch.num_rows, batch.state)
+    assert kept_run(again) == kept_run(run_of(json.loads(json.dumps(kept_run(again)))))
+
+
+def test_terms_are_judged_on_kept_runs(tmp_path: Path) -> None:
+    rows = []
+    for number, (size, partitions) in enumerate(
+        ((40_000, 2), (90_000, 4), (20_000, 8), (60_000, 2))
+    ):
+        run = a_run(size, partitions, grows=False)
+        truth = {"latency": {"mean": 0.9, "p99": 1.4}, "kept_up": True}
+        rows.append(
+            {
+                "group": "made up",
+                "workload": "orders",
+                "setting": {"number": number},
+                "rate_per_s": run.rate_per_s,
+                "jvm_age_s": 300.0,
+                "dispersion": 0.0,
+                "truth": truth,
+                "run": kept_run(run),
+            }
+        )
+    write_runs(tmp_path / "kept.jsonl.gz", rows)
+    table = terms.text(Namespace(runs=tmp_path / "kept.jsonl.gz", fits=2))
+    assert "| made up, orders |" in table
+    assert all(f"| without {name} |" in table for name in terms.TERMS)
 
 
 def test_a_disturbed_repeat_leaves_the_other() -> None:

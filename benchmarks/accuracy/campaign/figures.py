@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -154,6 +155,33 @@ def covered(rows: Iterable[Row]) -> tuple[int, int]:
         if interval is not None
     ]
     return sum(held), len(held)
+
+
+def repeat_errors(rows: Iterable[Row], figure: str) -> list[float]:
+    """What one repeat of a setting says of another: the same statistic as an error of the model.
+
+    One over the other, less one, both ways, of judged runs with a repeat that was not disturbed.
+    """
+    found = []
+    for row in rows:
+        values = [run["truth"]["latency"][figure] for run in repeats_of([row]) if is_judged(run)]
+        found += [
+            told / true - 1
+            for place, true in enumerate(values)
+            for other, told in enumerate(values)
+            if place != other
+        ]
+    return found
+
+
+def errors_of_all(rows: Iterable[Row], figure: str) -> list[float]:
+    """Of every steady run, whatever its prediction says of itself; inf where it says no latency."""
+    return [
+        math.inf if error is None else error
+        for row in rows
+        if is_steady(row)
+        for error in [error_ratio(row, "latency", figure)]
+    ]
 
 
 def repeat_differences(rows: Iterable[Row], figure: str) -> list[float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from read_logs import LogsOfRuns, read_logs_of_runs
 
 from campaign.running import read_lines
-from campaign.schedule import Group
+from campaign.schedule import FIT_SET, Group, fit_set_digest
 from headway.domain import JobProfile
 from headway.errors import HeadwayError
 from headway.profiler.streaming.job_runs import runs_of_job
@@ -61,8 +61,15 @@ class MeasuredGroup:
 def read_group(group: Group, folder: Path) -> MeasuredGroup:
     """The event logs of a group, read once, and what was measured."""
     print(f"{group.name}: reading", file=sys.stderr)
+    truths = read_lines(folder / "truth.jsonl")
+    others = [row["name"] for row in truths if row.get("fit_set") != fit_set_digest()]
+    if others:
+        raise HeadwayError(
+            f"{folder}: {len(others)} runs are of another fit set than {FIT_SET.name} "
+            f"(first: {others[0]}); the settings that are fitted are never changed after a run"
+        )
     return MeasuredGroup(
         group=group,
-        truths=read_lines(folder / "truth.jsonl"),
+        truths=truths,
         log=read_logs_of_runs(folder / "log"),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from campaign.fixed_work import fixed_work
 from campaign.machine import Cores, cores_between, cpu_time
-from campaign.schedule import VARIED, Group, Run, runs_of
+from campaign.schedule import VARIED, Group, Run, fit_set_digest, runs_of
 from campaign.truth import Event, Truth, truth_of
 from campaign.workloads import WORKLOADS, Stream, Workload, varying
 from headway.errors import HeadwayError
@@ -87,7 +87,8 @@ def run_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None
             begun_s = time.time()
             measured_line = _measured(spark, run, rates[run.workload], folder)
             seen = beside.between(begun_s, time.time())
-            append_line(results, {**measured_line, "fixed_work": seen})
+            told = {"fixed_work": seen, "fit_set": fit_set_digest()}
+            append_line(results, {**measured_line, **told})
 
 
 def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:

@@ -10,9 +10,12 @@ which a probe finds first.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 FIT, JUDGE, VARIED = "fit", "judge", "varied"
@@ -47,7 +50,10 @@ class Setting(NamedTuple):
         return max(MEASURED_S, (5.0 if role == FIT else 4.0) * self.trigger_s)
 
 
-FITTED = (Setting(0.0, 2, 0.3), Setting(3.0, 2, 0.6), Setting(2.0, 8, 0.45))
+FIT_SET = Path(__file__).parents[1] / "fit-set.json"
+"""Which settings are fitted, and how often: committed before the first run, and never changed
+after; every measured run names the file's digest, and runs of another one are not judged."""
+FITTED = tuple(Setting(**one) for one in json.loads(FIT_SET.read_text())["fitted"])
 """The smallest batches there are, the largest, and other partitions."""
 JUDGED = (
     Setting(1.0, 2, 0.3),
@@ -69,11 +75,16 @@ MORE = (
     Setting(1.0, 32, 0.45),
 )
 """All for the first workload, one for each of the others in turn."""
-NUM_REPEATS = 2
+NUM_REPEATS = int(json.loads(FIT_SET.read_text())["repeats"])
 """How often each of the others is played."""
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
 """Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
+
+
+def fit_set_digest() -> str:
+    """What a measured run names its fit set by."""
+    return hashlib.sha256(FIT_SET.read_bytes()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,23 +9,30 @@ the window to the commit of the last batch that emitted it. Every workload is fi
 settings (as fast as possible with 2 partitions at 30 % of what it can carry, 3 s and 2 partitions
 at 60 %, 2 s and 8 partitions at 45 %: the smallest batches, the largest, and other partitions,
 which is what `headway profile --advise` asks for), and judged on settings that were never fitted.
-Every setting is played twice for 12 s and more, all of them once before any of them again, in
-random order; on two cores the second plays are in JVMs of their own. A setting's figures are the
-means over its plays. Predictions are told the age of the JVM.
+The fitted settings and how often each is repeated stand in `benchmarks/accuracy/fit-set.json`,
+which is committed before the first run; a measured run names the digest of that file, and runs of
+another one are refused. Every setting is run twice for 12 s and more, all of them once before any
+of them again, in random order; on two cores the second repeats are in JVMs of their own. So a
+profile is fitted on six runs: both repeats of three settings. The runs of this page were
+predicted with the age of their JVM and the mean size of their state; from the next campaign on
+predictions are given what a user could say before: the age to the nearest doubling of a minute,
+and a state that grows by what the profile says of its growth.
 
-Errors are predicted over measured, less one. They count for runs whose rows did not become older
-(or batches were done in time all the same), beside which other processes used less than 0.3 cores,
-and whose prediction does not itself warn of saturation; every other run is named below. The two
-columns *within* are the shares within 10 % (mean) and 15 % (p99). The floor is what one play of a
-setting tells of the other one: the median difference, and the share within the same limits.
+Errors are predicted over measured, minus one, of single runs. They count for runs whose rows did
+not become older (or batches were done in time all the same), beside which other processes used
+less than 0.3 cores, and whose prediction does not itself warn of saturation; runs that their own
+prediction leaves out have a table of their own, with a total in which they count. The two columns
+*within* are the shares within 10 % (mean) and 15 % (p99). The floor is the same statistic of the
+same runs, with the other repeat of the setting in place of the prediction: one over the other,
+minus one, both ways.
 
 What was changed after first plays were looked at, and what it was chosen on: which settings are
 fitted (until then a run of 1 s at 30 % stood in place of the one as fast as possible; six choices
 were tried on the first plays, the second plays were run after that); the spread that makes the
-intervals, (E5) (found in the fitted runs of the Kafka lane); and how durations go on in a JVM older
-than any profiled, (E6) (found in the runs fitted on one core, and held against the recorded runs of
-`docs/recorded-accuracy.md`). Streams of bulks are told the rate that came about in a run: at random
-times it is up to a quarter off what was asked for.
+intervals, (E5) (found in the fitted runs of the Kafka lane); and how durations go on in a JVM
+older than any profiled, (E6) (found in the runs fitted on one core, and held against the recorded
+runs of `docs/recorded-accuracy.md`). Streams of bulks are told the rate that came about in a run:
+at random times it is up to a quarter off what was asked for.
 """
 
 FINDINGS = """\
