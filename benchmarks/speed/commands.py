@@ -46,9 +46,10 @@ COMMANDS = {
     ],
 }  # fmt: skip
 GOALS_S = {
-    "headway --help": 0.15,
+    "headway --help": 0.05,
     "headway validate SPEC": 0.25,
     "headway check SPEC --baseline LOCK": 0.4,
+    "headway plan PROFILE --rate 24k/s --target 'p99 <= 2s'": 0.35,
 }
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import (
-    PERCENT,
-    Command,
-    json_option,
-)
+from headway.cli.options import PERCENT, Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
 from headway.errors import ExitCode

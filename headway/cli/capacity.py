@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import (
-    Command,
-    json_option,
-)
+from headway.cli.options import Command, json_option
 from headway.errors import ExitCode, InputError
 
 

@@ -124,9 +124,7 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     help="Allow less heap than in the profiled run, down to the measured peak plus headroom.",
 )
 @click.option(
-    "--from-start",
-    is_flag=True,
-    help="Plan for the batch durations of a freshly started JVM.",
+    "--from-start", is_flag=True, help="Plan for the batch durations of a freshly started JVM."
 )
 @concurrent_jobs_option
 @click.option(

@@ -8,12 +8,7 @@ from pathlib import Path
 import click
 
 from headway.api.simulate import parse_outage, simulate
-from headway.cli.options import (
-    DURATION,
-    Command,
-    Parsed,
-    json_option,
-)
+from headway.cli.options import DURATION, Command, Parsed, json_option
 from headway.cli.outputs import OutputFile
 from headway.domain import Outage
 from headway.formats.as_json import json_text
@@ -53,12 +48,7 @@ OUTAGE = Parsed("outage", parse_outage)
     help="Number of simulated runs.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed.")
-@click.option(
-    "-o",
-    "--output",
-    type=OutputFile(),
-    help="Write an HTML page with charts over time.",
-)
+@click.option("-o", "--output", type=OutputFile(), help="Write an HTML page with charts over time.")
 @json_option
 def command(
     plan: str,

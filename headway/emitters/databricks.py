@@ -10,11 +10,7 @@ from headway.formats.yaml_lines import Tree, yaml_document
 from headway.units import counted
 
 # Long-term releases that carry a Spark version.
-_RUNTIMES = {
-    (3, 5): "15.4.x-scala2.12",
-    (4, 0): "17.3.x-scala2.13",
-    (4, 1): "18.0.x-scala2.13",
-}
+_RUNTIMES = {(3, 5): "15.4.x-scala2.12", (4, 0): "17.3.x-scala2.13", (4, 1): "18.0.x-scala2.13"}
 
 
 def cluster_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:

@@ -9,12 +9,7 @@ from typing import Any
 
 from headway.assumptions.resources import LEAST_OVERHEAD_BYTES, OVERHEAD_RATIO
 from headway.domain import Answer
-from headway.emitters.submission import (
-    Submission,
-    conf_arguments,
-    executor_conf,
-    other_conf,
-)
+from headway.emitters.submission import Submission, conf_arguments, executor_conf, other_conf
 from headway.errors import InputError
 from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
 

@@ -11,14 +11,7 @@ from headway.emitters.kubernetes import apache_tree, kubeflow_tree
 from headway.emitters.submission import Submission, is_executor_size
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
-from headway.formats.yaml_patch import (
-    Step,
-    documents_of,
-    pairs_of,
-    patched,
-    text_at,
-    value_at,
-)
+from headway.formats.yaml_patch import Step, documents_of, pairs_of, patched, text_at, value_at
 
 _BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"

@@ -157,12 +157,7 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
 
 
 def _solved_in_time(
-    fleet: Fleet,
-    columns: Columns,
-    gap_ratio: float,
-    time_limit_s: float,
-    *,
-    required: bool,
+    fleet: Fleet, columns: Columns, gap_ratio: float, time_limit_s: float, *, required: bool
 ) -> Solved | None:
     """The integer problem; None where the time ends without an answer and none is required."""
     try:

@@ -105,9 +105,7 @@ def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
 
 
 def plan_for_chance(
-    fleets: Sequence[Fleet],
-    confidence: float,
-    solve: Callable[[Fleet], FleetPlan | Infeasible],
+    fleets: Sequence[Fleet], confidence: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
 ) -> Carried | Infeasible:
     """The cheapest plan that carries all but the heaviest few scenarios."""
     kept = least_heavy(fleets, confidence)
@@ -119,9 +117,7 @@ def plan_for_chance(
 
 
 def plan_of_least_regret(
-    fleets: Sequence[Fleet],
-    shortage_ratio: float,
-    solve: Callable[[Fleet], FleetPlan | Infeasible],
+    fleets: Sequence[Fleet], shortage_ratio: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
 ) -> Regret | Infeasible:
     """Of the best plans of all scenarios the one whose worst regret is least.
 

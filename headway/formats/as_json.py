@@ -180,10 +180,7 @@ def _target(target: Target) -> dict[str, object]:
 
 
 def _arrivals(arrivals: Arrivals) -> dict[str, object]:
-    return {
-        "rate_per_s": arrivals.rate_per_s,
-        "dispersion_ratio": arrivals.dispersion_ratio,
-    }
+    return {"rate_per_s": arrivals.rate_per_s, "dispersion_ratio": arrivals.dispersion_ratio}
 
 
 def latency_json(distribution: LatencyDistribution | None) -> dict[str, object] | None:
@@ -194,7 +191,7 @@ def latency_json(distribution: LatencyDistribution | None) -> dict[str, object] 
         "interval90": {
             "mean": _interval(distribution.interval90_mean_s),
             "p99": _interval(distribution.interval90_p99_s),
-        },
+        }
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headway.domain import PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError, ProfileError
@@ -14,6 +15,7 @@ from headway.formats.yaml_document import Document, Fault, Plain, parse_document
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
 
+Profile = TypeVar("Profile")
 # An object on one line, with Spark's word for what it tells.
 _EVENT_LOG = re.compile(r'\s*\{[^\n]*"Event"\s*:\s*"')
 _JOB = "a job profile as 'headway profile' writes it"
@@ -37,10 +39,7 @@ def load_profile(path: str | Path) -> JobProfile:
     ...
     headway.errors.ProfileError: no/such/profile.yaml: no such file; expected a job profile...
     """
-    try:
-        return _job_in(_read(Path(path), expected=_JOB))
-    except InputError as error:
-        raise ProfileError(str(error)) from None
+    return _loaded(path, _JOB, _job_in)
 
 
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
@@ -51,11 +50,9 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     ProfileError
         As `load_profile` does, and if it is the profile of a batch job.
     """
-    try:
-        document = _read(Path(path), expected=_JOB)
-        return _application_in(document) if _is_of_dstreams(document) else _job_in(document)
-    except InputError as error:
-        raise ProfileError(str(error)) from None
+    return _loaded(
+        path, _JOB, lambda found: (_application_in if _is_of_dstreams(found) else _job_in)(found)
+    )
 
 
 def load_application_profile(path: str | Path) -> ApplicationProfile:
@@ -66,10 +63,7 @@ def load_application_profile(path: str | Path) -> ApplicationProfile:
     ProfileError
         As `load_profile` does, and if it is the profile of a streaming job.
     """
-    try:
-        return _application_in(_read(Path(path), expected=_APPLICATION))
-    except InputError as error:
-        raise ProfileError(str(error)) from None
+    return _loaded(path, _APPLICATION, _application_in)
 
 
 def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
@@ -124,14 +118,18 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
     )
 
 
-def _read(file: Path, *, expected: str) -> Document:
-    text = read_text(file, expected=expected)
-    if _EVENT_LOG.match(text):
-        raise InputError(
-            f"{file}: a Spark event log, not {expected}; "
-            f"run 'headway profile {file} -o profile.yaml' first"
-        )
-    return parse_document(text, name=str(file))
+def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]) -> Profile:
+    file = Path(path)
+    try:
+        text = read_text(file, expected=expected)
+        if _EVENT_LOG.match(text):
+            raise InputError(
+                f"{file}: a Spark event log, not {expected}; "
+                f"run 'headway profile {file} -o profile.yaml' first"
+            )
+        return read(parse_document(text, name=str(file)))
+    except InputError as error:
+        raise ProfileError(str(error)) from None
 
 
 def _job_in(document: Document) -> JobProfile:

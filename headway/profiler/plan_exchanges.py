@@ -6,13 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headway.models.sharing.fusion import (
-    Component,
-    Edge,
-    OperatorGraph,
-    fewest_rows,
-    rows_between,
-)
+from headway.models.sharing.fusion import Component, Edge, OperatorGraph, fewest_rows, rows_between
 
 _EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")
 _HASH = re.compile(r"hashpartitioning\((?P<keys>.*?), (?P<number>\d+)\)")

@@ -74,14 +74,8 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
     (r"EventHubs", _rows("Event Hubs", "maxEventsPerTrigger")),
     (r"SparkMicroBatchStream", _rows("Iceberg", "streaming-max-rows-per-micro-batch")),
     (r"clock\b|ClockSource", _rows("the clock source", "maxRowsPerTrigger")),
-    (
-        r"KinesisV2Micro[Bb]atch",
-        _per_partition("Kinesis", "kinesis.maxFetchRecordsPerShard"),
-    ),
-    (
-        r"KinesisSource",
-        _per_partition("Kinesis", "kinesis.executor.maxFetchRecordsPerShard"),
-    ),
+    (r"KinesisV2Micro[Bb]atch", _per_partition("Kinesis", "kinesis.maxFetchRecordsPerShard")),
+    (r"KinesisSource", _per_partition("Kinesis", "kinesis.executor.maxFetchRecordsPerShard")),
     (
         r"Kinesis",
         _none(

@@ -9,16 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from headway.errors import InputError
-from headway.fleet.nouns import (
-    Fleet,
-    Mask,
-    Offer,
-    Purchasing,
-    Quota,
-    Refusal,
-    Supply,
-    Whole,
-)
+from headway.fleet.nouns import Fleet, Mask, Offer, Purchasing, Quota, Refusal, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import executors_that_fit

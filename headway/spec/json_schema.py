@@ -41,10 +41,7 @@ def json_schema() -> JsonSchema:
             "metadata": {"$ref": "#/$defs/Metadata"},
             "include": {
                 "description": "Files whose keys hold where this one does not say otherwise.",
-                "anyOf": [
-                    {"type": "string"},
-                    {"type": "array", "items": {"type": "string"}},
-                ],
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
             },
             "spec": {"type": "object"},
         },

@@ -49,10 +49,6 @@ class PipelineTrace:
         """Quantile of the latency of rows, 0..1. [s]"""
         return np.asarray(np.quantile(self.latency_s, q, method="inverted_cdf"))
 
-    def window_quantile_s(self, q: Numeric) -> Array:
-        """Quantile of the latency of windows, 0..1. [s]"""
-        return np.asarray(np.quantile(self.window_latency_s, q, method="inverted_cdf"))
-
     def phase_means_s(self) -> dict[str, float]:
         """Mean time in each phase. [s]"""
         return {

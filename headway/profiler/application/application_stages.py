@@ -158,8 +158,7 @@ def recorded_stage(
             shuffle_write_bytes=round(stage.shuffle_write_bytes),
         ),
         memory=StageMemory(
-            peak_task_bytes=round(stage.peak_memory_bytes),
-            spilled_bytes=round(stage.spilled_bytes),
+            peak_task_bytes=round(stage.peak_memory_bytes), spilled_bytes=round(stage.spilled_bytes)
         ),
         run_time=RunShares(
             gc_ratio=share(stage.gc_s, stage.run_s),

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.domain.application_profile import (
-    DStreamsProfile,
-    RecordedStage,
-    Spread,
-    WallClock,
-)
+from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
 from headway.models.arrays import Array
 from headway.models.estimation.regression import warm_up_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
@@ -131,9 +126,7 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
     numbered = zip(*(batch.stages for batch in batches), strict=True)
     return tuple(
         recorded_stage(
-            _mean_stage(place, job, same),
-            parents=parents,
-            wall_clock=_mean_clock(batches, same),
+            _mean_stage(place, job, same), parents=parents, wall_clock=_mean_clock(batches, same)
         )
         for place, (same, (job, parents)) in enumerate(
             zip(numbered, batches[0].signature, strict=True)

@@ -98,10 +98,7 @@ def download(
     file: HistoryServerZip, target: Path, allowance: Allowance, on_progress: Callable[[int], None]
 ) -> None:
     """Download the zip of one attempt, and tell the bytes of each piece that has come."""
-    with (
-        _opened(file.url, file.credentials, PATIENCE) as answer,
-        target.open("wb") as written,
-    ):
+    with _opened(file.url, file.credentials, PATIENCE) as answer, target.open("wb") as written:
         response = answer.response
         while chunk := answer.next_chunk():
             if written.tell() == 0 and not is_zip(chunk):

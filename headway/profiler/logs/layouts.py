@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
-from headway.profiler.logs.event_logs import EventLog, LogFile
+from headway.profiler.logs.event_logs import EventLog, LogFile, UnreadableLogError
+
+#: More than a source may stand for.
+MOST_FILES = 100_000
+TOO_MANY_FILES = f"more than {MOST_FILES} files; name the folder that holds event logs only"
+NOTHING_THERE = "no such file or folder; expected a Spark event log"
 
 _CODEC = r"(?:\.(?:gz|gzip|lz4|lzf|snappy|zst|zstd))?"
 _ROLLING_PART = re.compile(r"events_(\d+)_([^.]*).*?(\.compact)?")
@@ -66,6 +71,14 @@ def is_passed_over(base_name: str) -> bool:
 def is_status(base_name: str) -> bool:
     """Whether a file only says if the rolling log beside it is still being written."""
     return base_name.startswith(_STATUS)
+
+
+def require_event_log(base_names: Iterable[str]) -> None:
+    """Refuse files of which none is more than a status."""
+    if all(map(is_status, base_names)):
+        raise UnreadableLogError(
+            "no event log there; expected files written by Spark or folders named eventlog_v2_*"
+        )
 
 
 def is_rolling_part(base_name: str) -> bool:

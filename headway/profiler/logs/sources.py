@@ -20,6 +20,9 @@ from headway.profiler.logs.event_logs import (
     why_unreadable,
 )
 from headway.profiler.logs.layouts import (
+    MOST_FILES,
+    NOTHING_THERE,
+    TOO_MANY_FILES,
     FoundFile,
     finished_name,
     group_into_logs,
@@ -28,6 +31,7 @@ from headway.profiler.logs.layouts import (
     is_rolling_part,
     is_rotation_of,
     is_status,
+    require_event_log,
 )
 from headway.profiler.logs.naming import one_line, without_secrets
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
@@ -36,7 +40,6 @@ __all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
 
 # One letter would be a drive of Windows.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_MOST_FILES = 100_000
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -109,20 +112,16 @@ class _LocalFiles:
     def add(self, source: str | Path) -> list[LogFailure]:
         """Add what a source stands for; what is wrong with parts of it is returned."""
         failures: list[LogFailure] = []
-        files = list(islice(_files_of(source, failures), _MOST_FILES + 1))
-        if len(files) > _MOST_FILES:
-            raise UnreadableLogError(
-                f"more than {_MOST_FILES} files; name the folder that holds event logs only"
-            )
+        files = list(islice(_files_of(source, failures), MOST_FILES + 1))
+        if len(files) > MOST_FILES:
+            raise UnreadableLogError(TOO_MANY_FILES)
         for file in files:
             try:
                 self._add_file(file)
             except (UnreadableLogError, OSError) as error:
                 failures.append(_failure(file, error))
-        if not failures and all(is_status(file.name) for file in files):
-            raise UnreadableLogError(
-                "no event log there; expected files written by Spark or folders named eventlog_v2_*"
-            )
+        if not failures:
+            require_event_log(file.name for file in files)
         return failures
 
     def _add_file(self, file: Path) -> None:
@@ -174,7 +173,7 @@ def _matches(pattern: str | Path) -> list[Path]:
         # That of Path wants patterns to be relative.
         matches = sorted(glob.glob(str(pattern), recursive=True))  # noqa: PTH207
     if not matches:
-        raise UnreadableLogError("no such file or folder; expected a Spark event log")
+        raise UnreadableLogError(NOTHING_THERE)
     return [path for path in map(Path, matches) if not is_passed_over(path.name)]
 
 

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from headway.profiler.logs.event_logs import HadoopFile, UnreadableLogError
-from headway.profiler.logs.layouts import (
-    FoundFile,
-    finished_name,
-    is_passed_over,
-    is_recorder_file,
-    is_rolling_part,
-    is_status,
-)
-from headway.profiler.logs.limits import Allowance
-from headway.profiler.logs.naming import one_line, without_secrets
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from headway.profiler.logs.event_logs import (
     EventLog,
+    HadoopFile,
     LogFailure,
     LogFile,
+    UnreadableLogError,
 )
-from headway.profiler.logs.layouts import group_into_logs
-from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
+from headway.profiler.logs.layouts import (
+    MOST_FILES,
+    NOTHING_THERE,
+    TOO_MANY_FILES,
+    FoundFile,
+    finished_name,
+    group_into_logs,
+    is_passed_over,
+    is_recorder_file,
+    is_rolling_part,
+    require_event_log,
+)
+from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
+from headway.profiler.logs.naming import one_line, without_secrets
 from headway.profiler.logs.unpacking import Progress, Unpacked, Unpacker
 
 if TYPE_CHECKING:
@@ -109,9 +105,6 @@ def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) 
     return replace(log, files=tuple(targets))
 
 
-_MOST_FILES = 100_000
-
-
 class Hadoop:
     """Hadoop's file systems, as a session has them set up; not one of Spark Connect."""
 
@@ -124,10 +117,7 @@ class Hadoop:
         """The files that an address stands for: a file, a folder or a pattern of such."""
         with _java_complaints(source.uri):
             files = list(self._files_of(self._path(source.uri)))
-        if all(is_status(file.base_name) for file in files):
-            raise UnreadableLogError(
-                "no event log there; expected files written by Spark or folders named eventlog_v2_*"
-            )
+        require_event_log(file.base_name for file in files)
         return files
 
     def fetch(self, source: HadoopFile, target: Path, allowance: Allowance) -> None:
@@ -156,7 +146,7 @@ class Hadoop:
                 if not is_passed_over(status.getPath().getName())
             ]
             if not statuses:
-                raise UnreadableLogError("no such file or folder; expected a Spark event log")
+                raise UnreadableLogError(NOTHING_THERE)
         for folder in (status for status in statuses if status.isDirectory()):
             yield from _sorted(self._below(files, folder))
         named = [status for status in statuses if not status.isDirectory()]
@@ -173,10 +163,8 @@ class Hadoop:
             if not any(is_passed_over(name) for name in inside.split("/")):
                 yield _found_file(status)
             num_files += 1
-            if num_files > _MOST_FILES:
-                raise UnreadableLogError(
-                    f"more than {_MOST_FILES} files; name the folder that holds event logs only"
-                )
+            if num_files > MOST_FILES:
+                raise UnreadableLogError(TOO_MANY_FILES)
 
     def _companions(self, files: Any, named: Sequence[Any]) -> Iterator[FoundFile]:
         """The files beside those that were named which say more about the same logs."""

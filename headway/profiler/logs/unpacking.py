@@ -24,12 +24,7 @@ from headway.profiler.logs.event_logs import (
     why_unreadable,
 )
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
-from headway.profiler.logs.log_codecs import (
-    HEAD_BYTES,
-    NothingWholeError,
-    is_json,
-    plain_chunks,
-)
+from headway.profiler.logs.log_codecs import HEAD_BYTES, NothingWholeError, is_json, plain_chunks
 from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
 

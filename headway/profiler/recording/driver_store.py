@@ -62,10 +62,7 @@ _TASK_METRICS: Mapping[str, Any] = {
             "Shuffle Records Written": "recordsWritten",
         },
     ),
-    "Input Metrics": (
-        "inputMetrics",
-        {"Bytes Read": "bytesRead", "Records Read": "recordsRead"},
-    ),
+    "Input Metrics": ("inputMetrics", {"Bytes Read": "bytesRead", "Records Read": "recordsRead"}),
     "Output Metrics": (
         "outputMetrics",
         {"Bytes Written": "bytesWritten", "Records Written": "recordsWritten"},

@@ -69,10 +69,7 @@ def _start(
         stdout=output,
         stderr=subprocess.STDOUT,
         env=os.environ
-        | {
-            "SPARK_CONNECT_MODE": "0",
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _CONNECTION),
-        },
+        | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _CONNECTION)},
         # A session of its own keeps the terminal's Ctrl-C away from the JVM and lets the
         # launcher's processes be ended together.
         start_new_session=True,

@@ -115,10 +115,7 @@ def embedded_session(
         cleanup.enter_context(signals_end_the_block())
         conf |= extra_conf or {}
         conf[_JAVA_OPTIONS] = " ".join(
-            [
-                conf.get(_JAVA_OPTIONS, ""),
-                *map(_quoted, _java_options(scratch)),
-            ]
+            [conf.get(_JAVA_OPTIONS, ""), *map(_quoted, _java_options(scratch))]
         )
         cleanup.enter_context(_environment(java, spark_home, scratch, local=local))
         cleanup.enter_context(running_jvm(spark_home, conf, scratch))

@@ -21,13 +21,7 @@ class Entry:
     default: object
 
 
-def entry(
-    kind: Kind,
-    about: str,
-    *,
-    key: str | None = None,
-    default: Any = MISSING,
-) -> Any:
+def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
     """A field of a file's noun.
 
     Parameters

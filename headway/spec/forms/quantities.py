@@ -42,11 +42,6 @@ class Quantity:
         """A number without doubt."""
         return cls(low=value, mid=value, high=value)
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether it is one number."""
-        return self.low == self.high
-
     def scaled(self, ratio: float) -> Quantity:
         """Each end times a ratio, 0 or more."""
         return Quantity(low=self.low * ratio, mid=self.mid * ratio, high=self.high * ratio)

@@ -53,8 +53,7 @@ class NodeCatalog:
     """Kinds of nodes with their prices, at a date."""
 
     date: str = entry(
-        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"),
-        "When the prices held.",
+        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"), "When the prices held."
     )
     currency: str = entry(
         Text(pattern="[A-Z]{3}", words="a currency of three letters, e.g. USD"),

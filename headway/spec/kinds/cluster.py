@@ -26,8 +26,7 @@ class Cluster:
         default=None,
     )
     node: str | NodeEntry = entry(
-        NameOr(NAME, NodeEntry),
-        "A node of the catalogue by its name, or its figures written out.",
+        NameOr(NAME, NodeEntry), "A node of the catalogue by its name, or its figures written out."
     )
     max_nodes: int = entry(
         Whole(low=1, high=MOST_NODES),

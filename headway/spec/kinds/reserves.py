@@ -53,9 +53,7 @@ class ReserveEntry:
     """
 
     platforms: tuple[str, ...] = entry(
-        ListOf(item=Choice(PLATFORMS), least=1, or_one=True),
-        "The platforms.",
-        key="platform",
+        ListOf(item=Choice(PLATFORMS), least=1, or_one=True), "The platforms.", key="platform"
     )
     cores: tuple[CoreTier, ...] = entry(
         ListOf(item=Nested(CoreTier)), "Shares of the cores.", default=()
