@@ -22,8 +22,8 @@ class Quantity:
 
     Examples
     --------
-    >>> Quantity(low=40.0, mid=50.0, high=70.0).is_certain
-    False
+    >>> Quantity(low=40.0, mid=50.0, high=70.0).scaled(2.0)
+    Quantity(low=80.0, mid=100.0, high=140.0)
     """
 
     low: float
