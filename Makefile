@@ -9,7 +9,7 @@ CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
-        scheduling scheduling-real \
+        scheduling scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-capacity window-equality window-sharing window-runs \
         docs java clean
@@ -84,8 +84,19 @@ scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scall
 scheduling: $(READY)  ## figures of the scheduling papers by simulation -> docs/scheduling.md
 	$(BIN)/python benchmarks/run.py reproductions --output docs/scheduling.md
 
-scheduling-real: $(READY) java  ## real queries under each policy, hours on a quiet machine
-	$(BIN)/python benchmarks/run.py real_gate --results benchmarks/scheduling/results/real-gate.jsonl
+scheduling-real: $(READY) java  ## real queries under each policy, seven hours on a quiet machine; goes on where it was cut
+	$(BIN)/python benchmarks/run.py real_gate
+
+scheduling-first-pass: $(READY) java  ## one short run of every cell, 40 minutes on a quiet machine
+	$(BIN)/python benchmarks/run.py real_gate --runs 1 --windows 24 --warm-up 20 --calibrate 8 --budget 40m \
+	  --policies fifo,fair,trigger-1s,stagger,fcfs,promise,auto
+
+scheduling-shedding: $(READY) java  ## rows given up at 1.2 and 1.6 times capacity, 40 minutes on a quiet machine
+	$(BIN)/python benchmarks/run.py real_shedding
+
+scheduling-real-page: $(READY)  ## the page about it, from the committed results -> docs/scheduling-real.md
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
+	$(BIN)/python benchmarks/run.py real_gate_page --output docs/scheduling-real.md
 
 speed-profiling: $(READY) java  ## log to profile, in process and on Spark, against plain decode -> docs/profiling-speed.md
 	$(BIN)/python benchmarks/run.py profiling $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md

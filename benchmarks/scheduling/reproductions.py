@@ -37,8 +37,8 @@ Made by `make scheduling`. The formulas are (G1) to (G8) of [theory.md](theory.m
 
 Two papers, read again for Spark: "Supporting Scalable Analytics with Latency Constraints" (VLDB'15,
 section 4: which rows to process) and Klink (SIGMOD 2021: which query runs next). All figures here
-are simulated. What real queries do under the gate is measured by `make scheduling-real`; its page
-is made from results that are committed, once they are.
+are simulated. What real queries do under the gate is measured by `make scheduling-real`:
+[scheduling-real.md](scheduling-real.md).
 """
 
 

@@ -7,6 +7,11 @@ from pathlib import Path
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-for folder in (BENCHMARKS, BENCHMARKS / "accuracy", BENCHMARKS / "sharing"):
+for folder in (
+    BENCHMARKS,
+    BENCHMARKS / "accuracy",
+    BENCHMARKS / "sharing",
+    BENCHMARKS / "scheduling",
+):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

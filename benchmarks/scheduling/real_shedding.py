@@ -1,0 +1,223 @@
+"""Rows given up beyond capacity, on real Spark; results a line a run.
+
+    make scheduling-shedding                    # 1.2 and 1.6 times capacity, four runs each, 40 m
+    python benchmarks/run.py real_shedding --loads 1.2 --runs 1 --length 20 --calibrate 6
+
+A windowed count of rows of which one in five is dear. Nothing is shed, or rows by their age alone
+(batches in order of their deadlines), or dear ones first. What rows cost is measured before, alone;
+from it come capacity, the ages, and the share of rows in time that is predicted. Results that are
+there are not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from real.calibration import session
+from real.records import commit, keep, lines_of
+from real.shedding import (
+    CHEAP_SHARE,
+    FOREVER_S,
+    TRIGGER_S,
+    WAYS,
+    Limits,
+    RowCosts,
+    in_time,
+    limits_of,
+)
+from real_gate import NUM_CORES, RESULTS
+
+from headway.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROUNDS = {"cheap": 4, "dear": 40}
+_RATES_PER_S = (10_000.0, 40_000.0)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be asked."""
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    parser.add_argument("--loads", default="1.2,1.6", help="times the capacity")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--length", type=float, default=60.0, help="that counts, seconds a run")
+    parser.add_argument("--settle", type=float, default=20.0, help="before each run, seconds")
+    parser.add_argument("--calibrate", type=float, default=20.0, help="six runs, seconds each")
+    parser.add_argument("--budget", help="start nothing that would end later, e.g. '40m'")
+    parser.add_argument("--commit", action="store_true", help="commit results after each load")
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Measure costs, then play what is missing, and append a line for each run."""
+    stop_at_s = time.monotonic() + (parse_duration_s(given.budget) if given.budget else 1e9)
+    work = Path(tempfile.mkdtemp(prefix="headway-real-shedding-"))
+    try:
+        with session(work / "spark", NUM_CORES) as spark:
+            costs = _costs(spark, given, work)
+            file = given.results / "shedding.jsonl"
+            for number in range(given.runs):
+                for load in map(float, given.loads.split(",")):
+                    ways = given.ways.split(",")
+                    random.Random(f"{given.seed}/{load}/{number}").shuffle(ways)
+                    for way in ways:
+                        played = {(one["load"], one["run"], one["way"]) for one in lines_of(file)}
+                        if (load, number, way) in played:
+                            continue
+                        if time.monotonic() + given.settle + given.length > stop_at_s:
+                            print(f"{load:g} {number} {way}: beyond the budget", flush=True)
+                            continue
+                        line = _played(spark, work, load, way, costs, given)
+                        keep(file, {"load": load, "run": number, **line})
+                        print(
+                            f"{load:g} {number} {way}: {line['in_time_ratio']:.1%} in time, "
+                            f"predicted {line['predicted_ratio']:.1%}",
+                            flush=True,
+                        )
+                    if given.commit:
+                        commit(given.results, f"Measured shedding at {load:g}, run {number + 1}")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _costs(spark: SparkSession, given: argparse.Namespace, work: Path) -> RowCosts:
+    """Time of a batch and of a row of each class, as measured before or now."""
+    file = given.results / "shedding-costs.jsonl"
+    if known := lines_of(file):
+        found = known[-1]
+        return RowCosts(**{name: found[name] for name in RowCosts.__dataclass_fields__})
+    lines = {}
+    everything = Limits(cheap_s=FOREVER_S, dear_s=FOREVER_S)
+    cases = {
+        "cheap": (1.0, everything),
+        "dear": (0.0, everything),
+        "shed": (1.0, Limits(cheap_s=-1.0, dear_s=-1.0)),
+    }
+    for name, (cheap_share, limits) in cases.items():
+        points = []
+        for rate in (_RATES_PER_S[1], *_RATES_PER_S):
+            progress = _progress(spark, work, rate, limits, cheap_share, given.calibrate)
+            points.append(_usual_batch(progress))
+        # The first of them was for the compiler.
+        (few, short_s), (many, long_s) = points[1:]
+        slope_s = (long_s - short_s) / (many - few)
+        if not slope_s > 0.0:
+            raise SystemExit(f"{name}: more rows took no more time; calibrate for longer")
+        lines[name] = (short_s - slope_s * few, slope_s)
+    costs = RowCosts(
+        fixed_s=max(statistics.median(fixed_s for fixed_s, _ in lines.values()), 0.0),
+        cheap_s=lines["cheap"][1],
+        dear_s=lines["dear"][1],
+        shed_s=min(lines["shed"][1], lines["cheap"][1]),
+    )
+    keep(file, {**asdict(costs), "at": datetime.now(UTC).isoformat(timespec="seconds")})
+    print(f"capacity {costs.capacity_per_s:.0f} rows/s: {costs}", flush=True)
+    return costs
+
+
+def _usual_batch(progress: list[dict[str, Any]]) -> tuple[float, float]:
+    late = [one for one in progress[len(progress) // 2 :] if one["numInputRows"]]
+    return (
+        statistics.median(one["numInputRows"] for one in late),
+        statistics.median(one["durationMs"]["triggerExecution"] / 1000.0 for one in late),
+    )
+
+
+def _played(
+    spark: SparkSession,
+    work: Path,
+    load: float,
+    way: str,
+    costs: RowCosts,
+    given: argparse.Namespace,
+) -> dict[str, Any]:
+    rate_per_s = load * costs.capacity_per_s
+    limits = limits_of(way, rate_per_s, costs)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    began_s = time.time()
+    progress = _progress(spark, work, rate_per_s, limits, CHEAP_SHARE, given.settle + given.length)
+    found = in_time(progress, limits, began_s + given.settle)
+    # Rows that wait at the end came too late to be in time.
+    offered = rate_per_s * given.length
+    return {
+        "way": way,
+        "at": at,
+        "rate_per_s": rate_per_s,
+        "limits_s": asdict(limits),
+        "predicted_ratio": 0.0 if way == "none" else limits.kept_ratio(),
+        "in_time_ratio": found.in_time / max(found.rows, offered),
+        **asdict(found),
+        "batch_s": _usual_batch(progress)[1],
+    }
+
+
+def _progress(
+    spark: SparkSession,
+    work: Path,
+    rate_per_s: float,
+    limits: Limits,
+    cheap_share: float,
+    seconds: float,
+) -> list[dict[str, Any]]:
+    """Progress of a query that runs for a while."""
+    from pyspark.sql import functions as sf
+
+    import headway
+    from headway.runtime.word_count import clock_lines
+
+    lines = clock_lines(
+        spark,
+        rate_per_s=rate_per_s,
+        num_source_partitions=2,
+        num_words=1000,
+        zipf_exponent=0.0,
+        words_per_row=1,
+    )
+    is_cheap = sf.pmod(sf.hash("arrival", "text"), sf.lit(1000)) < round(1000 * cheap_share)
+    rows = lines.withColumn("kind", sf.when(is_cheap, "cheap").otherwise("dear"))
+    if limits.cheap_s > 0.0:
+        older_than = {"cheap": limits.cheap_s, "dear": max(limits.dear_s, 1e-3)}
+        marked = headway.shed(rows, arrived="arrival", older_than=older_than, cost="kind")
+    else:
+        # Everything: a limit below any age.
+        late = rows.withColumn("due", sf.expr("arrival - INTERVAL 1 HOUR"))
+        marked = headway.shed(late, arrived="due", older_than=1.0)
+    num_rounds = sf.when(sf.col("kind") == "cheap", _ROUNDS["cheap"]).otherwise(_ROUNDS["dear"])
+    work_done = sf.aggregate(
+        sf.sequence(sf.lit(1), num_rounds),
+        sf.xxhash64("text"),
+        lambda so_far, number: sf.xxhash64(so_far, number),
+    )
+    key = sf.when(~sf.col("shed"), sf.pmod(work_done, sf.lit(100)))
+    counts = (
+        marked.withWatermark("arrival", "0 seconds")
+        .groupBy(sf.window("arrival", "5 seconds"), key.alias("key"), "shed")
+        .count()
+    )
+    folder = Path(tempfile.mkdtemp(dir=work))
+    query = (
+        counts.writeStream.format("noop")
+        .outputMode("append")
+        .option("checkpointLocation", str(folder))
+        .trigger(processingTime=f"{TRIGGER_S:g} seconds")
+        .start()
+    )
+    try:
+        time.sleep(seconds)
+        if (error := query.exception()) is not None:
+            raise error
+        return [dict(one) for one in query.recentProgress]
+    finally:
+        query.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,149 @@
+"""What is measured of queries under the gate: latencies from progress, results, the page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import real_gate_page
+from real.cells import CELLS, WAYS, ways_of_run
+from real.comparison import difference
+from real.measured import epoch_s, outcome
+from real.records import keep, lines_of
+from real.shedding import FOREVER_S, Limits, RowCosts, in_time, limits_of
+
+from headway.domain import WindowGrid
+
+
+def stamp(second: float) -> str:
+    return f"1970-01-01T00:{int(second) // 60:02}:{second % 60:06.3f}Z"
+
+
+def a_batch(start_s: float, watermark_s: float, *, rows: int = 100) -> dict[str, Any]:
+    return {
+        "timestamp": stamp(start_s),
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": 500, "commitOffsets": 100},
+        "eventTime": {"watermark": stamp(watermark_s), "min": stamp(9.0), "max": stamp(start_s)},
+    }
+
+
+def test_windows_leave_when_the_sink_has_them_and_open_ones_count() -> None:
+    progress = [a_batch(10.0, 0.0), a_batch(12.0, 9.5), a_batch(16.0, 11.0), a_batch(21.0, 15.5)]
+    grid = WindowGrid(slide_s=5.0)
+    found = outcome(progress, grid, 10.0, 29.0)
+    # The window to 10 leaves at 16.4, that to 15 at 21.4; that to 20 is open, 25 not yet late.
+    assert found.window_latency_s == pytest.approx([6.4, 6.4, 9.0, 4.0])
+    assert found.num_open == 2
+    # What came between the starts of batches waited for the second of them, and 400 ms.
+    assert found.row_wait_s[:, 0] == pytest.approx([0.4, 0.4, 0.4])
+    assert found.row_wait_s[:, 1] == pytest.approx([2.4, 4.4, 5.4])
+    later = outcome(progress, grid, 12.0, 29.0)
+    assert later.window_latency_s == pytest.approx([6.4, 9.0, 4.0])
+
+
+def test_a_query_that_emits_nothing_is_late_with_all_its_windows() -> None:
+    found = outcome([], WindowGrid(slide_s=5.0), 11.0, 29.0)
+    assert found.num_open == 3
+    assert found.window_latency_s == pytest.approx([14.0, 9.0, 4.0])
+    assert epoch_s(stamp(75.25)) == 75.25
+
+
+def test_lines_that_were_cut_are_left_out_and_measured_again(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    keep(file, {"run": 0})
+    with file.open("a") as out:
+        out.write('{"run": 1, "way": "pro')
+    assert lines_of(file) == [{"run": 0}]
+    keep(file, {"run": 1})
+    assert lines_of(file) == [{"run": 0}, {"run": 1}]
+
+
+def test_ways_come_in_another_order_each_run_and_the_same_when_asked_again() -> None:
+    names = [way.name for way in WAYS]
+    orders = [[way.name for way in ways_of_run(CELLS[0], run, names, {}, 1)] for run in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == sorted(names)
+
+
+def test_a_paired_difference_is_tighter_than_the_runs_are_apart() -> None:
+    generator = np.random.default_rng(3)
+    slower = {run: generator.normal(3.0 + run, 0.3, 120) for run in range(4)}
+    faster = {run: 0.5 * generator.normal(3.0 + run, 0.3, 120) for run in range(4)}
+    found = difference(faster, slower)
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low < -0.5 < found.high
+    assert found.high - found.low < 0.05
+    assert difference({0: slower[0]}, {1: slower[1]}) is None
+
+
+def test_rows_in_time_are_those_kept_whose_batch_ends_within_the_limit() -> None:
+    progress = [a_batch(10.0, 0.0), a_batch(11.0, 0.0), a_batch(13.0, 0.0)]
+    for one, shed in zip(progress, (0, 30, 60), strict=True):
+        one["observedMetrics"] = {"shedding": {"rows": 100, "shed": shed}}
+    found = in_time(progress, Limits(cheap_s=1.0, dear_s=0.5), 10.0)
+    # A second's rows: the cheap ones whole, the dear to half; of two seconds half as many.
+    assert found.in_time == pytest.approx(100 * (0.8 + 0.2 * 0.5) + 100 * (0.8 + 0.2 * 0.5) / 2)
+    assert (found.rows, found.shed, found.differing) == (200, 90, 0)
+    # Without shedding only rows younger than the limit less the batch are in time.
+    free = in_time(progress, Limits(cheap_s=FOREVER_S, dear_s=FOREVER_S), 10.0)
+    assert free.in_time == pytest.approx(100 + 100 * 1.6 / 2)
+
+
+def test_ages_fill_the_trigger_interval() -> None:
+    costs = RowCosts(fixed_s=0.1, cheap_s=3e-6, dear_s=2e-5, shed_s=1e-6)
+    rate = 1.6 * costs.capacity_per_s
+    for way in ("blind", "by-cost"):
+        limits = limits_of(way, rate, costs)
+        cheap, dear = min(limits.cheap_s, 1.0), min(limits.dear_s, 1.0)
+        work_s = 0.1 + rate * 1e-6 + rate * (0.8 * cheap * 2e-6 + 0.2 * dear * 1.9e-5)
+        assert work_s == pytest.approx(0.9)
+    assert (
+        limits_of("by-cost", rate, costs).kept_ratio()
+        > 0.1 + limits_of("blind", rate, costs).kept_ratio()
+    )
+
+
+def test_the_page_says_what_was_measured_and_that_nothing_was(tmp_path: Path) -> None:
+    given = argparse.Namespace(results=tmp_path, pictures=tmp_path / "img")
+    assert "Nothing has been measured yet" in real_gate_page.text(given)
+    pytest.importorskip("matplotlib")
+    for run in range(2):
+        for way, latency_s in (("fifo", 3.0), ("trigger-1s", 2.0), ("promise", 1.0)):
+            query = {
+                "name": "windowed0", "windows_s": [latency_s, latency_s + 0.1 + 0.1 * run],
+                "num_open": 0, "num_batches": 9, "row_mean_s": 1.0, "row_p99_s": 2.0,
+                "rows": 990, "offered_rows": 1000.0,
+            }  # fmt: skip
+            report = {
+                "policy": "promise", "num_decisions": 40, "decision_p50_s": 0.001,
+                "decision_p99_s": 0.004, "predicted_duration_s": [0.2],
+                "observed_duration_s": [0.25],
+            }  # fmt: skip
+            line = {"cell": "spread-8-0.7", "run": run, "way": way, "failed": []}
+            gated = report if way == "promise" else None
+            keep(tmp_path / "runs.jsonl", {**line, "queries": [query], "report": gated})
+    verdict = {
+        "cell": "spread-8-0.7", "pays": True, "policy": "promise", "gain_ratio": {"promise": 0.45},
+    }  # fmt: skip
+    (tmp_path / "verdicts.jsonl").write_text(json.dumps(verdict) + "\n")
+    shed = {
+        "load": 1.2, "way": "by-cost", "run": 0, "in_time_ratio": 0.87, "predicted_ratio": 0.9,
+        "rows": 1000, "shed": 100, "differing": 0,
+    }  # fmt: skip
+    keep(tmp_path / "shedding.jsonl", shed)
+    page = real_gate_page.text(given)
+    assert "| 1.2 | by-cost | 1 | 87.0% | 90.0% | yes | 10.0% | 0 |" in page
+    # The best of Spark's own is the trigger of 1 s; promise halves it.
+    assert "| spread-8-0.7 | trigger-1s | 2.08 s | promise | 1.08 s | -48% |" in page
+    assert "| met |" in page
+    assert "| promise | 45% | 48% | yes |" in page
+    assert "Right in 1 of 1 cells" in page
+    assert {file.name for file in (tmp_path / "img").iterdir()} == {
+        "scheduling-ways.svg", "scheduling-distributions.svg", "scheduling-gains.svg",
+        "shedding.svg",
+    }  # fmt: skip
