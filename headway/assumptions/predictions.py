@@ -28,17 +28,18 @@ USUAL_RUN_TO_RUN_RATIO = Assumption(
 )
 POOLED_SPREAD_RATIO = Assumption(
     name="Run-to-run spread that fits of few runs show",
-    value=0.11,
+    value=0.12,
     unit="-",
-    source="geometric mean of 14 workloads fitted on six runs each, 0.08 to 0.17; docs/accuracy.md",
+    source="root mean square of 14 workloads fitted on six runs each, 0.08 to 0.17; "
+    "docs/accuracy.md",
     influences="intervals and margins: the spread of a profile of few runs is drawn to it (E5)",
 )
 POOLED_RUNS = Assumption(
     name="Runs that the spread of other jobs counts as",
-    value=6,
+    value=4,
     unit="runs",
     source="log score of the errors of 14 workloads, each with the pool of the others: best half "
-    "way at six runs",
+    "way at six runs, which leave four for the spread",
     influences="how fast the run-to-run spread of a profile follows its own runs (E5)",
 )
 PRIOR_RUNS = Assumption(

@@ -349,8 +349,9 @@ def run_to_run_ratio(
     `g_i` of observed over modelled means: `sqrt((3s_0^2+Σ g_i^2)/(3+max(m-p, 0)))` with
     `s_0 = sqrt(0.08^2+c^2/N)`, `c` the coefficient of variation of batches within a run and `N` its
     effective batches by (E18): what runs usually lie apart counts as three runs, and the mean of
-    few batches lies apart by chance as well. The spread `s` of few residuals is itself half noise:
-    told is `s^(m/(m+6)) 0.11^(6/(m+6))`, so that what fits of other jobs show counts as six runs.
+    few batches lies apart by chance as well. The spread `s` of few residuals is itself half noise,
+    and what fits of other jobs show counts as four runs more: with the `M = 3+max(m-p, 0)` runs
+    that `s` stands for, it becomes `sqrt((4·0.12^2+Ms^2)/(4+M))`.
 
     **(E18)** Noise with correlation `φ^k` at lag `k`: the mean of `N` batches varies
     `v = (1+φ)/(1-φ) - (2 φ(1-φ^N))/(N(1-φ)^2)` times as much as of independent ones; `N/v` are
@@ -363,7 +364,7 @@ def run_to_run_ratio(
     Examples
     --------
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1.0)
-    0.109
+    0.112
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1e6)
     0.105
     """
@@ -371,8 +372,7 @@ def run_to_run_ratio(
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     # What as many parameters as runs leave unexplained counts too: they were kept from following.
     seen = float(np.sum(np.square(log_ratios)))
-    own_ratio = math.sqrt(
-        (PRIOR_RUNS.value * prior_ratio**2 + seen) / (PRIOR_RUNS.value + spare_runs)
-    )
-    own_share = len(log_ratios) / (len(log_ratios) + POOLED_RUNS.value)
-    return float(own_ratio**own_share * POOLED_SPREAD_RATIO.value ** (1.0 - own_share))
+    pooled = POOLED_RUNS.value * POOLED_SPREAD_RATIO.value**2
+    own_runs = PRIOR_RUNS.value + spare_runs
+    own = PRIOR_RUNS.value * prior_ratio**2 + seen
+    return math.sqrt((pooled + own) / (POOLED_RUNS.value + own_runs))

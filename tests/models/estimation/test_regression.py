@@ -238,30 +238,30 @@ def test_spread_between_runs_is_the_usual_until_many_are_seen() -> None:
     two = np.zeros(2)
     long, short = {"num_effective": 1e9}, {"num_effective": 9.0}
     usual = USUAL_RUN_TO_RUN_RATIO.value
-    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(pooled(usual, 2))
+    assert run_to_run_ratio(two, 5, 0.3, **long) == pytest.approx(pooled(usual, 3))
     # Means of nine batches that differ by 0.3 lie 0.1 apart by chance.
     by_chance = np.hypot(usual, 0.1)
-    assert run_to_run_ratio(two, 5, 0.3, **short) == pytest.approx(pooled(by_chance, 2))
+    assert run_to_run_ratio(two, 5, 0.3, **short) == pytest.approx(pooled(by_chance, 3))
     many = 0.2 * random.standard_normal(400)
     assert run_to_run_ratio(many, 5, 0.05, **long) == pytest.approx(0.2, rel=0.1)
     quiet = run_to_run_ratio(np.zeros(20), 5, 0.05, **long)
-    assert quiet == pytest.approx(pooled(usual * np.sqrt(3 / 18), 20))
+    assert quiet == pytest.approx(pooled(usual * np.sqrt(3 / 18), 18))
 
 
 def test_what_a_fit_of_few_runs_leaves_unexplained_is_spread_between_them() -> None:
     left = run_to_run_ratio(np.array([0.2, -0.1, 0.0]), 5, 0.05, num_effective=1e9)
     own = np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO.value**2 + 0.05) / 3)
     assert left == pytest.approx(pooled(own, 3))
-    # Halfway, on a logarithmic scale, at six runs.
+    # Halfway at six runs, which leave four for the spread.
     six = run_to_run_ratio(np.full(6, 0.2), 5, 0.05, num_effective=1e9)
     own = np.sqrt((3 * USUAL_RUN_TO_RUN_RATIO.value**2 + 6 * 0.2**2) / 4)
-    assert six == pytest.approx(np.sqrt(own * POOLED_SPREAD_RATIO.value))
+    assert six == pytest.approx(np.sqrt((own**2 + POOLED_SPREAD_RATIO.value**2) / 2))
 
 
 def pooled(own_ratio: float, num_runs: int) -> float:
-    """Drawn to what other jobs show, which counts as six runs."""
+    """Drawn to what other jobs show, beside a spread that stands for so many runs."""
     share = num_runs / (num_runs + POOLED_RUNS.value)
-    return float(own_ratio**share * POOLED_SPREAD_RATIO.value ** (1 - share))
+    return float(np.sqrt(share * own_ratio**2 + (1 - share) * POOLED_SPREAD_RATIO.value**2))
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.1, 0.3])
