@@ -139,11 +139,7 @@ class BatchNeeds:
 
 
 def batch_needs(
-    entry: FleetEntry,
-    job: BatchJob,
-    cores: int | None,
-    memory_bytes: int | None,
-    known: KnownNeeds,
+    entry: FleetEntry, job: BatchJob, cores: int | None, memory_bytes: int | None, known: KnownNeeds
 ) -> BatchNeeds:
     """What a fleet asks of a batch job; executors are as profiled where nothing says more."""
     from headway.units import spark_memory_bytes

@@ -18,10 +18,7 @@ def sensitivities(
     """The plan with each knob at its next choices, and with each input a tenth higher."""
     by_knob = (
         Sensitivity(
-            kind="knob",
-            change=one.name,
-            latency_s=one.latency_s,
-            keeps_target=one.keeps_promises,
+            kind="knob", change=one.name, latency_s=one.latency_s, keeps_target=one.keeps_promises
         )
         for one in beside
     )
@@ -58,10 +55,7 @@ def _costlier(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
             ),
         ),
     )
-    for name, cost in (
-        ("fixed time per task", "task_fixed_s"),
-        ("time per row", "task_per_row_s"),
-    ):
+    for name, cost in (("fixed time per task", "task_fixed_s"), ("time per row", "task_per_row_s")):
         costlier = tuple(
             replace(stage, **{cost: SENSITIVITY_RATIO.value * getattr(stage, cost)})
             for stage in profile.stages

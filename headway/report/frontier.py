@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.domain import (
-    FrontierPoint,
-    StreamAnswer,
-)
+from headway.domain import FrontierPoint, StreamAnswer
 from headway.units import counted, format_rate
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from headway.domain import (
-    InfeasiblePlan,
-    PromiseNeed,
-    StreamAnswer,
-)
+from headway.domain import InfeasiblePlan, PromiseNeed, StreamAnswer
 from headway.units import counted, format_duration
 
 

@@ -124,9 +124,7 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
         [term[0] for level in model.levels for term in level.stage_terms] for model in models
     ]
     return DurationStack(
-        models[0],
-        np.array(fixed_s, dtype=np.float64).T,
-        np.array(per_row_s, dtype=np.float64).T,
+        models[0], np.array(fixed_s, dtype=np.float64).T, np.array(per_row_s, dtype=np.float64).T
     )
 
 

@@ -169,9 +169,7 @@ def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Arr
 
 
 def _independent(
-    names: tuple[str, ...],
-    moments: tuple[tuple[Numeric, Numeric], ...],
-    stable: NDArray[np.bool_],
+    names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...], stable: NDArray[np.bool_]
 ) -> PipelineLatency:
     """A normal sum of independent parts."""
     parts = tuple(
@@ -233,7 +231,4 @@ def _queue(
 
 def _max_normal_of(num_values: Array) -> tuple[Array, Array]:
     moments = np.array([max_normal(int(number)) for number in num_values.flat])
-    return (
-        moments[:, 0].reshape(num_values.shape),
-        moments[:, 1].reshape(num_values.shape),
-    )
+    return (moments[:, 0].reshape(num_values.shape), moments[:, 1].reshape(num_values.shape))

@@ -195,8 +195,7 @@ def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Arr
 def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:
     """Of the fetches of one reducer on the link into its node, (R3)."""
     fetchers = ThreadGroup(
-        num_threads=pipeline.setting.reducers_per_node,
-        busy_ratio=np.minimum(loads.fetch_busy, 1.0),
+        num_threads=pipeline.setting.reducers_per_node, busy_ratio=np.minimum(loads.fetch_busy, 1.0)
     )
     return clocked_slowdowns(loads.streams_per_link, [fetchers])[0]
 

@@ -143,12 +143,7 @@ def pollaczek_khinchine_wait(
     """
     interarrival, service, second, third = (
         np.asarray(value, dtype=np.float64)
-        for value in (
-            interarrival_s,
-            service_s,
-            service_second_moment_s2,
-            service_third_moment_s3,
-        )
+        for value in (interarrival_s, service_s, service_second_moment_s2, service_third_moment_s3)
     )
     if not (np.all(interarrival > 0.0) and np.all(service > 0.0) and np.all(third > 0.0)):
         raise ValueError("interarrival_s, service_s and the third moment must be positive")

@@ -116,11 +116,7 @@ def _spitzer_sums(beta: float, skewness: float) -> tuple[float, float, float]:
     num_terms = int(min(_NUM_EXACT_TERMS, np.ceil(last)))
     count, weight = spitzer_terms(num_terms, last, _TAIL_NODES, _TAIL_WEIGHTS)
     positive, first, second = _partial_moments(count, beta, skewness)
-    return (
-        float(weight @ first),
-        float(weight @ second),
-        float(-np.expm1(-(weight @ positive))),
-    )
+    return (float(weight @ first), float(weight @ second), float(-np.expm1(-(weight @ positive))))
 
 
 def _partial_moments(count: Array, beta: float, skewness: float) -> tuple[Array, Array, Array]:

@@ -16,11 +16,7 @@ from headway.models.queues.queue_increments import lognormal_third_central_s3
 from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
 from headway.models.queues.wait import QueueTime, gamma_time, lognormal_time, queue_wait
 from headway.models.real_time.shuffled_queue import shuffled_wait
-from headway.models.real_time.stages import (
-    RealTimeStage,
-    required_slots,
-    sustainable_rate_per_s,
-)
+from headway.models.real_time.stages import RealTimeStage, required_slots, sustainable_rate_per_s
 
 _STEPS = 16384.0
 _RARE = 1e-6
@@ -290,9 +286,7 @@ def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit
         arrivals = gamma_time(1.0 / rate_per_s, float(np.sqrt(arrival_scv)))
         wait = queue_wait(
             QueueTime(
-                mean_s=arrivals.mean_s,
-                scv=arrivals.scv,
-                third_central_s3=arrivals.third_central_s3,
+                mean_s=arrivals.mean_s, scv=arrivals.scv, third_central_s3=arrivals.third_central_s3
             ),
             QueueTime(
                 mean_s=stage.row_s,

@@ -130,11 +130,7 @@ def _direct_model(
     levels = tuple(
         level._replace(
             stage_terms=tuple(
-                (
-                    per_row_s * (of_rows if is_source else ratio),
-                    scale,
-                    exponent,
-                )
+                (per_row_s * (of_rows if is_source else ratio), scale, exponent)
                 for per_row_s, scale, exponent in level.stage_terms
             )
         )

@@ -125,13 +125,7 @@ def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
     return {
         key: by_run[key]
         for key in sorted(
-            by_run,
-            key=lambda key: (
-                key.app,
-                _started_s(by_run[key]),
-                key.query_id,
-                key.run_id,
-            ),
+            by_run, key=lambda key: (key.app, _started_s(by_run[key]), key.query_id, key.run_id)
         )
     }
 

@@ -48,9 +48,7 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
         steady_age_s=max(one.steady_age_s for one in fresh),
         points=tuple(
             WarmUpPoint(
-                jvm_age_s=point.jvm_age_s,
-                duration_ratio=point.ratio,
-                num_batches=point.num_batches,
+                jvm_age_s=point.jvm_age_s, duration_ratio=point.ratio, num_batches=point.num_batches
             )
             for point in points
         ),
