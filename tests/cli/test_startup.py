@@ -49,6 +49,30 @@ def test_answers_come_without_heavy_packages(profile_file: str, arguments: list[
     assert not loaded_modules(*words).intersection(HEAVY)
 
 
+def test_a_plan_of_a_stream_loads_nothing_of_batch_jobs_and_spec_files(profile_file: str) -> None:
+    of_others = (
+        "headway.domain.application_profile",
+        "headway.domain.deadline",
+        "headway.spec.forms",
+        "pydantic_core",
+    )
+    assert not loaded_modules("plan", profile_file, *PLAN).intersection(of_others)
+
+
+def test_a_process_ends_without_looking_for_garbage() -> None:
+    script = (
+        "import atexit, gc\n"
+        "from headway.cli.main import main\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 1000))\n"
+        "main(['schema'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("True\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -63,7 +87,8 @@ def test_answers_come_without_heavy_packages(profile_file: str, arguments: list[
 def test_specs_are_read_and_checked_without_heavy_packages(arguments: list[str]) -> None:
     root = Path(__file__).parents[2]
     words = [str(root / word) if word.startswith("configs/") else word for word in arguments]
-    assert not loaded_modules(*words).intersection(HEAVY)
+    # What reads a folder of a package as a zip brings half of the standard library along.
+    assert not loaded_modules(*words).intersection((*HEAVY, "zipfile"))
 
 
 def test_logs_are_profiled_without_heavy_packages(tmp_path: Path) -> None:
