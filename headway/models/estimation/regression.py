@@ -15,7 +15,6 @@ from headway.assumptions.fits import (
     LEAST_BATCHES_TO_CUT,
     LEAST_RUNS_TO_COMPARE,
     LEAST_SPREAD_RATIO,
-    RUN_NOISE_RATIO,
     STEEPEST_DRIFT,
     USUAL_DRIFT,
     USUAL_DRIVER_DRIFT,
@@ -306,24 +305,24 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     -----
     **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times in a
     batch, and are compiled long after the loops of the tasks. Beyond (E6), their time is
-    `d ∝ age^(-δ)`, without the files of the checkpoint. From the means `y` of runs, which differ by
-    a tenth as a whole, and a normal prior of mean 0.1 and standard deviation 0.1:
-    `δ = (10 - 100 Σ x̃ỹ)/(100 + 100 Σ x̃^2)`, `x̃` and `ỹ` the deviations of the logarithms of age
-    and time from their means. Kept in `[0, 0.5]`. Beyond the oldest profiled age as (E6) says.
+    `d ∝ age^(-δ)`, without the files of the checkpoint. From the means `y` of runs, which lie 12 %
+    apart as those of other jobs do, and a normal prior of mean 0.1 and standard deviation 0.1:
+    `δ = (10 - Σ x̃ỹ/0.12^2)/(100 + Σ x̃^2/0.12^2)`, `x̃` and `ỹ` the deviations of the logarithms of
+    age and time from their means. Kept in `[0, 0.5]`. Beyond the oldest profiled age as (E6) says.
 
     Examples
     --------
     >>> age = np.log([100.0, 300.0, 900.0])
     >>> driver_drift_exponent(-0.3 * age, age)
-    0.24
+    0.225
     >>> driver_drift_exponent(np.zeros(1), np.zeros(1))
     0.1
     """
     driver_off, age_off = log_driver - log_driver.mean(), log_age - log_age.mean()
     certainty = 1.0 / USUAL_DRIVER_DRIFT_SD.value**2
     evidence = USUAL_DRIVER_DRIFT.value * certainty
-    certainty += float(np.sum(np.square(age_off))) / RUN_NOISE_RATIO.value**2
-    evidence -= float(np.sum(age_off * driver_off)) / RUN_NOISE_RATIO.value**2
+    certainty += float(np.sum(np.square(age_off))) / POOLED_SPREAD_RATIO.value**2
+    evidence -= float(np.sum(age_off * driver_off)) / POOLED_SPREAD_RATIO.value**2
     return float(np.clip(evidence / certainty, 0.0, STEEPEST_DRIFT.value))
 
 
