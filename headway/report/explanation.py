@@ -15,8 +15,7 @@ from headway.domain import (
 from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraph, printable
-from headway.report.frontier import max_rate_text
-from headway.report.needs import needs_rows
+from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.wording import (
     METRIC_NAMES,
     caution_text,

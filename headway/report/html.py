@@ -14,8 +14,7 @@ from headway.domain import (
 from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
-from headway.report.frontier import frontier_rows
-from headway.report.needs import needs_rows
+from headway.report.frontier import frontier_rows, needs_rows
 from headway.report.wording import (
     APPLIES,
     METRIC_NAMES,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway.domain import Metric, Prediction, StreamAnswer
 from headway.report.columns import aligned, bar, paragraph, printable
-from headway.report.frontier import another_carries_more, frontier_rows, rate_text
-from headway.report.needs import needs_rows
+from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
     APPLIES,
     METRIC_NAMES,

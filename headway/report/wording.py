@@ -22,8 +22,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.report.after_start import after_start_fact
-from headway.report.frontier import max_rate_text
-from headway.report.needs import failing_promises
+from headway.report.frontier import failing_promises, max_rate_text
 from headway.units import (
     counted,
     format_duration,
