@@ -1,6 +1,6 @@
 """``docs/theory.md``: the equations in docstrings, put where ``docs/theory.in.md`` names them.
 
-``docs/theory.in.md`` holds what is not of one function - introductions, and how right equations
+``docs/theory.in.md`` holds what is not of one function - introductions, and how close equations
 turned out - and ``{{B3}}`` where equation B3 goes.
 """
 

@@ -1,4 +1,4 @@
-"""Prints a constraints file that pins what ``pyproject.toml`` requires to the lowest it allows.
+"""Prints a constraints file that holds what ``pyproject.toml`` requires to the lowest it allows.
 
 Requirements of Headway and of its extras for users; tools for tests come as they are.
 """

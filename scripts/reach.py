@@ -19,7 +19,7 @@ _REAL_TIME = "planning Real-Time Mode"
 _LIVE = "watching a running query"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
-_REPRODUCED = "nothing: benchmarks play the figures of papers with it"
+_REPRODUCED = "nothing: benchmarks reproduce the figures of papers with it"
 
 #: What no command asks yet, by module or function below ``models``, and what will ask it. Whoever
 #: wires one takes it off; a test holds the list to the code.

@@ -78,7 +78,7 @@ def page(results: Path) -> str:
     )
     across = by_setting(row for row in runs if row["fitted"]["group"] != row["group"])
     lines = [
-        "# How right the predictions are",
+        "# Accuracy of the predictions",
         "",
         PREFACE,
         machine["made"],
@@ -164,8 +164,8 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     held, num_intervals = covered(rows)
     yield (
         f"**{len(judged)} judged settings, {len(errors(repeats_of(rows), 'latency', 'mean'))} "
-        f"judged runs, told from {_fitted_runs(rows)} runs of their workload each; 14 workloads on "
-        "two cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
+        f"judged runs, predicted from {_fitted_runs(rows)} runs of their workload each; 14 workloads "
+        "on two cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
     yield from headed(
@@ -350,8 +350,8 @@ def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
 
 def _details(rows: Sequence[Row]) -> Iterator[str]:
     yield from headed(
-        "| setting | rows/s | others' cores | mean: predicted | measured | plays | error "
-        "| p99: predicted | measured | plays | error |"
+        "| setting | rows/s | others' cores | mean: predicted | measured | repeats | error "
+        "| p99: predicted | measured | repeats | error |"
     )
     for row in rows:
         if not is_judged(row):

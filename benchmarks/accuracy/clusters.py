@@ -22,7 +22,7 @@ from headway.models.arrays import Array
 
 PREFACE = """\
 Figures that others published of runs on more cores, or more machines, than one. In each section the
-small settings are fitted and the larger ones told. The files lie beside the repository.
+small settings are fitted and the larger ones predicted. The files lie beside the repository.
 """
 
 STREAM_PREFACE = """\
@@ -34,8 +34,8 @@ Only rates, latencies and the lag at the end are on record, no batch and no task
 profile to make. The calibration is five numbers: the cost of a row, the share of a core that each
 worker keeps for itself, p50 as a wait and a number of batch durations, and p99 over p50; batches
 run back to back and take a fixed time and a time per row (theory.md (B3)). A cluster *carried* a
-rate if p50 and the lag at the end stayed below {carried:.0f} s; it is *told* to carry what brings
-at most 0.9 s of work per second (P3).
+rate if p50 and the lag at the end stayed below {carried:.0f} s; it is *predicted* to carry what
+brings at most 0.9 s of work per second (P3).
 
 The split was fixed first: fitted on the clusters of up to {cores} cores, judged on 24 and 36.
 Its errors showed what small clusters do not: the time of a batch without rows grows with the
@@ -46,7 +46,7 @@ more cluster, 4 x 6, to learn it from, and is judged on 6 x 4 and 6 x 6.
 TASK_PREFACE = """\
 One Spark job of fixed work on one machine, by 1 to 70 tasks at a time, three runs each
 (LucaCanali, Spark_CPU_memory_load_testkit). Two points are fitted: one task alone ({alone:.0f} s)
-and {last:.0f} tasks, which do the work of {servers:.1f}. All between are told.
+and {last:.0f} tasks, which do the work of {servers:.1f}. All between are predicted.
 """
 
 HOST_PREFACE = """\
@@ -67,17 +67,17 @@ look like that, but clocks are not on record.
 """
 
 HOST_AFTERWORD = """\
-The one bias is PageRank on 9 hosts, told 13 % too slow though 7 hosts are told right: a step that
-no law of hosts and tasks has. The files do not say what else changed.
+The one bias is PageRank on 9 hosts, predicted 13 % too slow though 7 hosts are predicted right: a
+step that no law of hosts and tasks has. The files do not say what else changed.
 """
 
 STREAM_AFTERWORD = """\
 What is missing in the first is a term for the driver: a batch sends out its tasks one by one, and
 has as many as the cluster has cores. Without rows p50 rises from 3.0 s (6 cores) to 3.5 s (24, four
-workers), 3.9 s (24, six) and 4.5 s (36), but from 6 to 12 cores by nothing that could be told from
-noise. Whoever calibrates on two sizes should take them far apart. The rates that are told wrong lie
-within 4 % of the edge; among the fitted, 6 x 2 carried more than told and 2 x 6 less, which no
-share of a core per worker explains.
+workers), 3.9 s (24, six) and 4.5 s (36), but from 6 to 12 cores by nothing that could be
+distinguished from noise. Whoever calibrates on two sizes should take them far apart. The wrong
+predictions of rates lie within 4 % of the edge; among the fitted, 6 x 2 carried more than predicted
+and 2 x 6 less, which no share of a core per worker explains.
 """
 
 
@@ -130,7 +130,7 @@ def _capacities(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Ite
     yield ""
     yield from headed(
         "| workers x cores | carried | no longer "
-        + "".join(f"| told ({one.name}) | fitted | right " for one in calibrations)
+        + "".join(f"| predicted ({one.name}) | fitted | right " for one in calibrations)
         + "|"
     )
     for cluster in dict.fromkeys(run.cluster for run in sorted(runs, key=lambda run: run.cores)):
@@ -209,7 +209,7 @@ def _stream_summary(one: Calibration) -> str:
     false_feasible = sum(one.law.carries(run) for run in one.judged if not run.is_carried)
     false_infeasible = sum(not one.law.carries(run) for run in one.judged if run.is_carried)
     parts.append(
-        f"of {len(one.judged)} judged rates {false_feasible} are told to be carried that were "
+        f"of {len(one.judged)} judged rates {false_feasible} are predicted to be carried that were "
         f"not, {false_infeasible} not to be that were"
     )
     return "; ".join(parts)

@@ -172,7 +172,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def text(given: argparse.Namespace) -> str | None:
-    """Measure unless told not to; then the page."""
+    """Measure unless asked not to; then the page."""
     try:
         if not given.render:
             with tempfile.TemporaryDirectory(prefix="headway-kafka-") as scratch:

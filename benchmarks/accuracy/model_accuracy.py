@@ -37,8 +37,8 @@ FAMILIES = (
 )
 
 PREFACE = """\
-A formula is held against an event simulation that plays the rules, not the formula; how the rules
-compare with a running Spark is told in [accuracy.md](accuracy.md). Errors are formula over
+A formula is held against an event simulation of the rules, not the formula; how the rules
+compare with a running Spark stands in [accuracy.md](accuracy.md). Errors are formula over
 simulation, less one. *Chance* is the standard error of the simulated value: an error of that size
 says nothing. Seeds are fixed, so the page repeats.
 """
@@ -61,7 +61,7 @@ def simulated_cells(family: Family, workers: ProcessPoolExecutor) -> Mapping[str
 
 def lines(families: tuple[Family, ...]) -> Iterator[str]:
     """The page."""
-    yield "# How right the formulas are"
+    yield "# Accuracy of the formulas"
     yield ""
     yield PREFACE
     started_s = time.perf_counter()

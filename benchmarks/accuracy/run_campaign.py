@@ -23,6 +23,6 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Play the groups."""
+    """Run the groups."""
     for name in given.group or list(GROUPS):
         run_group(GROUPS[name], given.folder / name, given.workload)

@@ -40,10 +40,11 @@ doublings. Two numbers come from here: $\\sigma$, and how many doublings are cal
 Sources: *recorded*, one run of a streaming query fitted, its others predicted, on one and two cores
 and from one to the other (docs/recorded-accuracy.md); *campaign*, fitted on three settings
 (docs/accuracy.md); *tasks*, one job by 1 to 28 tasks at a time; *hosts*, graph jobs fitted on two
-numbers of hosts; *clusters*, one streaming query on clusters of 24 and 36 cores told from up to 12
-by five numbers, without a profile (all three docs/cluster-accuracy.md). Which part is fitted and
-which judged, the rules, and what was changed after looking: `benchmarks/accuracy/scale/split.py`.
-Errors of one source are far from independent: the counts are errors, not runs.
+numbers of hosts; *clusters*, one streaming query on clusters of 24 and 36 cores predicted from up
+to 12 by five numbers, without a profile (all three docs/cluster-accuracy.md). Which part is fitted
+and which judged, the rules, and what was changed after looking:
+`benchmarks/accuracy/scale/split.py`. Errors of one source are far from independent: the counts are
+errors, not runs.
 """
 
 AFTERWORD = """\

@@ -145,7 +145,7 @@ def section(case: Case, runs: Sequence[Run], log: Path) -> Iterator[str]:
         law = predicted(headway.profile(log, queries=others), run.trigger_s)
         trigger = f"{run.trigger_s:g} s" if run.trigger_s else "none"
         if law is None:
-            yield f"| {trigger} | {len(run.latency_s)} | not told | | | | | |"
+            yield f"| {trigger} | {len(run.latency_s)} | unavailable | | | | | |"
             continue
         mean_s, p99_s = float(run.latency_s.mean()), float(np.quantile(run.latency_s, 0.99))
         yield (

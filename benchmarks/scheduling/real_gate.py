@@ -7,7 +7,7 @@
 Events of ads, as in the Yahoo benchmark: views of each campaign in windows of 5 s, their ends
 spread by `startTime` or all on the epoch grid. Loads are shares of the rows that the cores can
 take, found when the kinds of queries are profiled, alone, before anything else. From these profiles
-comes the verdict of each cell, which is written down before its first run. One warmed session plays
+comes the verdict of each cell, which is written down before its first run. One warmed session runs
 all ways of a cell in random order. Windows still open at the end count as late. What is in the
 folder of results is not measured again: a measurement that was cut goes on where it was.
 """
@@ -79,7 +79,7 @@ class Asked:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Calibrate, write the verdicts down, play what is missing, and append a line for each run."""
+    """Calibrate, write the verdicts down, run what is missing, and append a line for each run."""
     budget_s = parse_duration_s(given.budget) if given.budget else float("inf")
     asked = Asked(
         results=given.results,
@@ -105,7 +105,7 @@ def run(given: argparse.Namespace) -> None:
                         continue
                     if spark is None:
                         spark = open_session.enter_context(session(work / "spark", NUM_CORES))
-                    _play_cell(spark, work, cell, number, ways, capacities, asked)
+                    _run_cell(spark, work, cell, number, ways, capacities, asked)
                     if given.commit:
                         commit(given.results, f"Measured {cell.name}, run {number + 1}")
     finally:
@@ -152,14 +152,14 @@ def _write_verdicts(cells: list[Cell], capacities: dict[str, float], results: Pa
 
 def _missing_ways(cell: Cell, number: int, given: argparse.Namespace) -> list[Way]:
     lines = lines_of(given.results / "runs.jsonl")
-    played = {(line["cell"], line["run"], line["way"]) for line in lines}
+    done = {(line["cell"], line["run"], line["way"]) for line in lines}
     ways = ways_of_run(
         cell, number, given.policies.split(","), mean_of_ways_s(lines, cell.name), given.seed
     )
-    return [way for way in ways if (cell.name, number, way.name) not in played]
+    return [way for way in ways if (cell.name, number, way.name) not in done]
 
 
-def _play_cell(
+def _run_cell(
     spark: SparkSession,
     work: Path,
     cell: Cell,
@@ -170,17 +170,17 @@ def _play_cell(
 ) -> None:
     if asked.warm_up_s > 0.0:
         warm_up = replace(asked, settle_s=asked.warm_up_s, num_windows=0)
-        _played(spark, work, cell, WAYS[0], capacities, warm_up)
+        _measured(spark, work, cell, WAYS[0], capacities, warm_up)
     for way in ways:
         if time.monotonic() + asked.run_s(cell) > asked.stop_at_s:
             print(f"{cell.name}, run {number}, {way.name}: beyond the budget", flush=True)
             continue
-        line = _played(spark, work, cell, way, capacities, asked)
+        line = _measured(spark, work, cell, way, capacities, asked)
         keep(asked.results / "runs.jsonl", {"cell": cell.name, "run": number, **line})
         print(f"{cell.name} {number} {way.name}: {_summary(line)}", flush=True)
 
 
-def _played(
+def _measured(
     spark: SparkSession,
     root: Path,
     cell: Cell,
@@ -254,7 +254,7 @@ def _planned(cell: Cell, way: Way, capacities: dict[str, float]) -> Iterator[Pla
 
 
 def _brief(report: dict[str, Any]) -> dict[str, Any]:
-    """What the gate says of itself, without its queries but for how right it was."""
+    """What the gate says of itself, without its queries but for its errors."""
     predicted = [one["predicted_duration_mean_s"] for one in report["queries"]]
     observed = [one["observed_duration_mean_s"] for one in report["queries"]]
     short = {name: value for name, value in report.items() if name != "queries"}

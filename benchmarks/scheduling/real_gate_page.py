@@ -40,7 +40,7 @@ Made by `make scheduling-real-page` from `benchmarks/scheduling/results`, which
 2 cores. The load is the share of the rows that the cores can take, found for each kind of query
 alone. Latencies of windows count from their end above the watermark delay until the sink has them;
 a window that has been due for more than {TARGET_S:g} s and is open at the end counts with what it
-was by then. One session plays all ways of a cell in random order. What is simulated is in
+was by then. One session runs all ways of a cell in random order. What is simulated is in
 [scheduling.md](scheduling.md).
 """
 NOTHING_YET = (
@@ -186,17 +186,17 @@ def _interval(found: Difference) -> str:
 
 
 def _gains(
-    runs: Mapping[str, Runs], told: Mapping[str, Any] | None
+    runs: Mapping[str, Runs], verdict: Mapping[str, Any] | None
 ) -> tuple[str, float, float] | None:
     """A policy, its predicted gain, and the measured one: the recommended one, else `promise`."""
     best = best_of_sparks(runs)
-    if told is None or best is None:
+    if verdict is None or best is None:
         return None
-    policy = told["policy"] if told["policy"] in runs else "promise"
-    if policy not in runs or policy not in told["gain_ratio"]:
+    policy = verdict["policy"] if verdict["policy"] in runs else "promise"
+    if policy not in runs or policy not in verdict["gain_ratio"]:
         return None
     found = _difference(runs, policy, best)
-    return None if found is None else (policy, told["gain_ratio"][policy], -found.ratio)
+    return None if found is None else (policy, verdict["gain_ratio"][policy], -found.ratio)
 
 
 def _verdict_table(
@@ -214,19 +214,19 @@ def _verdict_table(
     )
     num_right = num_near = num_judged = 0
     for name, runs in cells.items():
-        told, best = verdicts.get(name), best_of_sparks(runs)
+        verdict, best = verdicts.get(name), best_of_sparks(runs)
         gated = [way for way in runs if WAY_OF[way].policy is not None and way != "auto"]
-        found = _gains(runs, told)
-        if told is None or best is None or not gated or found is None:
+        found = _gains(runs, verdict)
+        if verdict is None or best is None or not gated or found is None:
             continue
         first = min(gated, key=lambda way: mean_s(runs[way]))
         pays = 1.0 - mean_s(runs[first]) / mean_s(runs[best]) > _PAYS_RATIO
         policy, predicted, measured = found
-        right, near = pays == told["pays"], abs(predicted - measured) <= _POINTS
+        right, near = pays == verdict["pays"], abs(predicted - measured) <= _POINTS
         num_right, num_near, num_judged = num_right + right, num_near + near, num_judged + 1
         yield (
-            f"| {name} | {told['policy'] or 'not worth it'} | {first} | {_yes(right)} | {policy} | "
-            f"{predicted:.0%} | {measured:.0%} | {_yes(near)} |"
+            f"| {name} | {verdict['policy'] or 'not worth it'} | {first} | {_yes(right)} "
+            f"| {policy} | {predicted:.0%} | {measured:.0%} | {_yes(near)} |"
         )
     yield (
         f"\nRight in {num_right} of {num_judged} cells, the gain within 15 points in {num_near}. "
@@ -235,7 +235,7 @@ def _verdict_table(
 
 
 def _gate_table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What the gate itself takes, and how right it is about durations."""
+    """What the gate itself takes, and its errors of durations."""
     reports = [line for line in lines if line["report"] is not None]
     if not reports:
         return

@@ -60,7 +60,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Measure costs, then play what is missing, and append a line for each run."""
+    """Measure costs, then run what is missing, and append a line for each run."""
     stop_at_s = time.monotonic() + (parse_duration_s(given.budget) if given.budget else 1e9)
     work = Path(tempfile.mkdtemp(prefix="headway-real-shedding-"))
     try:
@@ -72,13 +72,13 @@ def run(given: argparse.Namespace) -> None:
                     ways = given.ways.split(",")
                     random.Random(f"{given.seed}/{load}/{number}").shuffle(ways)
                     for way in ways:
-                        played = {(one["load"], one["run"], one["way"]) for one in lines_of(file)}
-                        if (load, number, way) in played:
+                        done = {(one["load"], one["run"], one["way"]) for one in lines_of(file)}
+                        if (load, number, way) in done:
                             continue
                         if time.monotonic() + given.settle + given.length > stop_at_s:
                             print(f"{load:g} {number} {way}: beyond the budget", flush=True)
                             continue
-                        line = _played(spark, work, load, way, costs, given)
+                        line = _measured(spark, work, load, way, costs, given)
                         keep(file, {"load": load, "run": number, **line})
                         print(
                             f"{load:g} {number} {way}: {line['in_time_ratio']:.1%} in time, "
@@ -134,7 +134,7 @@ def _usual_batch(progress: list[dict[str, Any]]) -> tuple[float, float]:
     )
 
 
-def _played(
+def _measured(
     spark: SparkSession,
     work: Path,
     load: float,

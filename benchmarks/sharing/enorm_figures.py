@@ -1,4 +1,4 @@
-"""The experiments of the paper's section 7, played by the models: figures 7.1 to 7.7."""
+"""The experiments of the paper's section 7, reproduced by the models: figures 7.1 to 7.7."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _paper() -> Iterator[str]:
     yield ""
     yield (
         "Enorm (DEBS 2016) ran on six small machines; most of its results are in figures only. "
-        "Here its models play the same settings. Costs per key were chosen (50 us to send the "
+        "Here its models compute the same settings. Costs per key were chosen (50 us to send the "
         "state of a key, 5 us to merge it), the cost per row so that six nodes take 40,000 rows/s: "
         "what can be compared is the shape, not the numbers."
     )

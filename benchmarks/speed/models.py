@@ -185,7 +185,7 @@ def _settings_lines(rounds: int) -> Iterator[str]:
         f"{NUM_SETTINGS:,} random settings at once: noise 0.02-0.3, offered load up to 0.9, "
         f"{np.mean(trigger_s == 0.0):.0%} free running, "
         f"{np.mean((overrun > 0.01) & (overrun < 0.99)):.0%} in the transition where 1-99 % of the "
-        "batches outlast the trigger."
+        "batches overrun."
     )
     yield ""
     yield from headed("| computed | settings per second: least | median | most |")
@@ -230,7 +230,7 @@ def _microbatch_line() -> str:
         ),
         num_batches,
     )
-    return f"The micro-batch simulation plays {rate:,.0f} batches a second."
+    return f"The micro-batch simulation computes {rate:,.0f} batches a second."
 
 
 def page(rounds: int) -> str:

@@ -1,4 +1,4 @@
-"""How right the models are about a job, by its own logs."""
+"""Errors of predictions about a job, by its own logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def backtest(
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> Backtest:
-    """How right the models are about a job: fitted on part of its logs, judged on the rest.
+    """Errors of predictions about a job: fitted on part of its logs, judged on the rest.
 
     Parameters are those of :func:`headway.profile`. Where the logs hold runs at several settings,
     each setting is predicted from the runs at the others, else the later half of each run from

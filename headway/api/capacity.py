@@ -48,7 +48,7 @@ def capacity(
     by : str, optional
         The month, ``2027-06``, by which they will have grown: the months between are planned too.
     tell : callable, optional
-        Told what is being done.
+        Called with what is being done.
 
     Raises
     ------

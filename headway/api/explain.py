@@ -10,7 +10,7 @@ from headway.report.explanation import explanation_text
 
 
 def explain(plan: StreamAnswer | str | Path) -> str:
-    """What binds, what each thing would change, every number with its source.
+    """The binding constraint, what each thing would change, every number with its source.
 
     Parameters
     ----------

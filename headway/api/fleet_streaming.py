@@ -55,7 +55,7 @@ class StreamingNeeds:
         return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
-        """What binds at the highest rate."""
+        """The binding constraint at the highest rate."""
         from headway.api.plan import plan
         from headway.fleet.nouns import Refusal
 

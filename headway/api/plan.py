@@ -101,7 +101,7 @@ def plan(
         Bursts through which every latency promise must hold, e.g. ``"150k/s:2m"`` or, once an
         hour, ``"150k/s:2m:1h"``; ``rate`` is what arrives otherwise.
     relaxation : bool
-        State the bound by the convex relaxation too, which loads cvxpy.
+        State the bound of the convex relaxation too, which loads cvxpy.
     lower_memory : bool
         Let executors have less heap than the profiled ones, down to what was measured with
         headroom; without, none gets less than it ran with. Peaks of local runs lower nothing.

@@ -71,7 +71,7 @@ def profile(
     session : SparkSession, optional
         A running session to use instead of starting one.
     progress : callable, optional
-        Told what is being done.
+        Called with what is being done.
 
     Raises
     ------

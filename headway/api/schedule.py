@@ -243,7 +243,7 @@ class Replay:
 
 
 def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy] = ()) -> Verdict:
-    """Whether it pays that the queries of a file take turns, told before the run.
+    """Whether it pays that the queries of a file take turns, predicted before the run.
 
     Parameters
     ----------

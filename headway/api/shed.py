@@ -66,7 +66,7 @@ def bring_back(
     rows : DataFrame
         What the query read, and in ``batch`` the number of the batch that read it, by the offsets.
     arrived, older_than, cost
-        The rule, as `shed` was told.
+        The rule, as given to `shed`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A plan played against a stream whose rate changes."""
+"""A plan simulated under a rate that changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def simulate(
     seed: int = 1,
     length: float | str | None = None,
 ) -> Playback:
-    """Play a plan against a rate trace: latency over time, what comes late, backlog, recovery.
+    """Simulate a plan under a rate trace: latency over time, what comes late, backlog, recovery.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def simulate(
     outages : sequence of Outage or str
         Outages, during which the query stands still, e.g. ``"5m at 1h"``.
     runs : int
-        Runs to play, each with its own luck.
+        Number of simulated runs, which differ in their random draws.
     seed : int
         Seed of the generator.
     length : float or str
-        How long to play, seconds or e.g. ``"30m"``: shorter cuts the trace, longer holds its last
-        rate. By default it is played until its last line.
+        Simulated time, seconds or e.g. ``"30m"``: shorter cuts the trace, longer holds its last
+        rate. By default the simulation ends with the last line.
 
     Raises
     ------

@@ -85,7 +85,7 @@ ADVISED_ROWS_RATIO = Assumption(
     name="Ratio of rows per batch between advised runs",
     value=3.0,
     unit="-",
-    source="judgement: fixed time and time per row are then told apart",
+    source="judgement: fixed time and time per row are then separable",
     influences="headway profile --advise",
 )
 ADVISED_PARTITIONS_RATIO = Assumption(

@@ -31,7 +31,7 @@ FRESH_JVM_S = Assumption(
     value=30.0,
     unit="s",
     source="judgement: a query that starts later runs in a JVM that has done other things",
-    influences="whether the latency after a restart can be told (E30, P20)",
+    influences="whether the latency after a restart can be predicted (E30, P20)",
 )
 WARM_UP_BINS_PER_DOUBLING = Assumption(
     name="Steps per doubling of age in the warm-up of a JVM",
@@ -142,7 +142,7 @@ STATE_GROWN_RATIO = Assumption(
     name="Minimum growth of the state to fit a cost per state row",
     value=2.0,
     unit="-",
-    source="judgement: less growth cannot be told from noise",
+    source="judgement: less growth cannot be distinguished from noise",
     influences="whether a cost per row of state is fitted (E29)",
 )
 LEAST_HOT_RATIO = Assumption(

@@ -8,7 +8,7 @@ CONFIDENCE = Assumption(
     name="Default confidence level",
     value=0.95,
     unit="-",
-    source="judgement: one plan in twenty may miss its target by the spread that was told",
+    source="judgement: one plan in twenty may miss its target by the predicted spread",
     influences="the factor on durations that a plan counts on (P4)",
 )
 MOST_NODES_OF_PLAN = Assumption(
@@ -83,7 +83,7 @@ BOUND_MARGIN_RATIO = Assumption(
     influences="which settings are looked at closely; only time, as enumeration shows (P5)",
 )
 MANY_NODES_MARGIN_RATIO = Assumption(
-    name="Safety margin on the bound by work alone",
+    name="Safety margin on the lower bound from work alone",
     value=1.1,
     unit="-",
     source="judgement: the approximate makespan may lie a little below its bound, and the gain by "
@@ -150,7 +150,7 @@ SAME_AFTER_START_RATIO = Assumption(
     name="Latency of a minute after a restart, over the planned latency, that counts as equal",
     value=1.01,
     unit="-",
-    source="judgement: closer, no minute is told apart from the steady state",
+    source="judgement: closer, no minute can be distinguished from the steady state",
     influences="from when on a plan's target holds after a restart (P20)",
 )
 LONGEST_GROWTH_S = Assumption(

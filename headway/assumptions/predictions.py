@@ -1,4 +1,4 @@
-"""Predictions: how sure they are, where they end, and what is taken for undeclared noise."""
+"""Predictions: their intervals, where they end, and what is taken for undeclared noise."""
 
 from __future__ import annotations
 

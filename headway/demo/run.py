@@ -118,7 +118,7 @@ def run_demo(
     length : Length
         How long the parts run.
     step, share : callable
-        Told of each step, and of how far it is.
+        Called with each step, and how far it is.
 
     Raises
     ------

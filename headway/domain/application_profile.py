@@ -1,7 +1,7 @@
 """What is known of an application without micro-batches of a streaming query: batch and DStreams.
 
 A batch application is its stages: what each needs before it, how many tasks it has and how long
-they take. That is enough to play the stages again on another number of cores.
+they take. That is enough to simulate the stages again on another number of cores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How right predictions were about runs they were not fitted on."""
+"""Errors of predictions about runs they were not fitted on."""
 
 from __future__ import annotations
 

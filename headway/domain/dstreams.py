@@ -57,7 +57,7 @@ class DStreamsPrediction:
 
     ``processing_time`` is that of a batch, ``scheduling_delay`` its wait for the batches before it,
     ``tuple_latency`` from the arrival of a row to the end of its batch; ``phases_s`` splits its
-    mean. The three are None where batches pile up, or are so close to it that nothing can be told.
+    mean. The three are None where batches pile up, or are too close to it to predict them.
     ``overrun_probability`` is the share of batches that take longer than the interval. The rates
     are None where the log does not count rows.
     """

@@ -130,7 +130,7 @@ class Answer(Protocol):
 
     @property
     def expected_s(self) -> float | None:
-        """What the first promise is about, as expected [s]; None where it cannot be told."""
+        """What the first promise is about, as expected [s]; None where it is unavailable."""
 
     @property
     def planned_s(self) -> float:
@@ -142,7 +142,7 @@ class Answer(Protocol):
 
     @property
     def confidence(self) -> float:
-        """How sure the plan is of its durations."""
+        """The confidence level of the durations."""
 
     @property
     def calibrated(self) -> bool:

@@ -37,7 +37,7 @@ class PlannedSetting:
 class Sensitivity:
     """What the planned latency would be with one thing changed; ``inf`` where over capacity.
 
-    ``kind`` is ``knob`` for what the user sets, ``input`` for what the plan was told or measured.
+    ``kind`` is ``knob`` for what the user sets, ``input`` for what was given or measured.
     """
 
     kind: str
@@ -68,8 +68,8 @@ class AfterStart:
     ``by_minute_s`` is the promised statistic over the rows of each minute after a start, at the
     planned confidence, up to the minute that is like all later ones; ``expected_first_minute_s``
     is the same without a margin, ``first_batch_s`` how long the first batch takes with it. The
-    promise holds from ``holds_from_minute`` on, counted from 1; None where it is not told, or lies
-    beyond the minutes looked at. ``reason`` says what the figures rest on, or why there are none.
+    promise holds from ``holds_from_minute`` on, counted from 1; None where it is unavailable, or
+    lies beyond the minutes looked at. ``reason`` says what the figures rest on, or why none exist.
     """
 
     evidence: Evidence
@@ -132,7 +132,7 @@ class Optimality:
 
     ``least_nodes`` is a number of nodes below which nothing keeps the target; the plan is
     ``proved`` the fewest where every number of nodes between was tried. ``relaxed_nodes`` is the
-    bound by the convex relaxation, where it was asked for.
+    bound of the convex relaxation, where it was asked for.
     """
 
     least_nodes: int
@@ -201,7 +201,7 @@ class LevelTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDurations:
-    """How long batches take at the planned setting: enough to play the plan without its profile.
+    """How long batches take at the planned setting: a simulation needs no profile beside it.
 
     ``planned_ratio`` is what the plan multiplies durations by for its confidence.
     """

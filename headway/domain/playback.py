@@ -1,4 +1,4 @@
-"""A plan played against a stream whose rate changes, and what came of it."""
+"""A plan simulated under a rate that changes, and what came of it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class RateTrace:
     Parameters
     ----------
     times_s : tuple of float, increasing
-        Where each rate begins; the first is the start of the play [s].
+        Where each rate begins; the first is the start of the simulation [s].
     rates_per_s : tuple of float, >= 0
         Mean arrival rate from there on [records/s]; one for each time.
     end_s : float
         End of the last rate [s].
     rate_at_end_per_s : float or None
-        Another rate that was to begin at the end, and is not played [records/s].
+        Another rate that was to begin at the end, and is not simulated [records/s].
 
     Examples
     --------
@@ -58,7 +58,7 @@ class RateTrace:
             if not 0 <= rate_per_s < math.inf:
                 raise ValueError(f"rate is {rate_per_s}; expected 0 or more")
         if not any(self.rates_per_s):
-            raise ValueError("a rate trace without any row has nothing to play")
+            raise ValueError("a rate trace without any row has nothing to simulate")
 
     @property
     def length_s(self) -> float:
@@ -108,7 +108,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playback:
-    """A plan played against a rate trace in several runs of equal right.
+    """A plan simulated under a rate trace in several runs of equal weight.
 
     ``late_ratio`` is of all rows; ``late_ratio_worst_run`` of the run that fared worst.
     ``longest_late_s`` is the longest time over which rows arrived that came late, in the median

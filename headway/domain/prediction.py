@@ -26,7 +26,7 @@ class Interval:
 
 
 QUOTED_PROBABILITIES = (0.50, 0.95, 0.99)
-"""Of the percentiles that are told of every distribution."""
+"""Of the percentiles that are stated of every distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Prediction:
 
     The latencies are None when the setting is not stable: there is no latency to quote then, and
     ``sustainable_rate_per_s`` names the highest rate at which it is. They are None, too, where a
-    stable setting is too close to saturation for them to be told; ``findings`` then say so.
+    stable setting is too close to saturation to predict them; ``findings`` then say so.
     ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether

@@ -1,4 +1,4 @@
-"""What a streaming query is made of, told from its progress and its physical plan."""
+"""What a streaming query is made of, read from its progress and its physical plan."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class WindowGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledQuery:
-    """What a scheduler is told of a query when it joins.
+    """What is declared of a query when it joins a scheduler.
 
     ``most_wait_s`` is how long a query may be passed over; then it goes first under every policy.
     """

@@ -17,7 +17,7 @@ class TasksRule(StrEnum):
 
 
 class Separation(StrEnum):
-    """How the fixed cost of a task was told from its cost per row, best first.
+    """How the fixed cost of a task was separated from its cost per row, best first.
 
     BATCHES compares batches of different size, TASKS the tasks of the same batch that had
     different shares of the rows. Where all tasks are alike, EMPTY takes the tasks of batches that
@@ -62,7 +62,7 @@ class RowsLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageObserved:
-    """What else the tasks of a stage told; ratios and bytes are per row that entered the stage.
+    """What else the tasks of a stage showed; ratios and bytes are per row that entered the stage.
 
     ``rows_written_ratio`` counts rows written for the next stage or the sink. ``task_per_byte_s``
     states the cost per row per byte read instead, None where no bytes are on record.
@@ -93,8 +93,8 @@ class StageProfile:
     Stages of one ``level`` compete for the slots; levels follow each other. A task takes
     ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
     last for stages that write for an exchange, a file or buffer for each reader. A task that holds
-    state takes ``task_per_state_row_s`` more for every row of its store, where that could be told.
-    ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
+    state takes ``task_per_state_row_s`` more for every row of its store, where that could be
+    fitted. ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
     ``hot_share_ratio`` of the rows go to one task however many tasks there are, as the rows of one
     key do; the others are dealt out evenly.
     """

@@ -1,4 +1,4 @@
-"""A plan for EMR: on EC2, on EKS, Serverless. JSON has no comments: reasons are told beside it."""
+"""A plan for EMR: on EC2, on EKS, Serverless. JSON has no comments: reasons are printed."""
 
 from __future__ import annotations
 

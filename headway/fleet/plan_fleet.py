@@ -3,7 +3,7 @@
 Most pairs of a job and a supply are never worth a look. The linear relaxation is therefore solved
 over few columns, and its prices tell which others could lower it, until none does: its value is
 then a bound for the whole fleet. The integer problem needs only the columns whose reduced cost is
-less than what the bound leaves open; leaving out the others cannot make a plan dearer.
+less than what the bound leaves open; leaving out the others cannot make a plan more expensive.
 """
 
 from __future__ import annotations

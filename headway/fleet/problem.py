@@ -149,7 +149,7 @@ def solve(
             options["time_limit"] = time_limit_s
     try:
         with warnings.catch_warnings():
-            # Of a time limit cvxpy warns; the gap that is left is told with the plan.
+            # Of a time limit cvxpy warns; the gap that is left is stated with the plan.
             warnings.simplefilter("ignore", UserWarning)
             problem.solve(solver=cp.HIGHS, **options)
     except (cp.error.SolverError, ValueError) as error:

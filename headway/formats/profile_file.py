@@ -181,7 +181,7 @@ def _schema_of(document: Document, wanted: str, expected: str) -> Plain:
 
 
 def _require_no_application(document: Document, found: Plain) -> None:
-    """The profile of another kind of job is told by its name."""
+    """The profile of another kind of job is called by its name."""
     # Imported here: plans of streams do without.
     from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
 

@@ -1,4 +1,4 @@
-"""Rate traces in CSV files: the one reader of what `simulate` plays and what specs plan for.
+"""Rate traces in CSV files: the one reader of what `simulate` takes and what specs plan for.
 
 A trace is a CSV file whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or
 ``t``) and one of rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines
@@ -59,7 +59,7 @@ class WrittenTrace:
     rates_per_s: tuple[float, ...]
 
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
-        """The trace to play: until its last line, or so long that the last rate is played too.
+        """The trace to simulate: until its last line, or so long that the last rate holds, too.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class WrittenTrace:
         begun = [number for number, time_s in enumerate(self.times_s) if time_s < end_s]
         rates_per_s = tuple(self.rates_per_s[number] for number in begun)
         if not any(rates_per_s):
-            raise InputError(f"{self.name}: no rate above 0 before its end; nothing to play")
+            raise InputError(f"{self.name}: no rate above 0 before its end; nothing to simulate")
         last_per_s = self.rates_per_s[-1]
         is_cut = length_s is None and last_per_s != rates_per_s[-1]
         return RateTrace(

@@ -33,7 +33,7 @@ _CONSTANTS: dict[str, bool | None] = (
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,299})")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
-# Told by what is refused, in two sets: one of all that is allowed takes Python 5 ms to compile.
+# Decided by what is refused, in two sets: one of all that is allowed takes Python 5 ms to compile.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe\uffff]")
 
 

@@ -267,7 +267,7 @@ def _end_of(text: str, node: Any) -> int:
         item = last.value[-1]
         last = item[1] if isinstance(item, tuple) else item
         if last.start_mark.index < node.start_mark.index:
-            # An alias: its own place is told by the key before it.
+            # An alias: its own place is that of the key before it.
             last = item[0] if isinstance(item, tuple) else node.value[-1][0]
             break
     end = last.end_mark.index

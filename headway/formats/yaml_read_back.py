@@ -1,4 +1,4 @@
-"""What a YAML file says to those who read it: told before a patch, and held against it after.
+"""What a YAML file says to those who read it: noted before a patch, and held against it after.
 
 A patch is text put in at places. Whether readers then find what was meant, and nothing else
 changed for them, is not for the patch to say: the text is read once more.

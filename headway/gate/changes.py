@@ -60,7 +60,7 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
     """Each setting that changes, and what it takes for the change to reach the query."""
     from headway.sparkconf import KNOBS, applies_when
 
-    # A version that is not known pins as the oldest does.
+    # A version that is not known fixes the same as the oldest does.
     version = planned.profile.application.spark_version
     version = version if version[:1].isdigit() else "2.0"
     for name, knob in KNOBS.items():

@@ -59,7 +59,7 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
 
 
 class _Batch(NamedTuple):
-    """A played batch: its start and duration, and what its last and first row waited for it [s]."""
+    """A simulated batch: start and duration, and what its last and first row waited for it [s]."""
 
     start_s: float
     duration_s: float
@@ -171,7 +171,7 @@ def _simulated_batches(
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
     start = profile.warm_up
-    assert start is not None  # of others nothing is told
+    assert start is not None  # others are not reported
     begun_s, extra_s = start.start_age_s, start.first_batch_extra_s
     read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
     batches: list[_Batch] = []

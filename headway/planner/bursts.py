@@ -55,15 +55,15 @@ def passage(
     -----
     **(P17)** A burst of rate `λ_b` for `τ`: the chain `n_(k+1) =`what arrives in `max(B, fD(n_k))`,
     from the settled batch of `λ` on, with the burst beginning at each eighth of an interval; one
-    that outlasts 200 batches is taken as lasting, and batches never outgrow the settled one of
-    `λ_b`. The largest batch `n^*` is what a lasting rate `n^*/max(B, fD(n^*))` settles at, and what
-    is promised of latencies is held against (T4) at that rate and `f`; `s` of (P2) is that of the
-    largest batch met without margin. Recovery is counted from the burst's end to the first batch of
-    usual size, by (P8); bursts that repeat must have recovered before the next. A rate limit must
-    let `n^*` pass.
+    that lasts longer than 200 batches is taken as lasting, and batches never outgrow the settled
+    one of `λ_b`. The largest batch `n^*` is what a lasting rate `n^*/max(B, fD(n^*))` settles at,
+    and what is promised of latencies is held against (T4) at that rate and `f`; `s` of (P2) is that
+    of the largest batch met without margin. Recovery is counted from the burst's end to the first
+    batch of usual size, by (P8); bursts that repeat must have recovered before the next. A rate
+    limit must let `n^*` pass.
 
     Each batch takes what came during the one before, wherever in an interval the burst begins. One
-    that outlasts 200 batches is taken as lasting.
+    that lasts longer than 200 batches is taken as lasting.
 
     Examples
     --------

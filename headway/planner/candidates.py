@@ -164,7 +164,7 @@ class Candidates:
         return ratio(settled_batch_rows(model, rate_per_s, self.trigger_s, factor))
 
     def overrun_probability(self, rate_per_s: Numeric) -> Array:
-        """Probability that a batch outlasts its trigger interval, at the planned confidence."""
+        """Probability that a batch overruns its trigger interval, at the planned confidence."""
         return self.planned_law(rate_per_s).overrun_probability
 
     def planned_ratio(self, rate_per_s: Numeric) -> Array:
@@ -222,14 +222,14 @@ class Candidates:
         return replace(self, question=replace(self.question, target=target, also=()))
 
     def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Passage, Array]:
-        """What a burst does to each setting, at the upper end of durations, which is told too."""
+        """What a burst does to each setting, at the upper end of durations, also returned."""
         usual_model, model = self.durations.model(num_axes=1), self.durations.model(num_axes=2)
 
         def passed(slower: Array) -> Passage:
             usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
             return passage(model, rate_per_s, self.trigger_s, slower, burst, usual)
 
-        # Of larger batches the profile may know less; which are met is told as it is in (P4).
+        # Of larger batches the profile may know less; which are met is decided as in (P4).
         expected = passed(np.ones_like(factor)).most_rows
         slower = np.maximum(factor, self._upper_end().factor(expected))
         return passed(slower), slower

@@ -51,7 +51,7 @@ def pinned_partitions(profile: JobProfile) -> int | None:
 
 
 def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
-    """The question with what the checkpoint pins.
+    """The question with what the checkpoint fixes.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> A
     Parameters
     ----------
     question : Question
-        As planned, with the partitions that the checkpoint pins.
+        As planned, with the partitions that the checkpoint fixes.
     nodes : int
         Nodes of the plan; of a plan that is not feasible, the most there are.
     latency_s : float
@@ -118,7 +118,7 @@ def planned_settings(
     query_options: Mapping[str, str],
     checkpoint: Checkpoint | None,
 ) -> tuple[PlannedSetting, ...]:
-    """Every setting of the plan with when it applies, and what pins it."""
+    """Every setting of the plan with when it applies, and what fixes it."""
     found, had = [], profiled_values(profile)
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = KNOBS_BY_KEY[key]
@@ -196,7 +196,7 @@ def _applies(knob: Knob, profile: JobProfile) -> Applies:
     return applies_when(
         knob,
         stateful=bool(profile.shape.stateful_operators),
-        # A version that is not known pins as the oldest does.
+        # A version that is not known fixes the same as the oldest does.
         spark_version=version if version[:1].isdigit() else "2.0",
     )
 

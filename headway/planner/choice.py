@@ -38,7 +38,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     **(P6)** Of the settings of the chosen nodes that keep every promise, a plan takes those that
     are calibrated (P2), if there are any; of these those with a shuffle partition for every slot,
     since a checkpoint fixes them for good; of these those with a trigger of 0.5 s and more that
-    batches of the expected duration outlast at most one time in ten; of these those that would
+    batches of the expected duration overrun at most one time in ten; of these those that would
     carry 1.25 times the rate. Of what is left it takes today's partitions, then the longest
     trigger, then the fewest partitions; where nothing carries 1.25 times the rate, the setting that
     sustains most. The nodes are the fewest before anything is preferred. Where the plan has a

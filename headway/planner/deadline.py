@@ -92,7 +92,7 @@ def plan_for_deadline(
     (P11). It is calibrated up to two doublings of slots. The expected run time falls with every
     slot, but the upper end rises again once what more slots win is less than what the plan is less
     sure of; and where stages compete for slots, (J4), which follows them in the mean only, may say
-    longer for more slots although the played schedule does not. Both are told beside the table.
+    longer for more slots although the simulated schedule does not. Both are shown beside the table.
 
     The stage graph of (J1)-(J5), scaled to the run on record.
     """
@@ -188,7 +188,7 @@ def _plan(
 
 
 def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
-    """Why more nodes are told to do no better, where they are.
+    """Why more nodes are said to do no better, where they are.
 
     Notes
     -----

@@ -74,7 +74,7 @@ def plan_dstreams(
     space : DStreamsSpace
         What is on offer.
     confidence : float
-        How sure the plan must be of its durations.
+        The confidence level of the durations.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterat
         return
     yield f"{search.target}: {_up_to(point.planned_s)}"
     if point.nodes == 1:
-        yield "one node is the least there is"
+        yield "one node is the minimum"
     else:
         fewer = search.point(point.nodes - 1, point.batch_interval_s)
         yield f"one node fewer: {_up_to(fewer.planned_s)}"

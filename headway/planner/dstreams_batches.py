@@ -53,8 +53,8 @@ class DStreamsBatches:
     and upper end of 90 % intervals the two bounds, plans the upper one, each with the spread of
     (P2), `m = 1`. Receivers cut rows into blocks of a time, so a longer interval has more tasks and
     a higher rate larger ones. A batch starts later than its time by the shortest delay on record,
-    unless no batch found the queue empty. Latencies are told up to a utilisation of 0.9, beyond
-    which an error of the durations comes out ten times as large.
+    unless no batch found the queue empty. Latencies are predicted up to a utilisation of 0.9,
+    beyond which an error of the durations comes out ten times as large.
     """
 
     profile: ApplicationProfile

@@ -47,7 +47,7 @@ def frontier_of(
 ) -> Iterator[FrontierPoint]:
     """The best setting of up to so many nodes: those that do not help can be left idle.
 
-    The candidates may be of more numbers of nodes than are told.
+    The candidates may be of more numbers of nodes than are shown.
     """
     best_at = best_of_each_node_count(candidates)
     for nodes in node_counts:

@@ -63,7 +63,7 @@ class Nearest:
     as will do, among all offers: each limit with all others kept, the rate, the nodes, a promise
     left out, the fewest source partitions (all counts tried one by one up to 64 above today's), the
     highest whole per cent of confidence (by halving, since latencies only grow with it), the
-    statistic; limits are rounded up and rates down to three digits, so that what is told is kept,
+    statistic; limits are rounded up and rates down to three digits, so that what is shown is met,
     and the nodes beside it are the fewest for that very promise. Each equals enumeration
     (`tests/planner/test_nearest.py`). Beside them stands what each promise takes alone.
     """
@@ -337,7 +337,7 @@ def _lowest_s(question: Question, place: int) -> float:
 def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:
     """Every promise by itself: the least to buy for it, and what it gets there.
 
-    Nodes beyond those that may be bought are looked at, too, and told as such.
+    Nodes beyond those that may be bought are looked at, too, and shown as such.
     """
     for promise in nearest.question.promises:
         yield _need(nearest, promise)

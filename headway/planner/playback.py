@@ -1,4 +1,4 @@
-"""A plan played against a stream whose rate changes."""
+"""A plan simulated under a rate that changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def simulate_plan(
     outages : sequence of Outage
         When the query starts no batch, counted from the start of the trace.
     num_runs : int, >= 1
-        Runs, each with its own luck: noise, and how this start compares to others.
+        Runs, each with its own random draws: noise, and how this start compares to others.
     seed : int
         Seed of the generator.
 
@@ -65,13 +65,13 @@ def simulate_plan(
     Raises
     ------
     InputError
-        If the plan does not hold its durations, an outage ends after the trace, or the play would
+        If the plan does not hold its durations, an outage ends after the trace, or it would
         take too long.
 
     Notes
     -----
     theory.md (S6). Durations are the predicted ones, not the longer ones that were planned on:
-    what is played is what is expected, and runs differ as runs of a setting do.
+    what is simulated is what is expected, and runs differ as runs of a setting do.
     """
     if plan.durations is None:
         raise InputError("the plan does not hold how long batches take; plan again with --json")

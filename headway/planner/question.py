@@ -10,7 +10,7 @@ from headway.models.laws.normal import ndtri
 from headway.planner.space import SearchSpace
 
 NO_LIMIT_S = 1e9
-"""A limit that binds nothing [s]."""
+"""A limit that is never binding [s]."""
 _ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 
 

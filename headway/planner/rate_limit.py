@@ -1,4 +1,4 @@
-"""How many rows a batch may take, and the option with which the source is told so."""
+"""How many rows a batch may take, and the option that sets it at the source."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _limit_in_files(
 def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:
     """The largest batch that by itself still meets the limit, to two digits: theory.md (P6).
 
-    After an outage the backlog is worked off in batches of this size, none of which outlasts the
+    After an outage the backlog is worked off in batches of this size, none of which overruns the
     promise. None where it would leave too little to catch up with, or too little for a promise
     to catch up.
 
@@ -135,7 +135,7 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
     **(P22)** The rate limit is the largest `N`, to two digits, with `e^(1.645 s) D(N) ≤ L`, `s` of
     (P2) at batches of `N` rows, if it is at least 1.5 times the settled rows and 1.2 times
     `λ max(B, D(N))`, and at most 10 times the largest batch on record; else there is none. It is
-    told to the source in rows, in rows of each of its partitions, or in whole files of the mean
+    given to the source in rows, in rows of each of its partitions, or in whole files of the mean
     rows that a file on record held (in their mean bytes where the source counts those), rounded
     down; there is none where the source limits none of these, where the files of a source of files
     are on no record, or where so few whole files fall short of 1.5 times the settled rows. For

@@ -35,7 +35,7 @@ def rules_of_thumb(
     for a minute, which batches never leave one: it rests at the first number of nodes whose longest
     level takes a second or less, at most one slot per task.
 
-    Rules about partitions are left out where a checkpoint pins them.
+    Rules about partitions are left out where a checkpoint fixes them.
     """
     question = offer.question
     ruled = _settings(offer, chosen, own.nodes)

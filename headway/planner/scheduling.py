@@ -1,4 +1,4 @@
-"""Does it pay that queries take turns, and by which policy? Told by simulation, before the run."""
+"""Does it pay that queries take turns, and by which policy? Simulated before the run."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def verdict(
     at_once: int | None = None,
     seed: int = 1,
 ) -> Verdict:
-    """Play Spark by itself and each policy, and say what is best.
+    """Simulate Spark by itself and each policy, and say what is best.
 
     Parameters
     ----------

@@ -91,9 +91,9 @@ def plan(
     budget_per_hour : float or None, > 0
         Most that all nodes may cost.
     checkpoint : Checkpoint or None
-        Whether an existing checkpoint pins what it does; None prefers today's setting.
+        Whether an existing checkpoint fixes what it does; None prefers today's setting.
     relaxation : bool
-        State the bound by the convex relaxation too, which loads cvxpy.
+        State the bound of the convex relaxation too, which loads cvxpy.
     from_start : bool
         Plan for batches that stay as long as those of a fresh JVM.
 
@@ -296,7 +296,7 @@ def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
 def _frontier(
     offer: Offer, around: int, looked_at: Sequence[int] = ()
 ) -> tuple[FrontierPoint, ...]:
-    """The frontier around a number of nodes; more may be looked at than are told."""
+    """The frontier around a number of nodes; more may be looked at than are shown."""
     space = offer.question.space
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
     candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))

@@ -21,7 +21,7 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
     **(P21)** A growing state: its rows grow as in the last profiled run, in proportion to the rate,
     `S(t) = S_0 + g t λ/λ_0`, and a task that holds `S/T` of them takes `s S/T` longer (T2). The
     plan's own setting is held against its promises with `S(t)`; the first `t` within a year at
-    which one is missed is told in the headline, found by doubling and halving, since a larger state
+    which one is missed stands in the headline, found by doubling and halving, since a larger state
     only makes batches longer.
 
     The state grows as it did in the last profiled run, in proportion to the rate that is planned

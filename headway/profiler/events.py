@@ -29,7 +29,7 @@ _decode_file_execution = msgspec.json.Decoder(schema.FileExecutionStart).decode
 
 def _execution(line: bytes) -> SparkEvent:
     event = _decode_execution(line)
-    # Told by its last word before more is looked at: of most batches the plan is not read.
+    # Decided by its last word before more is looked at: of most batches the plan is not read.
     number = (event.description or "").rpartition(" ")[2]
     if not number.isdecimal() or int(number[-15:]) % schema.BATCHES_PER_PLAN:
         return event
@@ -47,7 +47,7 @@ _NAMED = msgspec.json.Decoder(_Named).decode
 
 
 class Line(NamedTuple):
-    """A line's event and its name: None where it cannot be told, or nobody reads that kind.
+    """A line's event and its name: None where it is unknown, or nobody reads that kind.
 
     ``damaged`` lines could not be read, or not all of them that is wanted.
     """
@@ -78,7 +78,7 @@ def read_line(line: bytes) -> Line | None:
         return _with_name_elsewhere(line) if line.strip() else None
     of_kind = _DECODERS.get(found[1])
     if of_kind is None:
-        # Most bytes of a log are events that say nothing new: told by their first characters.
+        # Most bytes of a log are events that say nothing new: recognised by their first characters.
         if found[1].startswith(schema.PASSED_OVER):
             return None
         # What was not decoded must at least end as an object does.

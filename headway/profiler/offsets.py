@@ -55,7 +55,7 @@ def _parsed(text: str | None) -> object:
 
 
 def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None) -> dict[str, int]:
-    """By how much each partition advanced, where that can be told.
+    """By how much each partition advanced, where that is known.
 
     It cannot where its start is not on record, or it went backwards, as a topic does that was made
     anew.

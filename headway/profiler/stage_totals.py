@@ -261,7 +261,7 @@ def succeeded(task: TaskEnd) -> bool:
 
 
 def measured_ms(info: TaskInfo | None, metrics: TaskMetrics | None) -> int | None:
-    """How long a task that reported metrics took; None where that cannot be told.
+    """How long a task that reported metrics took; None where that is unknown.
 
     A clock that was set back during the task leaves no usable time.
     """

@@ -1,4 +1,4 @@
-"""A played plan as text, as data, and as a page with its lines over time."""
+"""A simulated plan as text, as data, and as a page with its lines over time."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
 
 
 def replay_text(replay: Replay) -> str:
-    """Whether the decisions of a log come out again, and how right the durations were."""
+    """Whether the decisions of a log come out again, and the errors of the durations."""
     decisions = counted(replay.num_decisions, "decision")
     same = (
         f"All {decisions} of the log come out the same again ({replay.policy})."

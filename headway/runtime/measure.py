@@ -107,13 +107,13 @@ def run_query(
     warm_s, run_s : float
         Time that is left out, and time that is measured after it. [s]
     shuffle_partitions : int, >= 1
-        Reduce tasks and state partitions.
+        Reduce tasks and partitions of the state.
     least_batches : int, >= 1
         Batches to measure at least.
     least_patience_s : float, >= 0
         Time to wait for them at least, beyond the run; eight times the run where that is more. [s]
     progress : callable, optional
-        Told the share of the time that has passed, 0 to 1, several times a second.
+        Called with the share of the time that has passed, 0 to 1, several times a second.
 
     Raises
     ------

@@ -99,7 +99,7 @@ def brought_back(
     rows : DataFrame
         The same source read as a batch, with a column ``batch`` that says which batch a row was in.
     arrived, limits_s, cost
-        The rule, as `mark_shed` was told.
+        The rule, as given to `mark_shed`.
     batches : (int, int), optional
         First and last batch; all that are committed by default.
 
@@ -223,7 +223,7 @@ def _decided(
     least = {}
     for at, kind in enumerate(classes):
         whole = [one for one in range(len(buckets)) if subset.kept[one, at] == counts[one, at]]
-        # Rows of a bucket cannot be told apart on replay: one that is kept in part is shed.
+        # Rows of a bucket cannot be distinguished on replay: one that is kept in part is shed.
         first = len(buckets)
         while first - 1 in whole:
             first -= 1

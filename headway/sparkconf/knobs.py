@@ -1,6 +1,6 @@
 """The knobs as a table, and a configuration in Spark's own words.
 
-What is measured on Spark 4.3 and what is read elsewhere is told apart in the ground-truth notes
+What is measured on Spark 4.3 and what is read elsewhere is kept apart in the ground-truth notes
 that this table condenses.
 """
 
@@ -59,7 +59,7 @@ class Knob:
     applies_with_state : Applies
         What a change costs when the query keeps state in a checkpoint.
     pinned_before_version : str or None
-        Until this Spark version a checkpoint pins the value of stateless queries too.
+        Until this Spark version a checkpoint fixes the value of stateless queries too.
 
     Examples
     --------

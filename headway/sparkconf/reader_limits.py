@@ -1,8 +1,8 @@
 """How each kind of source lets a query limit what a batch takes: the option of its reader.
 
 Only few sources count rows. Given an option that it does not know, a source says nothing and
-reads on without limit, so an option is told for sources that are known to take it, and else none.
-Sources are told apart by what they call themselves in a query's progress.
+reads on without limit, so an option is given for sources that are known to take it, and else none.
+Sources are distinguished by what they call themselves in a query's progress.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ spec:
     executor_memory: 8g
   rate: 20k/s
   target: p99 <= 5s
-  # A checkpoint that is kept pins the shuffle partitions of a stateful query.
+  # A checkpoint that is kept fixes the shuffle partitions of a stateful query.
   checkpoint: new
 """
 _BATCH = """\

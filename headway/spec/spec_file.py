@@ -158,7 +158,7 @@ def _with_includes(
 
 
 def _included(value: Plain) -> list[tuple[Route, str]]:
-    """The files that are included; what is no text is told by the envelope."""
+    """The files that are included; what is no text is refused by the envelope."""
     if isinstance(value, str) and value.strip():
         return [(("include",), value)]
     if not isinstance(value, list):

@@ -159,7 +159,7 @@ def test_a_setting_is_the_mean_of_its_repeats() -> None:
     assert figures.errors([alone], "latency", "mean") == pytest.approx([-0.45])
     assert figures.repeat_differences([setting, alone], "mean") == pytest.approx([-0.4 / 1.1])
     assert figures.repeats_of([setting]) == [a_repeat(0.9), a_repeat(1.3)]
-    # Intervals are those of single plays: both means are inside, none of the p99.
+    # Intervals are those of single repeats: both means are inside, none of the p99.
     assert figures.covered([setting]) == (2, 4)
 
 
@@ -299,7 +299,7 @@ def test_settings_that_miss_are_listed_with_how_far_their_repeats_lie_apart() ->
     ]
     sentence, *table = missed_table(rows, every=rows[:1])
     assert sentence.startswith("2 of the judged settings miss")
-    assert "in 1 the plays themselves lie further apart" in sentence
+    assert "in 1 the repeats themselves differ by more" in sentence
     far, agreed = table[3:5]
     assert far.startswith("| far/1s-p2-30%, ")
     assert far.count("| +50 % |") == 2

@@ -1,4 +1,4 @@
-"""The paper's figures as the models play them: which shapes come out, and which do not."""
+"""The paper's figures as the models simulate them: which shapes come out, and which do not."""
 
 from __future__ import annotations
 

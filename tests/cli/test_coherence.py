@@ -1,4 +1,4 @@
-"""One answer, told by several commands: they must agree, for random jobs and questions."""
+"""One answer, given by several commands: they must agree, for random jobs and questions."""
 
 from __future__ import annotations
 

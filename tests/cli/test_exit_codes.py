@@ -1,4 +1,4 @@
-"""One table of exit codes: what is missing or cannot be written is told alike by every command."""
+"""One table of exit codes: what is missing or cannot be written has one message everywhere."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ READS: list[list[str]] = [
     ["check", "orders.yaml", "--baseline", "MISSING"],
     ["validate", "MISSING"],
 ]
-#: Every way in which a command is told where to write a file; the input is never there, so that
+#: Every way in which a command learns where to write a file; the input is never there, so that
 #: what is said of the output is said before the work.
 WRITES_FILES: list[list[str]] = [
     ["profile", "MISSING", "-o", "OUTPUT"],

@@ -49,7 +49,7 @@ def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str], plan_file: str)
 def test_a_plan_is_simulated(
     capsys: pytest.CaptureFixture[str], plan_file: str, trace_file: str, tmp_path: Path
 ) -> None:
-    page = tmp_path / "play.html"
+    page = tmp_path / "simulation.html"
     arguments = ["simulate", plan_file, "--rate-trace", trace_file, "--runs", "3"]
     text = printed(capsys, *arguments, "--outage", "1m at 2m", "-o", str(page))
     assert "recovery after 60.0 s at 2 min" in " ".join(text.split())
@@ -94,7 +94,7 @@ def test_a_trace_ends_with_its_last_line_or_where_it_is_asked_to(
         ("time,rate\n0,5\n10,many\n", "bad.csv:3:1: rate is 'many'"),
         ("time,rate\n0,5\nlater,6\n", "bad.csv:3:1: time is 'later'"),
         ("time,rate\n0,5\n10\n", "bad.csv:3:1: 1 values; expected 2"),
-        ("time,rate\n0,0\n10,0\n", "nothing to play"),
+        ("time,rate\n0,0\n10,0\n", "nothing to simulate"),
         ("time,rate\n0,0\n10,5\n", "no rate above 0 before its end"),
         ("time,rate\n0,5\nnan,6\n", "bad.csv:3:1: time is 'nan'"),
         ("time,rate\n0,5\n2026-01-01,6\n", "the line before it has seconds or a duration"),

@@ -330,7 +330,7 @@ def test_pipelines_get_a_specification_that_spark_reads(tmp_path: Path) -> None:
     try:
         cli = pytest.importorskip("pyspark.pipelines.cli", exc_type=ImportError)
     except SystemExit:
-        # In a process that is told its program by another, Spark takes itself for its doctests.
+        # In a process that gets its program from another, Spark takes itself for its doctests.
         pytest.skip("needs the packages of Spark Connect")
     found = cli.load_pipeline_spec(tmp_path / "spark-pipeline.yml")
     assert found.configuration == {"spark.sql.shuffle.partitions": "8"}

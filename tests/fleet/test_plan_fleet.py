@@ -378,10 +378,10 @@ def test_a_solver_that_gives_up_is_an_error_with_its_word(monkeypatch: pytest.Mo
     import cvxpy as cp
 
     def fail(*_: object, **__: object) -> None:
-        raise cp.error.SolverError("out of luck")
+        raise cp.error.SolverError("out of ideas")
 
     monkeypatch.setattr(cp.Problem, "solve", fail)
-    with pytest.raises(SolverError, match="HiGHS gave up: out of luck"):
+    with pytest.raises(SolverError, match="HiGHS gave up: out of ideas"):
         plan_fleet(a_fleet())
 
 

@@ -1,1 +1,1 @@
-"""Event simulations that play the rules which the formulas summarise, and judge them."""
+"""Event simulations that simulate the rules which the formulas summarise, and judge them."""

@@ -51,7 +51,7 @@ class DStreamsTrace:
 def simulate_dstreams(
     interval_s: float, job_s: Array, *, num_concurrent: int = 1, num_warmup: int = 0
 ) -> DStreamsTrace:
-    r"""Play batches whose jobs queue for a pool of threads.
+    r"""Simulate batches whose jobs queue for a pool of threads.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def simulate_dstreams(
     num_concurrent : int, >= 1
         Threads of the pool. [-]
     num_warmup : int, >= 0
-        Batches at the start that are played but not reported. [-]
+        Batches at the start that are simulated but not reported. [-]
 
     Returns
     -------

@@ -63,7 +63,7 @@ def simulated_lognormal_makespans(
     cv : float, >= 0
         Coefficient of variation of one task time. [-]
     num_replications : int, >= 1
-        How many stages to play. [-]
+        How many stages to simulate. [-]
     seed : int
         Seed of the generator.
 

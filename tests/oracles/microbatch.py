@@ -79,7 +79,7 @@ def simulate_microbatch(
     initial_backlog_s: float = 0.0,
     autocorrelation: float = 0.0,
 ) -> MicrobatchTrace:
-    r"""Play a query: triggers on the epoch grid, rows of the past interval, lognormal durations.
+    r"""Simulate a query: epoch-grid triggers, rows of the past interval, lognormal durations.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def simulate_microbatch(
     seed : int
         Seed of the generator.
     num_warmup_batches : int, >= 0
-        Batches to play before. [-]
+        Batches to simulate before. [-]
     dispersion : float, >= 0
         Variance over mean of row counts, as multiples of Poisson counts; 0 is an even flow. [-]
     max_rows_per_trigger : float, > 0
@@ -122,7 +122,7 @@ def simulate_microbatch(
     oldest `N`, counts `φ · Poisson(λ T/φ)`, lognormal durations by (B1), no batch at a trigger
     without rows, a polling delay for trigger 0. Rows keep the stretch of time in which they
     arrived, so latency quantiles are exact mixtures (D5). The scores of successive durations may be
-    autoregressive. Without a cap many runs are played in step.
+    autoregressive. Without a cap many runs are simulated in step.
 
     A trigger that finds no rows runs no batch.
 

@@ -25,7 +25,7 @@ def simulate_microbatch_runs(
     dispersion: float = 1.0,
     autocorrelation: float = 0.0,
 ) -> MicrobatchTrace:
-    r"""Play independent runs of a query whose batches read all that has arrived.
+    r"""Simulate independent runs of a query whose batches read all that has arrived.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def simulate_microbatch_runs(
     trigger_s : float, >= 0
         Trigger interval; 0 starts the next batch at once. [s]
     num_runs : int, >= 1
-        Runs, played in step: a batch of all of them costs little more than one of one. [-]
+        Runs, simulated in step: a batch of all of them costs little more than one of one. [-]
     num_batches : int, >= 1
         Batches to record of each run. [-]
     seed : int
         Seed of the generator.
     num_warmup_batches : int, >= 0
-        Batches to play before, of each run. [-]
+        Batches to simulate before, of each run. [-]
     dispersion : float, >= 0
         Variance over mean of row counts, as multiples of Poisson counts; 0 is an even flow. [-]
     autocorrelation : float, -1 < phi < 1

@@ -1,4 +1,4 @@
-"""A queue played job by job: the oracle of `headway.models.queues.wait`."""
+"""A queue simulated job by job: the oracle of `headway.models.queues.wait`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.models.simulation.lindley import lindley_waits_s
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueueTrace:
-    """Waits of the jobs that were played, in the order of arrival.
+    """Waits of the jobs that were simulated, in the order of arrival.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def correlated_lognormal_s(
 def simulate_queue(
     interarrival_s: Array, service_s: Array, *, bulk_size: int = 1, num_warmup: int = 0
 ) -> QueueTrace:
-    r"""Play a queue with given times; arrivals come in bulks of one size.
+    r"""Simulate a queue with given times; arrivals come in bulks of one size.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def simulate_queue(
     bulk_size : int, >= 1
         Jobs that arrive together. [-]
     num_warmup : int, >= 0
-        Jobs at the start that are played but not reported. [-]
+        Jobs at the start that are simulated but not reported. [-]
 
     Returns
     -------

@@ -45,7 +45,7 @@ def simulate_stage_dag(
     *,
     driver_gap_s: float = 0.0,
 ) -> StageDagTrace:
-    r"""Play a job whose stages share cores as in Spark's FIFO scheduling.
+    r"""Simulate a job whose stages share cores as in Spark's FIFO scheduling.
 
     A stage is ready once all its parents have ended and the driver has taken its time. A free core
     takes the next task of the ready stage with the lowest number.
@@ -136,7 +136,7 @@ def simulated_lognormal_stage_dag(
     num_replications: int,
     seed: int,
 ) -> StageDagTrace:
-    r"""Play a job with lognormal task times, replicated.
+    r"""Simulate a job with lognormal task times, replicated.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def simulated_lognormal_stage_dag(
     parents, num_cores, driver_gap_s
         As in `simulate_stage_dag`.
     num_replications : int, >= 1
-        How many jobs to play. [-]
+        How many jobs to simulate. [-]
     seed : int
         Seed of the generator.
 

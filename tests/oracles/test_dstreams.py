@@ -1,4 +1,4 @@
-"""The played job queue keeps its rules."""
+"""The simulated job queue keeps its rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs played in step are runs played one by one."""
+"""Runs simulated in step are runs simulated one by one."""
 
 from __future__ import annotations
 

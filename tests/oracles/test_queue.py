@@ -1,4 +1,4 @@
-"""The played queue keeps its rules, and bears out the formulas for bulks and correlation."""
+"""The simulated queue keeps its rules, and bears out the formulas for bulks and correlation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The played job keeps Spark's rules: compared with a plain event loop and with its bounds."""
+"""The simulated job keeps Spark's rules: compared with a plain event loop and with its bounds."""
 
 from __future__ import annotations
 

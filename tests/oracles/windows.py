@@ -62,14 +62,14 @@ def simulate_windows(
     no_data_batches: bool = True,
     after_commit_s: float = 0.0,
 ) -> WindowTrace:
-    r"""Play the batches of a windowed aggregation and note when each window's result is final.
+    r"""Simulate the batches of a windowed aggregation and note when each window's result is final.
 
     Parameters
     ----------
     ends_s : (w,) array, increasing
         Window ends in event time. [s]
     durations_s : (k,) array, > 0
-        Durations of the batches, used in turn. The play ends with the last, or when that many
+        Durations of the batches, used in turn. The simulation ends with the last, or when that many
         triggers have passed. [s]
     trigger_s : float, >= 0
         Trigger interval, on the epoch grid; 0 starts the next batch at once. [s]

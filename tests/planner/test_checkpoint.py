@@ -1,4 +1,4 @@
-"""What a checkpoint pins stays, and what a new one would win is said."""
+"""What a checkpoint fixes stays, and what a new one would win is said."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) ->
 
 def test_a_plan_that_is_free_fixes_nothing() -> None:
     found = answer(pinned_at(200), Checkpoint.NEW)
-    assert not any("the checkpoint pins" in one.text for one in found.advice)
+    assert not any("the checkpoint fixes" in one.text for one in found.advice)
     assert all(one.pinned_by is None for one in found.settings)
 
 

@@ -214,7 +214,7 @@ def source_bound() -> Question:
 
 
 def test_of_source_partitions_and_node_types_the_least_is_reported() -> None:
-    """Told were 16 partitions and two large nodes where 4 and one small one suffice."""
+    """Named were 16 partitions and two large nodes where 4 and one small one suffice."""
     question = source_bound()
     small = NodeType(name="small", cores=4, memory_bytes=None, price_per_hour=0.2)
     large = NodeType(name="large", cores=8, memory_bytes=None, price_per_hour=0.4)

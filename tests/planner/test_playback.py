@@ -1,4 +1,4 @@
-"""A plan played against traces: what is promised holds, what is not is told."""
+"""A plan simulated against traces: what is promised holds, what is not is reported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_outage_is_reported_with_its_recovery() -> None:
 
 
 def naive_backlog(edges: list[float], outage: Outage, trigger_s: float) -> list[float]:
-    """The peak backlog of stretches, played row group by row group without noise."""
+    """The peak backlog of stretches, simulated row group by row group without noise."""
     moment = np.arange(0.0, edges[-1], 0.01)
     waiting, peaks = 0.0, np.zeros(len(edges) - 1)
     model, free_s, next_s = _model(planned().durations or _none()), 0.0, trigger_s

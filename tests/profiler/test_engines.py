@@ -373,7 +373,7 @@ class Popen(subprocess.Popen):
         super().__init__(*arguments, **options)
         print(self.pid, flush=True)
 
-def forever(order, told):
+def forever(order, on_progress):
     print("reading", flush=True)
     time.sleep(600)
 

@@ -1,4 +1,4 @@
-"""A played plan as text, data and page."""
+"""A simulated plan as text, data and page."""
 
 from __future__ import annotations
 

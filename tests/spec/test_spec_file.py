@@ -1,4 +1,4 @@
-"""Spec files: what is right is read in base units, what is wrong is told with its place."""
+"""Spec files: what is right is read in base units, what is wrong is reported with its place."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Real streaming runs over workloads and settings: played, measured, predicted, published."""
+"""Real streaming runs over workloads and settings: run, measured, predicted, published."""

@@ -83,7 +83,7 @@ def _fixed(plans: Sequence[Row]) -> Iterator[str]:
     kept = [row for row in pinned if row["state_partitions_seen"] == [row["pinned_partitions"]]]
     yield (
         f"Of {len(pinned)} queries started on an existing checkpoint {len(kept)} ran with the "
-        "state partitions that the plan says the checkpoint pins."
+        "shuffle partitions that the plan says the checkpoint fixes."
     )
     yield ""
 

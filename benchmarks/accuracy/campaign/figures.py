@@ -6,11 +6,11 @@
 * A run counts as *steady* if it did not fall behind, and others used less than 0.3 cores.
 * Errors are predicted over measured, less one, of steady runs that were called stable and whose
   prediction does not warn of saturation (more than 0.9 s of work per second of input, or batches
-  that mostly outlast their trigger): there a prediction says itself not to be relied on.
-* A *setting* is played several times. Its figures, measured and predicted, are the means over the
-  plays that were not disturbed; it is judged if each of these is. Intervals are for single plays.
+  that mostly overrun): there a prediction says itself not to be relied on.
+* A *setting* is run several times. Its figures, measured and predicted, are the means over the
+  repeats that were not disturbed; it is judged if each of these is. Intervals are for single ones.
 * A run has a few windows, of which the p99 is the *longest*, nearly. It is held against the median
-  of the longest of so many, not against the p99 that is told of all windows that will ever be.
+  of the longest of so many, not against the p99 that is predicted of all windows that will ever be.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def setting_name(row: Row) -> str:
 
 
 def by_setting(rows: Iterable[Row]) -> list[Row]:
-    """One row per setting, which holds its plays."""
+    """One row per setting, which holds its repeats."""
     return [_mean_of(repeats) for repeats in grouped(rows, _setting_of).values()]
 
 
@@ -114,7 +114,7 @@ def _setting_of(row: Row) -> str:
 
 
 def repeats_of(rows: Iterable[Row]) -> list[Row]:
-    """The single plays of settings."""
+    """The single repeats of settings."""
     return [repeat for row in rows for repeat in row.get("plays", [row])]
 
 
@@ -143,7 +143,7 @@ def _mean(values: Sequence[Any]) -> Any:
 
 
 def covered(rows: Iterable[Row]) -> tuple[int, int]:
-    """How many of the 90 % intervals for mean and p99 of a play held, and how many there were."""
+    """How many of the 90 % intervals for mean and p99 of a run held, and how many there were."""
     held = [
         interval[0] <= row["truth"]["latency"][figure] <= interval[1]
         for row in repeats_of(rows)
@@ -166,9 +166,9 @@ def repeat_errors(rows: Iterable[Row], figure: str) -> list[float]:
     for row in rows:
         values = [run["truth"]["latency"][figure] for run in repeats_of([row]) if is_judged(run)]
         found += [
-            told / true - 1
+            other_s / true - 1
             for place, true in enumerate(values)
-            for other, told in enumerate(values)
+            for other, other_s in enumerate(values)
             if place != other
         ]
     return found
@@ -185,7 +185,7 @@ def errors_of_all(rows: Iterable[Row], figure: str) -> list[float]:
 
 
 def repeat_differences(rows: Iterable[Row], figure: str) -> list[float]:
-    """How far two plays of one setting lie apart, over their mean."""
+    """How far two repeats of one setting lie apart, over their mean."""
     differences = []
     for row in rows:
         values = [

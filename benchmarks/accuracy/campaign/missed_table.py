@@ -1,4 +1,4 @@
-"""The judged settings whose errors are beyond the goals, and how their plays lie apart."""
+"""The judged settings whose errors are beyond the goals, and how far their repeats lie apart."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _GOALS = {"mean": GOAL_MEAN_RATIO, "p99": GOAL_P99_RATIO}
 
 
 def missed_table(rows: Sequence[Row], every: Sequence[Row]) -> Iterator[str]:
-    """Setting by setting: its errors, those of a fit on every run, and what its plays tell."""
+    """Setting by setting: its errors, those of a fit on every run, and how its repeats differ."""
     of_every = {_name(row): row for row in every}
     missed = [row for row in rows if is_judged(row) and _is_missed(row)]
     at_once = [row for row in missed if row["setting"]["trigger_s"] == 0]
     yield (
         f"{len(missed)} of the judged settings miss the goal for the mean or the p99, "
         f"{len(at_once)} of them as fast as possible; in "
-        f"{sum(_lie_apart(row) for row in missed)} the plays themselves lie further apart than it."
+        f"{sum(_lie_apart(row) for row in missed)} the repeats themselves differ by more than that."
     )
     yield ""
     yield from headed(
         "| setting | mean: error | p99: error | batch: error | fitted on every run: mean | p99 "
-        "| plays apart: mean | p99 |"
+        "| repeats apart: mean | p99 |"
     )
     for row in missed:
         best = of_every.get(_name(row))

@@ -61,7 +61,7 @@ def _planned_anew(measured_rows: Sequence[Row], anew: Mapping[str, Row]) -> Iter
         f"now) expects {len(by_margin)} to be kept at the setting that was run, without any "
         "margin: there the margin refused them, which takes durations so long that the truth is "
         "longer for one profile in twenty only. The others it expects to be missed: their "
-        "durations are told too long, which counts several times close to capacity. Of the "
+        "durations are predicted too long, which counts several times close to capacity. Of the "
         f"{len(missed)} that were refused and missed it expects {len(missed_too)} "
         f"to be kept. The same promises planned anew: {len(found)} feasible, "
         f"{len(newly)} of them refused before and {len(lost)} found before and refused now"

@@ -1,4 +1,4 @@
-"""Plays the runs of a group in one JVM, and keeps what was measured, line by line."""
+"""Carries out the runs of a group in one JVM, and keeps what was measured, line by line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Query:
 
 
 def run_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None:
-    """Play what is not yet played, of some workloads or all; results and logs in ``folder``."""
+    """Run what has not yet run, of some workloads or all; results and logs in ``folder``."""
     chosen = [name for name in group.workloads if not workloads or name in workloads]
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "truth.jsonl"
@@ -87,8 +87,8 @@ def run_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None
             begun_s = time.time()
             measured_line = _measured(spark, run, rates[run.workload], folder)
             seen = beside.between(begun_s, time.time())
-            told = {"fixed_work": seen, "fit_set": fit_set_digest()}
-            append_line(results, {**measured_line, **told})
+            work = {"fixed_work": seen, "fit_set": fit_set_digest()}
+            append_line(results, {**measured_line, **work})
 
 
 def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:

@@ -1,7 +1,7 @@
 """What is run where, in which order, and which runs are fitted: all fixed before looking.
 
 A workload is fitted on three settings (batches of very different sizes, and other partitions, as
-`headway profile --advise` asks for) and judged on all others. Every setting is played several
+`headway profile --advise` asks for) and judged on all others. Every setting is run several
 times, all of them once before any of them again: runs of one setting lie apart by what the machine
 does meanwhile, and a mean over two moments tells more of the setting than one run of twice the
 length. Rates are shares of the rate at which one more row costs as much time as it took to arrive,
@@ -67,7 +67,7 @@ JUDGED = (
 FEWER = (Setting(0.0, 8, 0.6), Setting(1.0, 4, 0.6), Setting(1.0, 2, 0.9))
 """Judged in the groups that are small."""
 ONCE = Setting(2.0, 4, 1.15)
-"""Played once: more than can be carried tells no latency."""
+"""Run once: above what can be carried no latency is predicted."""
 MORE = (
     Setting(5.0, 2, 0.6),
     Setting(0.5, 2, 0.1),
@@ -76,7 +76,7 @@ MORE = (
 )
 """All for the first workload, one for each of the others in turn."""
 NUM_REPEATS = int(json.loads(FIT_SET.read_text())["repeats"])
-"""How often each of the others is played."""
+"""How often each of the others is run."""
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
 """Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
@@ -173,7 +173,7 @@ class Run:
 
 
 def runs_of(group: Group) -> list[Run]:
-    """All runs of a group in the order they are played: drawn once, play after play."""
+    """All runs of a group in their order: drawn once, repeat after repeat."""
     draw = random.Random(f"{SEED}-{group.name}")
     return [run for repeat in range(1, NUM_REPEATS + 1) for run in _repeat(group, repeat, draw)]
 

@@ -22,14 +22,14 @@ from campaign.figures import (
 
 _SAID = """\
 Runs that kept up although their prediction warns of saturation, or says no latency at all: they are
-judged in no other table. In the total they count, and a latency that is not told is a miss."""
+judged in no other table. In the total they count, and an unavailable latency is a miss."""
 
 
 def verdict_table(rows: Sequence[Row]) -> Iterator[str]:
     """Single runs: those that are judged, those left out, and both; by regime."""
     yield _SAID
     yield ""
-    yield from headed("| runs | number | no latency told | mean | within | p99 | within |")
+    yield from headed("| runs | number | no latency | mean | within | p99 | within |")
     groups = {"all": list(rows), **regimes(rows)}
     for name in ("all", "as fast as possible", "on a trigger, below 80 %"):
         steady = [run for run in repeats_of(groups[name]) if is_steady(run)]
@@ -42,17 +42,17 @@ def verdict_table(rows: Sequence[Row]) -> Iterator[str]:
 
 def _line(name: str, runs: Sequence[Row]) -> str:
     mean, p99 = errors_of_all(runs, "mean"), errors_of_all(runs, "p99")
-    untold = sum(math.isinf(error) for error in mean)
+    missing = sum(math.isinf(error) for error in mean)
     cells = [
         cell
         for of, goal in ((mean, GOAL_MEAN_RATIO), (p99, GOAL_P99_RATIO))
         for cell in (_median(of), share_within(of, goal))
     ]
-    return f"| {name} | {len(runs)} | {untold} | {' | '.join(cells)} |"
+    return f"| {name} | {len(runs)} | {missing} | {' | '.join(cells)} |"
 
 
 def _median(errors: Sequence[float]) -> str:
-    """Of those too that are not told, as long as they are the smaller part."""
+    """Of those too without a latency, as long as they are the smaller part."""
     sizes = sorted(abs(error) for error in errors)
-    middle_is_told = bool(sizes) and math.isfinite(sizes[len(sizes) // 2])
-    return median_size(errors) if middle_is_told else "-"
+    middle_is_known = bool(sizes) and math.isfinite(sizes[len(sizes) // 2])
+    return median_size(errors) if middle_is_known else "-"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ARRIVALS, WINDOWS = "arrivals", "windows"
 NUM_PIECES = 20
-"""Parts of equal size that the arrivals of a batch are told in, where they come in bursts."""
+"""Parts of equal size that the arrivals of a batch are reported in, where they come in bursts."""
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

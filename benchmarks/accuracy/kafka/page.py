@@ -18,17 +18,19 @@ the wall clock when it is sent, at a constant rate; the row's latency ends when 
 that carries it has written to its sink (trigger time plus duration, less the offset commit).
 
 * **transform**: 20 nested hashes per row; no state.
-* **count**: four words per row, 20 nested hashes per word, counted by word, four state partitions.
+* **count**: four words per row, 20 nested hashes per word, counted by word; four shuffle
+  partitions.
 
 The split was fixed before anything ran: a profile of each job is fitted on three runs (four even
 partitions; triggers 0, 1 and 2 s; 4000 rows/s, with 2 s 12000 rows/s), all others are predicted.
-The model is told the topic's partitions, since they decide how many tasks read it. "Append" is
+The model gets the topic's partitions, since they decide how many tasks read it. "Append" is
 from the stamp to the broker's own stamp in the topic that the query writes: rows of a sink that is
 no transaction can be read before their batch ends.
 """
 
 NOTES = """\
-* Latency is told better than the duration of a batch, which with a trigger is a small part of it.
+* Latency is predicted better than the duration of a batch, which with a trigger is a small part
+  of it.
 * Runs as fast as possible miss most, and most of all with twelve partitions, whose tasks wait for
   the broker: a profile of four partitions cannot know it. What their latency is made of has no
   trigger in it, so that an error of the duration counts in full, and once more in the rows of the

@@ -39,14 +39,14 @@ gaps between batches in which nothing is read. A batch reads until 5 s after its
 whenever its tasks began, so that nothing is read for as long as batches start later than 5 s after
 each other, and from the plan to the first row of the next batch: until its first task is launched
 (event log), and until a state store is loaded (progress, `rocksdbLoadLatencyMs` over the number of
-stores). Each run is told its own gap, which its event log shows and in which no latency is; one
-number is fitted, on {fitted}: the time that a row takes through fetch and send ({base:.0f} ms, its
-median). All else is told.
+stores). Each prediction gets the run's own gap, which its event log shows and in which no latency
+is; one number is fitted, on {fitted}: the time that a row takes through fetch and send ({base:.0f}
+ms, its median). All else is predicted.
 """
 
 
 _GAPS = """\
-Part by part the gap of each run, beside the one at which its p99 would be told right. Behind a
+Part by part the gap of each run, beside the one at which its p99 would be predicted right. Behind a
 shuffle latencies lie evenly between 0 and 50 ms, as (N5) has it; p99 lies in the gaps.
 """
 
@@ -158,7 +158,7 @@ def _law(run: Record, gap_s: float, num_slots: int) -> RealTimeLatency:
 
 
 def _implied_gap_s(run: Record, base_s: float, num_slots: int) -> float:
-    """The gap at which the p99 is told right, to a millisecond; by halving."""
+    """The gap at which the p99 is predicted right, to a millisecond; by halving."""
     low_s, high_s = 0.0, float(run["case"]["trigger_s"])
     while high_s - low_s > 1e-3:
         middle_s = 0.5 * (low_s + high_s)
@@ -196,7 +196,7 @@ def _table(predicted_values: Sequence[Record]) -> Iterator[str]:
     figures = ("mean", "p50", "p95", "p99")
     yield from headed(
         "| run | rows | slots "
-        + "".join(f"| {name}: told | measured | error " for name in figures)
+        + "".join(f"| {name}: predicted | measured | error " for name in figures)
         + "|"
     )
     for run in predicted_values:

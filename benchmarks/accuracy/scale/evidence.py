@@ -184,7 +184,7 @@ def _campaign_part(fitted: str, asked: str) -> str | None:
 
 
 def task_errors(root: Path) -> Iterator[Error]:
-    """A job of fixed work by so many tasks at a time, told from one or another number of them."""
+    """A job of fixed work by so many tasks at a time, predicted from other numbers of them."""
     curve = task_counts.read_curve(root)
     counts = [round(count) for count in curve.num_tasks.tolist() if count <= curve.servers]
     seconds = dict(zip(map(round, curve.num_tasks.tolist()), curve.job_s.tolist(), strict=True))
@@ -204,7 +204,7 @@ def task_errors(root: Path) -> Iterator[Error]:
 
 
 def host_errors(root: Path) -> Iterator[Error]:
-    """Graph jobs, fitted on two numbers of hosts next to each other, told on all others."""
+    """Graph jobs, fitted on two numbers of hosts next to each other, predicted on all others."""
     runs = host_counts.read_runs(root)
     for job in dict.fromkeys(run.job for run in runs):
         own = [run for run in runs if run.job == job]

@@ -1,4 +1,4 @@
-"""Graph jobs of Spark 1.4 on 3 to 10 hosts: does the makespan of their tasks scale as told?"""
+"""Graph jobs of Spark 1.4 on 3 to 10 hosts: does the makespan of their tasks scale as predicted?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cluster carries which rate, and at what latency: told from the runs of smaller clusters.
+"""Which cluster carries which rate, and at what latency: predicted from runs of smaller ones.
 
 Thirty-four runs of half an hour: two Kafka topics, parsed, joined and put into windows by one
 Structured Streaming query that runs as fast as possible, on 1 to 6 workers of 1 to 6 cores. No
@@ -24,7 +24,7 @@ FILE = (
 )
 MOST_FITTED_CORES = 12
 LONGEST_CARRIED_S = 15.0
-# Weight of a run that is told to be carried and was not, beside errors of latencies.
+# Weight of a run that is predicted to be carried and was not, beside errors of latencies.
 _NO_EXCUSE = 30.0
 _WORST_S = 1e3
 _STARTS = tuple(
@@ -118,18 +118,18 @@ class Law:
         return self.p99_ratio * self.p50_s(run)
 
     def capacity_per_s(self, run: Run) -> float:
-        """The highest rate that the cluster of a run is told to carry."""
+        """The highest rate that the cluster of a run is predicted to carry."""
         return _MOST_OFFERED_LOAD / self.offered_load(run) * run.rate_per_s
 
     def carries(self, run: Run) -> bool:
-        """Whether a run is told to be carried."""
+        """Whether a run is predicted to be carried."""
         return self.offered_load(run) <= _MOST_OFFERED_LOAD
 
 
 def fit(runs: Sequence[Run], *, grows: bool) -> Law:
     """Least squares on the logarithms of p50 and p99 of carried runs.
 
-    A run that was carried must be told so, and one that was not must not.
+    A run that was carried must be predicted so, and one that was not must not.
 
     Parameters
     ----------

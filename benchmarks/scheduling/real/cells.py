@@ -13,7 +13,7 @@ TARGETS = {
     "stateless": f"p99 <= {TARGET_S:g}s",
     "join": "p99 <= 5s",
 }
-"""Kinds of queries, each with the target that the gate is told."""
+"""Kinds of queries, each with the target that the gate is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

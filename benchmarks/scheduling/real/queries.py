@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SESSION_CONF = {
     "spark.sql.shuffle.partitions": "2",
     # Jobs of one pool are served first in, first out; pools of their own are served evenly. So
-    # that one session plays both.
+    # that one session runs both.
     "spark.scheduler.mode": "FAIR",
     "spark.sql.streaming.numRecentProgressUpdates": "5000",
     # Queries alike share what is compiled for them, and each run finds it there.

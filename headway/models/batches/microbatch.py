@@ -70,7 +70,7 @@ class SteadyState:
     mean_square_interval_s2: Array
     """Mean square of that time; inf where unstable. [s^2]"""
     overrun_probability: Array
-    """Probability that a batch outlasts the trigger interval; 1 where unstable. [-]"""
+    """Probability that a batch overruns the trigger interval; 1 where unstable. [-]"""
     utilization_ratio: Array
     """Mean share of time in which a batch runs; 1 where free running or unstable. [-]"""
     is_stable: BoolArray

@@ -14,7 +14,7 @@ from headway.models.laws.normal import ndtri
 _MOST_BATCHES = 1 << 20
 
 
-# A slope is told if its 90% interval stays within half of it on either side.
+# A slope is identified if its 90% interval stays within half of it on either side.
 class NextRun(NamedTuple):
     """Batches to run next."""
 

@@ -39,7 +39,7 @@ def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
 
     Notes
     -----
-    theory.md (E15)-(E17). Fixed time and time per row are told apart by batches of different size,
+    theory.md (E15)-(E17). Fixed time and time per row are separated by batches of different size,
     and the smallest are those of a query that runs as fast as possible; the cost of a partition
     by two numbers of them, of a slot likewise; how far runs of one setting lie apart by two such
     runs. A planned batch of three times the largest is to be known within 5%, which gives the
@@ -98,7 +98,7 @@ def _other_partitions(profile: JobProfile) -> Iterator[AdvisedRun]:
         if count < MANY_PARTITIONS.value
         else max(count // ADVISED_PARTITIONS_RATIO.value, 1)
     )
-    # Another trigger as well: rows and partitions may differ together once rows are told.
+    # Another trigger as well: rows and partitions may differ together once rows are known.
     trigger_s = _trigger_beyond(1.5 * _interval_s(profile))
     yield _run(
         profile,

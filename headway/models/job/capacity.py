@@ -89,7 +89,7 @@ class Capacity:
         return min(stable_per_s, limit / self._full_interval_s(limit))
 
     def latency_up_to_per_s(self) -> float:
-        """The highest rate at which a latency can be told [records/s]."""
+        """The highest rate at which a latency can be predicted [records/s]."""
 
         def holds(rates_per_s: Array) -> BoolArray:
             law = setting_law(

@@ -34,7 +34,7 @@ class SettingLaw(NamedTuple):
     """Durations and latencies at an array of settings: theory.md (T4).
 
     The state has one more axis than the settings, the last: levels of the slow noise, which
-    outlasts many batches, each with its share of time.
+    lasts for many batches, each with its share of time.
     """
 
     state: SteadyState
@@ -80,7 +80,7 @@ class SettingLaw(NamedTuple):
 
     @property
     def overrun_probability(self) -> Array:
-        """Probability that a batch outlasts the trigger interval."""
+        """Probability that a batch overruns the trigger interval."""
         return self._average(self.state.overrun_probability)
 
     @property

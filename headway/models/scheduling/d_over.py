@@ -39,7 +39,7 @@ class _DOver:
         self.done = np.zeros(len(tasks), dtype=bool)
 
     def advance(self, until_s: float) -> None:
-        """Play ends and zero laxities up to a time."""
+        """Process ends and zero laxities up to a time."""
         while True:
             end_s = math.inf
             if self._current is not None:

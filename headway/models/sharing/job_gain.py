@@ -61,7 +61,7 @@ def sharing_gain(
     *,
     rate_per_s: float | None = None,
 ) -> SharingGain:
-    r"""What counting windows in a shared way would change, told from the direct query's profile.
+    r"""What counting windows in a shared way would change, by the direct query's profile.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
     -----
     Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes by load, the
     first paired with the last, the second with the second last; the largest group that weighs less
-    than the difference of the pair moves. Spark cannot move single state partitions: it is a model
-    of what an even deal would bring.
+    than the difference of the pair moves. Spark cannot move single partitions of the state: it is a
+    model of what an even deal would bring.
 
     Examples
     --------

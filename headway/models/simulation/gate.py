@@ -130,7 +130,7 @@ class GateOutcome:
 
 @dataclass(slots=True)
 class _Running:
-    """A query while it is played."""
+    """A query while it is simulated."""
 
     work: QueryWork
     tick_offset_s: float = 0.0
@@ -159,7 +159,7 @@ def simulate_gate(
     offsets_s: Sequence[float] | None = None,
     on_decision: Callable[[Decision], None] | None = None,
 ) -> GateOutcome:
-    r"""Play queries that share cores evenly, each batch between two pieces of driver work.
+    r"""Simulate queries that share cores evenly, each batch between two pieces of driver work.
 
     Parameters
     ----------
@@ -172,13 +172,13 @@ def simulate_gate(
     at_once : int, >= 1
         Batches that may run at the same time; without a policy there is no limit. [-]
     length_s, warm_up_s : float
-        Time that is played, and the part of it that does not count. [s]
+        Time that is simulated, and the part of it that does not count. [s]
     seed : int
         Seed of the generator.
     offsets_s : sequence of float, or None
         Of each query's triggers from the grid, for the policy ``stagger``. [s]
     on_decision : callable or None
-        Told of each decision.
+        Called with each decision.
 
     Returns
     -------

@@ -88,7 +88,7 @@ class OperatorOutcome:
 def simulate_operators(
     policy: OperatorPolicy, load: NodeLoad, *, length_s: float = 1200.0, seed: int = 1
 ) -> OperatorOutcome:
-    r"""Play windowed queries on one node, as fluids, in cycles of 120 ms.
+    r"""Simulate windowed queries on one node, as fluids, in cycles of 120 ms.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def simulate_operators(
     load : NodeLoad
         The node and its queries.
     length_s : float
-        Time that is played. [s]
+        Time that is simulated. [s]
     seed : int
         Of the start times, which lie within 20 s as in the paper.
 

@@ -1,4 +1,4 @@
-"""The mini-batch pipeline played batch by batch: oracle of `headway.models.pipeline.corrected`."""
+"""The mini-batch pipeline, batch by batch: oracle of `headway.models.pipeline.corrected`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headway.models.simulation.pipeline_rows import followed_rows, followed_wind
 class PipelineTrace:
     """What rows and windows went through after the warm-up.
 
-    ``phase_s`` and ``window_latency_s`` hold ``inf`` for what had not ended when the play did.
+    ``phase_s`` and ``window_latency_s`` hold ``inf`` for what outlived the simulation.
     """
 
     phase_s: Array
@@ -65,7 +65,7 @@ def simulate_pipeline(
     num_rows: int = 100_000,
     most_jobs_per_fetch: int = 64,
 ) -> PipelineTrace:
-    r"""Play distributors, mappers, disks, links and reducers, and follow rows through them.
+    r"""Simulate distributors, mappers, disks, links and reducers, and follow rows through them.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def simulate_pipeline(
     A reducer finalizes a window after the batch that completes it. Rows are followed by
     interpolation within their batch.
 
-    After ``length_s`` the play goes on for as long as rows need in a pipeline that keeps up.
+    After ``length_s`` the simulation goes on for as long as rows need in a pipeline that keeps up.
     """
     if not (length_s > 0.0 and warmup_s >= 0.0 and num_rows >= 1 and most_jobs_per_fetch >= 1):
         raise ValueError("need length_s > 0, warmup_s >= 0, and at least one row and job")

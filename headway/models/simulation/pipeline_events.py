@@ -66,7 +66,7 @@ class Groups:
 
 
 class PipelineRun:
-    """One play of a pipeline; see `headway.models.simulation.pipeline.simulate_pipeline`.
+    """One simulated run of a pipeline; see `headway.models.simulation.pipeline.simulate_pipeline`.
 
     Notes
     -----

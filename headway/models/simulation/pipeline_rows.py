@@ -1,4 +1,4 @@
-"""Rows and windows followed through a run of the pipeline that has been played."""
+"""Rows and windows followed through a run of the pipeline that has been simulated."""
 
 from __future__ import annotations
 

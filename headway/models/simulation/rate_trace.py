@@ -1,4 +1,4 @@
-"""A micro-batch query under a rate that changes, with outages and a cap: runs played in step."""
+"""A micro-batch query under a rate that changes, with outages and a cap: runs simulated in step."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def simulate_rate_trace(
     dispersion: float = 1.0,
     outages_s: Sequence[tuple[float, float]] = (),
 ) -> RateTraceRuns:
-    r"""Play runs of a query from the first edge of a trace until all rows before its end are read.
+    r"""Simulate runs of a query from the first edge of a trace until all its rows are read.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def simulate_rate_trace(
     seed : int
         Seed of the generator.
     num_runs : int, >= 1
-        Runs, played in step.
+        Runs, simulated in step.
     after_commit_s : float, >= 0
         Part of a batch that passes after its rows are shown. [s]
     max_rows_per_trigger : float, > 0

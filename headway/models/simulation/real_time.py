@@ -66,7 +66,7 @@ def simulate_real_time(
     gap_s : float, >= 0
         Time between batches. [s]
     num_rows : int, >= 1
-        Rows to play. [-]
+        Rows to simulate. [-]
     seed : int
         Seed of the generator.
 

@@ -53,7 +53,7 @@ def simulate_tuples(
     num_steps: int = 50,
     seed: int = 1,
 ) -> TupleOutcome:
-    r"""Play a reducer that is offered tuples of several costs.
+    r"""Simulate a reducer that is offered tuples of several costs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def simulate_tuples(
     limit_s : float, > 0
         A tuple counts if it is done so long after its arrival. [s]
     length_s : float
-        Time that is played, longer than twice the limit, after which counting begins. [s]
+        Time that is simulated, longer than twice the limit, after which counting begins. [s]
     num_steps : int, >= 2
         Steps into which the limit is cut; tuples of one step have one time stamp.
     seed : int
@@ -81,7 +81,7 @@ def simulate_tuples(
     -----
     **(S8)** Tuples before one reducer, the setting of VLDB'15, Figure 7: Poisson counts in steps of
     a fiftieth of the limit; each step of work is spent on whole tuples, and what is left of it is
-    carried over. D-over (G2) is played tuple by tuple.
+    carried over. D-over (G2) is simulated tuple by tuple.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def simulate_d_over(
     stamp_s: float = 0.0,
     seed: int = 1,
 ) -> TupleOutcome:
-    r"""Play D-over on the same tuples, one by one.
+    r"""Simulate D-over on the same tuples, one by one.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def simulate_d_over(
     limit_s : float, > 0
         A tuple counts if it is done so long after its arrival. [s]
     length_s : float
-        Time that is played. [s]
+        Time that is simulated. [s]
     stamp_s : float, >= 0
         Resolution of time stamps; 0 gives each tuple its own deadline. [s]
     seed : int

@@ -37,7 +37,7 @@ class StageSchedule:
     moment is a mean plus coefficients of the independent noise of each stage, so that what two
     branches have in common cancels in their difference. A chain is the exact sum of makespans.
 
-    To be played once.
+    To be run once.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The codecs of event logs, told from their first bytes, and read."""
+"""The codecs of event logs, recognised by their first bytes, and read."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
         from headway.profiler.logs.history_server import history_server_logs
 
         return history_server_logs(address)
-    address.encode()  # or it cannot be told to Spark
+    address.encode()  # or it cannot be given to Spark
     return [EventLog(name=without_secrets(address), files=(HadoopFile(address),))]
 
 

@@ -54,8 +54,8 @@ def unpack(
 
     Where one turns out to hold several logs, the others get numbers beyond. Plain local files are
     only linked, and with ``stay_packed`` packed ones too, under names that end so; what of them is
-    no event log is refused here all the same. ``told`` hears the packed bytes done and in total,
-    which grow with downloads.
+    no event log is refused here all the same. ``on_progress`` hears the packed bytes done and in
+    total, which grow with downloads.
     """
     progress = Progress(logs, on_progress)
     unpacker = Unpacker(

@@ -1,4 +1,4 @@
-"""What arrived at the sources of a query, told from offsets where they count rows."""
+"""What arrived at the sources of a query, read from offsets where they count rows."""
 
 from __future__ import annotations
 

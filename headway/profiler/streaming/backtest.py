@@ -1,4 +1,4 @@
-"""Runs of a job -> how right the models are about those left out of the fit."""
+"""Runs of a job -> errors of predictions about those left out of the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of a job showed beyond the duration model: volumes, shares, state, memory, pins."""
+"""What the runs of a job showed beyond durations: volumes, shares, state, memory, what is fixed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 
 
 def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
-    """What the tasks of one stage, by its place in the batch, told besides their time."""
+    """What the tasks of one stage, by its place in the batch, showed besides their time."""
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     rows = _total(samples, lambda sample: sample.rows_read)
     run_s = _total(samples, lambda sample: sample.run_s)
@@ -124,7 +124,7 @@ def _growth_per_s(batches: Sequence[BatchSample]) -> float:
 def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
     """What a task takes for a state row that it writes: the update, and its part in the commit.
 
-    Spark's times are sums over the stores. What a commit takes without rows is told from batches
+    Spark's times are sums over the stores. What a commit takes without rows is known from batches
     that wrote more and fewer rows; where all wrote as many, only the updates count.
     """
     updated = np.array([batch.state.num_updated for batch in batches], dtype=np.float64)

@@ -117,7 +117,7 @@ class ArrivalSeries:
 
     @property
     def dispersion_ratio(self) -> float | None:
-        """Variance over mean of the count in an interval; None where it cannot be told."""
+        """Variance over mean of the count in an interval; None where it is unknown."""
         rate_per_s = self.rate_per_s
         if rate_per_s is None:
             return None

@@ -144,7 +144,7 @@ def _fit_stage(
 
 
 def _handover_s(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> float:
-    """How long tasks of a stage outlast their slots, where it is alone on its level."""
+    """How much longer than its slots a stage takes, where it is alone on its level."""
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     levels = [other.level for other in runs[0].batches[0].stages]
     if levels.count(stage.level) > 1 or stage.hot_share_ratio > 0:

@@ -1,4 +1,4 @@
-"""How files are declared: fields with a kind each, read strictly, told as schema and as a page.
+"""How files are declared: fields with a kind each, read strictly, shown as schema and page.
 
 A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. From that one
 declaration come the reader with all its messages, the JSON Schema for editors and the reference.

@@ -30,7 +30,7 @@ class Kind(Protocol):
 
     @abstractmethod
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The value, or ``FAULTY`` once what is wrong with it has been told."""
+        """The value, or ``FAULTY`` once what is wrong with it has been reported."""
 
     @abstractmethod
     def json_schema(self) -> JsonSchema:
@@ -295,7 +295,7 @@ class NameOr:
 
 
 def read_noun(reader: Reader, route: Route, value: Mapping[str, Plain], noun: type[Any]) -> Any:
-    """A noun from its mapping: every key read, every unknown and every missing one told."""
+    """A noun from its mapping: every key read, every unknown and every missing one reported."""
     entries = entries_of(noun)
     known = [each.key for each in entries]
     meant = _tell_unknown(reader, route, value, known)

@@ -17,7 +17,7 @@ class _Faulty(Enum):
     FAULTY = "faulty"
 
 
-#: What stands for a value whose fault has been told.
+#: What stands for a value whose fault has been reported.
 FAULTY = _Faulty.FAULTY
 
 

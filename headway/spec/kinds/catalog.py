@@ -71,7 +71,7 @@ class NodeCatalog:
     )
 
     def reserve_of(self, platform: str) -> ReserveEntry | None:
-        """What a platform keeps of a node, if it is told here."""
+        """What a platform keeps of a node, if it is stated here."""
         return next((one for one in self.reserves if platform in one.platforms), None)
 
     def __post_init__(self) -> None:

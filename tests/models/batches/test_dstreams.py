@@ -1,4 +1,4 @@
-"""Delays of DStreams batches against their job queue, played job by job."""
+"""Delays of DStreams batches against their job queue, simulated job by job."""
 
 from __future__ import annotations
 

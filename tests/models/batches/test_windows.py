@@ -207,7 +207,7 @@ def test_quantiles_are_ordered_and_never_nan(
 def simulated(
     offered_load: float, noise: float, trigger_s: float, slide_s: float, mode: str, num_batches: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], WindowLatency]:
-    """Latencies of a played query, and their law."""
+    """Latencies of a simulated query, and their law."""
     trace = simulate_microbatch(
         AffineDuration(2.0, offered_load / RATE_PER_S, noise), RATE_PER_S, trigger_s,
         num_batches=num_batches, seed=3, dispersion=0.0,

@@ -1,4 +1,4 @@
-"""Run lengths of the alarm against played scores and an integral equation solved numerically."""
+"""Run lengths of the alarm against simulated scores and an integral equation solved numerically."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_without_drift_the_limit_is_smooth() -> None:
 
 @pytest.mark.parametrize("num_fitted", [20, 100])
 def test_a_guarded_allowance_keeps_false_alarms_rare(num_fitted: int) -> None:
-    """Played: models are fitted, each is off by its own error, and scores run on."""
+    """Simulated: models are fitted, each is off by its own error, and scores run on."""
     random = np.random.default_rng(7)
     error = random.standard_normal((2000, num_fitted)).mean(axis=1)
     grid = np.linspace(error.min(), error.max(), 25)

@@ -1,4 +1,4 @@
-"""Spread and handover of tasks, recovered from stages that were played."""
+"""Spread and handover of tasks, recovered from stages that were simulated."""
 
 from __future__ import annotations
 

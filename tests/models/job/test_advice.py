@@ -1,4 +1,4 @@
-"""What to run next follows from what was not told apart."""
+"""What to run next follows from what was not separable."""
 
 from __future__ import annotations
 

@@ -407,7 +407,7 @@ def test_the_event_simulation_agrees_at_length(
 
 
 def test_a_curved_law_is_replaced_by_its_tangent() -> None:
-    """Against batches that follow the curve itself, played one by one."""
+    """Against batches that follow the curve itself, simulated one by one."""
     curved = replace(straight().stages[0], rows=RowsLaw(scale=40.0, exponent=0.6))
     profile = straight(0.1, stages=(curved,), arrivals=Arrivals(rate_per_s=20000.0))
     prediction = ask(profile, 20000.0, trigger_s=0.0)

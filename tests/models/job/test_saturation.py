@@ -1,4 +1,4 @@
-"""Close to saturation: what is still told, and that prediction and plan agree on it."""
+"""Close to saturation: what is still predicted, and that prediction and plan agree on it."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_carry_over_of_independent_polls_is_a_queue() -> None:
 def test_carry_over_of_random_phases(ratio: float, busy: float) -> None:
     num_mappers, polls = 20, round(1.0 / ratio)
     batch_s = busy / num_mappers
-    # One shuffle period of 1 s, played twice: after the first the work left is periodic.
+    # One shuffle period of 1 s, simulated twice: after the first the work left is periodic.
     random = np.random.default_rng(6)
     counts = random.multinomial(num_mappers, np.full(polls, ratio), size=20_000)
     left = np.zeros(len(counts))

@@ -1,4 +1,4 @@
-"""Latency in Real-Time Mode against queries played row by row, and its laws."""
+"""Latency in Real-Time Mode against queries simulated row by row, and its laws."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_what_a_shuffle_buffer_holds() -> None:
 
 
 def test_simulation_by_hand() -> None:
-    """Constant rows of one task: what the gap and the clock make of each can be told."""
+    """Constant rows of one task: what the gap and the clock make of each is known."""
     one = PlayedStage(shares=np.ones(1), row_s=1e-4, row_cv=0.0)
     latency = simulate_real_time(
         50.0, [one], flush_s=0.0, trigger_s=3.0, gap_s=1.0, num_rows=20_000, seed=4

@@ -1,4 +1,4 @@
-"""The played gate against closed forms, the design's figures, and its own decisions."""
+"""The simulated gate against closed forms, the design's figures, and its own decisions."""
 
 from __future__ import annotations
 

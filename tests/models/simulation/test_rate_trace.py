@@ -1,4 +1,4 @@
-"""The play of a rate trace against its sibling of constant rate, and what it must conserve."""
+"""Rate traces simulated, against the sibling of constant rate, and what they must conserve."""
 
 from __future__ import annotations
 

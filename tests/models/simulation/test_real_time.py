@@ -1,4 +1,4 @@
-"""The played query in Real-Time Mode keeps its rules."""
+"""The simulated query in Real-Time Mode keeps its rules."""
 
 from __future__ import annotations
 

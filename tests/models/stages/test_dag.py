@@ -1,4 +1,4 @@
-"""Run times of jobs against list scheduling of their stages, played task by task."""
+"""Run times of jobs against list scheduling of their stages, simulated task by task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The makespan approximation against list scheduling, played task by task."""
+"""The makespan approximation against list scheduling, simulated task by task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hot key is told from chance, and from tasks that are slow for other reasons."""
+"""A hot key is distinguished from chance, and from tasks that are slow for other reasons."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_waiting_query_stops_at_once_and_loses_no_row(
 
         return each
 
-    # A new start goes on where the checkpoint is, whatever it is told.
+    # A new start goes on where the checkpoint is, whatever it is given.
     origin_s = float(int(time.time()))
     first = queries.start("a", each=collect("a"), start_epoch_s=origin_s)
     other = queries.start("b", each=collect("b"), start_epoch_s=origin_s)

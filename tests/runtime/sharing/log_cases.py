@@ -1,4 +1,4 @@
-"""A log of windows over plain files, and Spark's rules played row by row: the oracle of both."""
+"""A log of windows over plain files, and Spark's rules simulated row by row: the oracle of both."""
 
 from __future__ import annotations
 
