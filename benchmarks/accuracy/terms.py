@@ -1,7 +1,7 @@
-"""What each term of the fit is worth: runs of a workload told from others, with and without it.
+"""What each term of the fit is worth: runs predicted from others, with and without it.
 
 Reads committed runs (`campaign/kept_runs.py`), so it takes no Spark. Of every workload, any three
-settings are fitted (some of the choices, drawn once), all other runs are told; a term is taken away
+settings are fitted (some of the choices, drawn once), the others predicted; a term is taken away
 by taking its evidence, and nothing of a term is fitted to these runs. Constants of judgement that
 were read off such runs are judged with the value that the other workloads give.
 
@@ -88,7 +88,7 @@ TERMS: Mapping[str, Term] = {
 
 
 class Errors(NamedTuple):
-    """Of one run told from others: predicted over measured, less one; None without a latency."""
+    """Of one run by a fit on others: predicted over measured, less one; None without latency."""
 
     as_fast_as_possible: bool
     mean: float | None
@@ -99,7 +99,7 @@ class Errors(NamedTuple):
 
 
 def errors_of(runs: Sequence[Kept], term: Term, num_fits: int) -> Iterator[Errors]:
-    """All runs of one workload, told from those of some three settings each time."""
+    """All runs of one workload, predicted from those of some three settings each time."""
     settings = sorted({one.setting for one in runs})
     choices = list(itertools.combinations(settings, min(NUM_SETTINGS, len(settings) - 1)))
     random.Random(SEED).shuffle(choices)
@@ -112,10 +112,10 @@ def errors_of(runs: Sequence[Kept], term: Term, num_fits: int) -> Iterator[Error
             profile = term.profile(profile_of_runs(fitted, (_APPLICATION,), __version__))
         for one in runs:
             if one.setting not in choice:
-                yield _told(profile, one)
+                yield _errors_of(profile, one)
 
 
-def _told(profile: JobProfile, one: Kept) -> Errors:
+def _errors_of(profile: JobProfile, one: Kept) -> Errors:
     run, truth, age_s = one.run, one.row["truth"], one.row["jvm_age_s"]
     arrivals = Arrivals(rate_per_s=one.row["rate_per_s"], dispersion_ratio=one.row["dispersion"])
     latency = predict(profile, run.configuration, arrivals, jvm_age_s=age_s).tuple_latency
@@ -144,14 +144,18 @@ def _told(profile: JobProfile, one: Kept) -> Errors:
 def _columns(errors: Sequence[Errors]) -> Iterator[str]:
     for regime in (False, True):
         of = [one for one in errors if one.as_fast_as_possible is regime]
-        told = [one for one in of if one.mean is not None]
+        predicted = [one for one in of if one.mean is not None]
         yield str(len(of))
-        yield str(len(of) - len(told))
+        yield str(len(of) - len(predicted))
         for name, goal in (("mean", 0.10), ("p99", 0.15)):
-            values = [abs(getattr(one, name)) for one in told]
-            # What is not told counts as missed.
+            values = [abs(getattr(one, name)) for one in predicted]
+            # What is not predicted counts as missed.
             within = sum(value <= goal for value in values) / len(of) if of else 0.0
-            yield f"{100 * statistics.median(values):.1f} %, {100 * within:.0f} %" if told else "-"
+            yield (
+                f"{100 * statistics.median(values):.1f} %, {100 * within:.0f} %"
+                if predicted
+                else "-"
+            )
         yield f"{100 * statistics.median(abs(one.duration) for one in of):.1f} %" if of else "-"
 
 
@@ -193,8 +197,8 @@ def tables(workloads: Mapping[str, Sequence[Kept]], num_fits: int) -> Iterator[s
         for case, term in cases.items()
     }
     yield from headed(
-        "| | on a trigger | not told | mean, within 10 % | p99, within 15 % | duration "
-        "| as fast as possible | not told | mean, within 10 % | p99, within 15 % | duration "
+        "| | on a trigger | unavailable | mean, within 10 % | p99, within 15 % | duration "
+        "| as fast as possible | unavailable | mean, within 10 % | p99, within 15 % | duration "
         "| better on | worse on | log score | intervals held |"
     )
     for case, of_each in found.items():

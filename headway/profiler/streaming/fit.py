@@ -106,8 +106,8 @@ def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
 def _fit_driver_drift(runs: Sequence[QueryRun]) -> float:
     """The driver's own drift, of runs that what the whole batch wins is taken off."""
     driver_s = [float(np.mean([_driver_s(batch) for batch in run.batches])) for run in runs]
-    told = [(seconds, _mean_age_s(run)) for seconds, run in zip(driver_s, runs, strict=True)]
-    return driver_drift_exponent(*np.log(np.maximum(np.array(told), 1e-6)).T)
+    points = [(seconds, _mean_age_s(run)) for seconds, run in zip(driver_s, runs, strict=True)]
+    return driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
 
 
 def _driver_factor(drift: Drift, age_s: float) -> float:
