@@ -164,8 +164,8 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     held, num_intervals = covered(rows)
     yield (
         f"**{len(judged)} judged settings, {len(errors(repeats_of(rows), 'latency', 'mean'))} "
-        f"judged runs, predicted from {_fitted_runs(rows)} runs of their workload each; 14 workloads "
-        "on two cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
+        f"judged runs, predicted from {_fitted_runs(rows)} runs of their workload each; 14 "
+        "workloads on two cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
     )
     yield ""
     yield from headed(

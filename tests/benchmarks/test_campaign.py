@@ -170,10 +170,13 @@ def test_the_floor_is_the_same_statistic_with_the_other_repeat_as_prediction() -
 
 
 def test_what_the_prediction_leaves_out_counts_in_the_total() -> None:
-    warned, untold = a_repeat(1.0), a_repeat(1.0)
+    warned, unavailable = a_repeat(1.0), a_repeat(1.0)
     warned = {**warned, "predicted": {**warned["predicted"], "near_saturation": True}}
-    untold = {**untold, "predicted": {**untold["predicted"], "latency": None, "stable": False}}
-    rows = [a_repeat(1.0), warned, untold]
+    unavailable = {
+        **unavailable,
+        "predicted": {**unavailable["predicted"], "latency": None, "stable": False},
+    }
+    rows = [a_repeat(1.0), warned, unavailable]
     assert len(figures.errors(rows, "latency", "mean")) == 1
     assert figures.errors_of_all(rows, "mean")[2] == float("inf")
     table = list(verdict_table(rows))
@@ -206,9 +209,14 @@ def test_a_kept_run_is_the_run_but_for_digits() -> None:
     again = run_of(kept)
     assert again.configuration == run.configuration
     assert again.without_rows == again.batches[:1]
-    for batch, told in zip(run.batches, again.batches, strict=True):
-        assert told.stages[1].task_mean_s == pytest.approx(batch.stages[1].task_mean_s, rel=1e-4)
-        assert (told.num_rows, told.state) == (batch.num_rows, batch.state)
+    for batch, reread in zip(run.batches, again.batches, strict=True):
+        assert predicted_windows.stages[1].task_mean_s == pytest.approx(
+            batch.stages[1].task_mean_s, rel=1e-4
+        )
+        assert (predicted_windows.num_rows, predicted_windows.state) == (
+            batch.num_rows,
+            batch.state,
+        )
     assert kept_run(again) == kept_run(run_of(json.loads(json.dumps(kept_run(again)))))
 
 

@@ -77,10 +77,10 @@ def corrected_by_speed(rows: Sequence[Row]) -> Iterator[str]:
     loops_s = {name: _mean_loop_s(seen, name) for name in {row["workload"] for row in seen}}
     plain, corrected = [], []
     for row in seen:
-        told_s, measured_s = row["parts"]["duration"]
+        predicted_s, measured_s = row["parts"]["duration"]
         slower = row["fixed_work"]["interpreter_s"] / loops_s[row["workload"]]
-        plain.append(abs(told_s / measured_s - 1.0))
-        corrected.append(abs(slower * told_s / measured_s - 1.0))
+        plain.append(abs(predicted_s / measured_s - 1.0))
+        corrected.append(abs(slower * predicted_s / measured_s - 1.0))
     yield (
         f"Corrected by the machine's speed in these {len(seen)} runs (predicted durations times "
         "the loop of the interpreter beside the run over its mean beside all runs of the job): "
