@@ -165,7 +165,8 @@ def _headline(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         f"**{len(judged)} judged settings, {len(errors(repeats_of(rows), 'latency', 'mean'))} "
         f"judged runs, predicted from {_fitted_runs(rows)} runs of their workload each; 14 "
-        "workloads on two cores, two of them on others as well, and one that waits on 4 and 16 slots.**"
+        "workloads on two cores, two of them on others as well, and one that waits on 4 and 16 "
+        "slots.**"
     )
     yield ""
     yield from headed(

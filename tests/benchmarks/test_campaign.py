@@ -210,10 +210,8 @@ def test_a_kept_run_is_the_run_but_for_digits() -> None:
     assert again.configuration == run.configuration
     assert again.without_rows == again.batches[:1]
     for batch, reread in zip(run.batches, again.batches, strict=True):
-        assert predicted_windows.stages[1].task_mean_s == pytest.approx(
-            batch.stages[1].task_mean_s, rel=1e-4
-        )
-        assert (predicted_windows.num_rows, predicted_windows.state) == (
+        assert reread.stages[1].task_mean_s == pytest.approx(batch.stages[1].task_mean_s, rel=1e-4)
+        assert (reread.num_rows, reread.state) == (
             batch.num_rows,
             batch.state,
         )
@@ -275,10 +273,10 @@ def test_what_is_not_judged(changes: Row) -> None:
 
 def test_the_p99_of_a_few_windows_is_held_against_the_longest_of_as_many() -> None:
     windows = {"mean": 2.0, "p99": 3.0, "count": 10}
-    predicted_windows = {"mean": 2.0, "p99": 6.0, "longest": 3.3}
+    reread = {"mean": 2.0, "p99": 6.0, "longest": 3.3}
     row = a_row(
         truth=a_row()["truth"] | {"windows": windows},
-        predicted=a_row()["predicted"] | {"windows": predicted_windows},
+        predicted=a_row()["predicted"] | {"windows": reread},
     )
     assert figures.error_ratio(row, "windows", figures.LONGEST) == pytest.approx(0.1)
 
