@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headway.api.explain import explain
     from headway.api.init import init
     from headway.api.lock import lock
+    from headway.api.page import page
     from headway.api.plan import plan
     from headway.api.predict import predict
     from headway.api.profile import profile, survey
@@ -55,6 +56,7 @@ _HOMES = {
     "headway.api.explain": "explain",
     "headway.api.init": "init",
     "headway.api.lock": "lock",
+    "headway.api.page": "page",
     "headway.api.plan": "plan",
     "headway.api.predict": "predict",
     "headway.api.profile": "profile survey",
@@ -77,7 +79,7 @@ _HOMES = {
 __all__ = [
     "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction", "Target",
     "__version__", "backtest", "capacity", "check", "emit", "explain", "init", "load_lock",
-    "load_plan", "load_profile", "lock", "plan", "plan_deadline", "plan_spec", "predict",
+    "load_plan", "load_profile", "lock", "page", "plan", "plan_deadline", "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "shared_windows", "shed",
     "simulate", "survey", "validate", "window_log", "windows",
 ]  # fmt: skip

@@ -127,7 +127,7 @@ def parse_rate_per_s(text: str) -> float:
         text.strip(),
     )
     if match is None or (match["per"] or "s").lower() not in _PER_S:
-        raise _not_a("rate", text, "records per second, e.g. 50k/s, 800/s, 1.2M/min")
+        raise _not_a_rate(text)
     rate_per_s = (
         float(match["number"])
         * _COUNT[match["scale"].lower()]
@@ -136,6 +136,26 @@ def parse_rate_per_s(text: str) -> float:
     if not 0 < rate_per_s <= LARGEST_NUMBER:
         raise _not_a("rate", text, "a positive number of records per second, e.g. 50k/s")
     return rate_per_s
+
+
+def _not_a_rate(text: str) -> InputError:
+    """What is wrong with a text that should be a rate, and what was probably meant by it."""
+    of_bytes = re.fullmatch(_NUMBER + r"\s*[kKmMgG]i?(?:B|b|bit)\s*(?:/\s*s|ps)?", text.strip())
+    if of_bytes is not None:
+        return InputError(
+            f"{text!r} counts bytes; expected rows per second: divide by the bytes of a row, "
+            "e.g. 24k/s for 24 MB/s of rows of 1 kB"
+        )
+    per_second = re.fullmatch(
+        _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:[re]?ps|hz|(?:rows|records|events)\s*per\s*s\w*)",
+        text.strip(),
+        re.IGNORECASE,
+    )
+    if per_second is not None:
+        return InputError(
+            f"{text!r} is not a rate; did you mean '{per_second['number']}{per_second['scale']}/s'?"
+        )
+    return _not_a("rate", text, "records per second, e.g. 50k/s, 800/s, 1.2M/min")
 
 
 def parse_size_bytes(text: str) -> int:

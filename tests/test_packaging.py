@@ -51,7 +51,7 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(
     }
     assert inside == sources
     assert {Path(name).suffix for name in inside} == {
-        *(".py", ".typed", ".yaml", ".jinja", ".css", ".java"),
+        *(".py", ".typed", ".yaml", ".jinja", ".css", ".js", ".java"),
     }
     about = {Path(name).name for name in names - inside}
     assert about == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}

@@ -204,7 +204,7 @@ class _Maker:
         """Plans for up to six months between the catalogue's date and ``by``."""
         from headway.fleet.nouns import GrowthPoint
 
-        start, end = _month(since[:7]), _month(by)
+        start, end = month_number(since[:7]), month_number(by)
         if end <= start:
             raise InputError(f"--by {by}: expected a month after that of the prices, {since[:7]}")
         num_points = min(end - start, 6)
@@ -299,13 +299,24 @@ class _Maker:
         return plan_fleet(fleet, gap_ratio=self.spec.gap_ratio)
 
 
-def _month(text: str) -> int:
-    """Months since year 0."""
+def month_number(text: str) -> int:
+    """Months since year 0 of a month such as ``2027-06``.
+
+    Raises
+    ------
+    InputError
+        If the text is no month.
+
+    Examples
+    --------
+    >>> month_number("2027-06") - month_number("2026-12")
+    6
+    """
     year, dash, month = text.partition("-")
     if not (dash and year.isdecimal() and len(year) == 4 and month.isdecimal()):
         raise InputError(f"--by {text}: expected a month, e.g. 2027-06")
     if not 1 <= int(month) <= 12:
-        raise InputError(f"--by {text}: expected a month, e.g. 2027-06")
+        raise InputError(f"--by {text}: there is no month {month}; expected e.g. {year}-06")
     return int(year) * 12 + int(month) - 1
 
 

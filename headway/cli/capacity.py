@@ -24,10 +24,12 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
     FLEET is a spec file of the kind CapacityPlan ('headway init fleet.yaml --kind CapacityPlan').
     If not every job can be served, names the jobs and limits in the way and exits with 3.
     """
-    from headway.api.capacity import capacity
+    from headway.api.capacity import capacity, month_number
     from headway.report.capacity import capacity_json, capacity_text
 
     ratio = None if growth is None else _ratio(growth)
+    if by is not None:
+        month_number(by)
     if by is not None and ratio is None:
         raise InputError("--by needs --growth, e.g. --growth 1.5x")
     answer = capacity(fleet, growth=ratio, by=by, tell=_tell)

@@ -73,6 +73,11 @@ def command(
     from headway.api.emit import current_conf, emitted, plan_and_submission
     from headway.formats.from_json import parse_any_plan
 
+    if output_format is not None and files is not None:
+        raise InputError(
+            "--format and --files contradict each other: --files writes files of its own; leave "
+            "one of them out"
+        )
     if (output_format is None) == (patch is None and files is None):
         raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
     if files is not None and diff_from is None:

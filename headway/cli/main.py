@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 import click
 
+from headway.cli.terminal import fit_width, refuse_colour
 from headway.errors import EXIT_CODES, ExitCode, HeadwayError, InfeasibleError, SpecError
 from headway.version import __version__
 
@@ -21,6 +23,7 @@ _COMMANDS = {
     "backtest": ("headway.cli.backtest", "Validate predictions against your own logs."),
     "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
     "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
+    "report": ("headway.cli.report", "Write a result as one HTML page to share."),
     "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
     "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
     "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
@@ -46,6 +49,18 @@ class LazyGroup(click.Group):
         """Names in the order of use."""
         return list(_COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word; of a misspelt one, what was probably meant."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f"; did you mean 'headway {close[0]}'?" if close else ""
+            raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command, imported now."""
         if cmd_name not in _COMMANDS:
@@ -70,6 +85,13 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="headway")
+@click.option(
+    "--no-color",
+    is_flag=True,
+    expose_value=False,
+    callback=refuse_colour,
+    help="Print without colour, as NO_COLOR=1 does.",
+)
 def cli() -> None:
     """Resource planning for Apache Spark from a latency target.
 
@@ -96,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code."""
     stdout = sys.stdout
+    fit_width()
     try:
         result = cli.main(args=list(arguments), prog_name="headway", standalone_mode=False)
         sys.stdout.flush()
@@ -105,7 +128,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
         hint = f" (try '{where} --help')" if where else ""
-        return _fail(error.format_message() + hint, error.exit_code)
+        return _fail(error.format_message() + _meant(error) + hint, error.exit_code)
     except (SpecError, InfeasibleError) as error:
         for fault in str(error).splitlines():
             _fail(fault, error.exit_code)
@@ -133,6 +156,18 @@ def run(arguments: Sequence[str]) -> int:
             ExitCode.FAILURE,
         )
     return result if isinstance(result, int) else 0
+
+
+def _meant(error: click.ClickException) -> str:
+    """The choice of an option that was probably meant, where one was misspelt."""
+    choice = error.param.type if isinstance(error, click.BadParameter) and error.param else None
+    given = re.match(r"'(.*)' is not one of", getattr(error, "message", ""))
+    if not isinstance(choice, click.Choice) or given is None:
+        return ""
+    from difflib import get_close_matches
+
+    close = get_close_matches(given[1], [str(one) for one in choice.choices], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _say_no_more() -> int:

@@ -42,9 +42,24 @@ def _ratio(text: str) -> float:
         ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
         ratio = -1.0
+    if 1.0 < ratio < float("inf") and not text.endswith("%"):
+        raise InputError(f"{text!r} would be {ratio:.0%}; write {text}% or {ratio / 100:g}")
     if not 0.0 < ratio < float("inf"):
         raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
     return ratio
+
+
+def _confidence(text: str) -> float:
+    try:
+        level = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise InputError(f"{text!r} is not a confidence level; expected e.g. 0.95 or 95%") from None
+    if not 0.5 <= level < 1.0:
+        raise InputError(
+            f"{text!r} is not in the range of confidence levels; expected 0.5 to below 1, "
+            "e.g. 0.95 or 95%"
+        )
+    return level
 
 
 class Command(click.Command):
@@ -104,6 +119,7 @@ def _spelling(parameter: click.Parameter) -> str:
 
 
 PERCENT = Parsed("share", _ratio)
+LEVEL = Parsed("confidence level", _confidence)
 RATE = Parsed("rate", parse_rate_per_s)
 DURATION = Parsed("duration", _duration_s)
 TARGET = Parsed("target", parse_promise)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.cli.options import (
     BURST,
     CORES,
+    LEVEL,
     NODES,
     PARTITIONS,
     RATE,
@@ -25,6 +27,8 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
+from headway.cli.outputs import OutputFile
+from headway.cli.terminal import suggest, verdict
 from headway.domain import PLATFORMS, Burst, Deadline, JobProfile, Objective, Promise
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
@@ -41,7 +45,7 @@ _OF_STREAMS = (
     "relaxation", "from_start", "concurrent_jobs",
 )  # fmt: skip
 # What may be given beside a spec file: how the plan is shown, not what it is.
-_OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
+_OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbose", "quiet")
 
 
 @click.command("plan", cls=Command)
@@ -129,10 +133,10 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
 @concurrent_jobs_option
 @click.option(
     "--confidence",
-    type=click.FloatRange(0.5, 1.0, max_open=True),
+    type=LEVEL,
     default=CONFIDENCE.value,
     show_default=True,
-    help="Confidence level at which the targets must be met.",
+    help="Confidence level at which the targets must be met, e.g. 0.95 or 95%.",
 )
 @click.option(
     "--format",
@@ -142,6 +146,13 @@ _OF_OUTPUT = ("profile", "output_format", "as_json", "strict")
     show_default=True,
     help="Output format.",
 )
+@click.option(
+    "-o", "--output", type=OutputFile(), help="Also write an HTML page with charts and what-if."
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print all details, and the explanation of the plan."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print the answer only.")
 @strict_option
 @json_option
 def command(
@@ -168,7 +179,10 @@ def command(
     concurrent_jobs: int | None,
     confidence: float,
     output_format: str,
+    output: str | None,
     strict: bool,
+    verbose: bool,
+    quiet: bool,
     as_json: bool,
 ) -> int:
     """Find the fewest nodes that meet a latency target, and their Spark configuration.
@@ -192,8 +206,15 @@ def command(
     from headway.api.specs import is_spec
 
     output_format = one_format(as_json, output_format)
+    if quiet and verbose:
+        refuse(["--quiet"], "contradicts --verbose; give one of them")
+    if output_format != _TEXT:
+        refuse(given("verbose", "quiet"), f"--format {output_format} has one length")
+    show = _Show(
+        output_format=output_format, output=output, strict=strict, verbose=verbose, quiet=quiet
+    )
     if not targets or is_spec(profile):
-        return _plan_spec(profile, output_format, strict=strict)
+        return _plan_spec(profile, show)
     if all(":" in each for each in node_types):
         refuse(
             given("platform", "catalog"),
@@ -227,8 +248,7 @@ def command(
                 lower_memory=lower_memory,
                 task_cpus=task_cpus,
             ),
-            output_format,
-            strict=strict,
+            show,
         )
     from headway.formats.profile_file import load_stream_profile
 
@@ -236,6 +256,7 @@ def command(
     if not isinstance(job, JobProfile):
         from headway.cli.dstreams import plan_dstreams
 
+        refuse(given("output", "verbose", "quiet"), "not for DStreams")
         return plan_dstreams(
             job,
             rate=rate,
@@ -280,10 +301,21 @@ def command(
         lower_memory=lower_memory,
         from_start=from_start,
     )
-    return _shown(found, output_format, strict=strict)
+    return _shown(found, show, profile=profile)
 
 
-def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Show:
+    """How the plan is shown."""
+
+    output_format: str
+    output: str | None
+    strict: bool
+    verbose: bool
+    quiet: bool
+
+
+def _plan_spec(file: str, show: _Show) -> int:
     """Plan as a spec file says; all that shapes the plan stands there."""
     from headway.api.specs import is_spec, plan_spec
 
@@ -291,12 +323,27 @@ def _plan_spec(file: str, output_format: str, *, strict: bool) -> int:
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
     refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec file; set it there")
-    return _shown(plan_spec(file).plan, output_format, strict=strict)
+    planned = plan_spec(file)
+    return _shown(planned.plan, show, profile=planned.profile)
 
 
-def _shown(plan: AnyAnswer, output_format: str, *, strict: bool) -> int:
+def _in_words(plan: AnyAnswer, show: _Show) -> str:
+    if show.verbose and plan.ends:
+        refuse(["--verbose"], "a plan of a batch job has no further details")
+    text = plan_text(plan, verbose=show.verbose)
+    if show.quiet:
+        text = text.partition("\n\n")[0]
+    elif show.verbose and not plan.ends:
+        from headway.report.explanation import explanation_text
+
+        text = f"{text}\n\n{explanation_text(plan)}"
+    return verdict(text, is_met=plan.feasible)
+
+
+def _shown(plan: AnyAnswer, show: _Show, profile: str | JobProfile | None = None) -> int:
+    output_format = show.output_format
     if output_format == _TEXT:
-        text = plan_text(plan)
+        text = _in_words(plan, show)
     elif output_format == _JSON:
         text = json_text(plan_json(plan))
     else:
@@ -304,6 +351,12 @@ def _shown(plan: AnyAnswer, output_format: str, *, strict: bool) -> int:
 
         text = FORMATS[output_format](plan, version=__version__)
     click.echo(text.rstrip("\n"))
+    if output_format == _TEXT and plan.feasible:
+        suggest("add --format spark-defaults to apply it, -o plan.html for a page to share")
+    if show.output is not None:
+        from headway.cli.pages import write_page
+
+        write_page(show.output, plan, profile=None if plan.ends else profile)
     if not plan.feasible:
         return ExitCode.INFEASIBLE
-    return ExitCode.OUTSIDE if strict and not plan.calibrated else ExitCode.OK
+    return ExitCode.OUTSIDE if show.strict and not plan.calibrated else ExitCode.OK

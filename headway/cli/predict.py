@@ -19,6 +19,7 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
+from headway.cli.terminal import suggest
 from headway.domain import JobProfile
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, prediction_json
@@ -95,4 +96,5 @@ def command(
         click.echo(json_text(prediction_json(prediction)))
     else:
         click.echo(prediction_text(prediction))
+        suggest(f"headway plan {profile} --rate 50k/s --target 'p99 <= 3s'")
     return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK

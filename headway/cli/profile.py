@@ -13,6 +13,7 @@ from headway.cli.options import Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
+from headway.cli.terminal import suggest
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError
 
@@ -125,6 +126,7 @@ def command(
     click.echo(profile_summary(found), err=True)
     for path in (output, *written):
         click.echo(str(path))
+    suggest(f"headway plan {output} --rate 50k/s --target 'p99 <= 3s'")
 
 
 def _advise(sources: tuple[str, ...], runs: _Runs, reader: _Reader, *, as_json: bool) -> None:

@@ -7,10 +7,12 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import headway
+from headway.api.page import plan_evidence
 from headway.domain import (
     JobProfile,
     Prediction,
@@ -23,6 +25,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
 from headway.report.comparison import ComparisonRow, comparison_text
 from headway.report.html import plan_page
+from headway.report.page import Origin
 from headway.report.text import plan_text
 from headway.report.wording import trigger_words
 from headway.runtime.measure import MeasuredRun, run_query
@@ -95,6 +98,7 @@ class DemoOutcome:
     comparisons: tuple[ComparisonRow, ...]
     measured: MeasuredRun
     promise_kept: bool
+    was_busy: bool = False
 
     @property
     def plan(self) -> StreamAnswer:
@@ -129,6 +133,7 @@ def run_demo(
     from headway.profiler.work_folder import work_folder
     from headway.runtime.clock_source import build_clock_source_jar
 
+    was_busy = busy_note() is not None
     event_logs = folder / "event-logs"
     with contextlib.ExitStack() as stack:
         # Jar and checkpoints are of no use afterwards.
@@ -179,7 +184,8 @@ def run_demo(
         limit = plan.configuration.max_offsets_per_trigger
         measured = bench.run("planned", planned, run_s=length.planned_s, max_rows=limit)
     comparisons.append(_compared(measured, planned, plan.prediction, label="the plan: "))
-    _write_comparison(folder, plan, comparisons)
+    step("writing the report")
+    _write_comparison(folder, profile, plan, comparisons)
     return DemoOutcome(
         folder=folder,
         profile=profile,
@@ -188,6 +194,7 @@ def run_demo(
         comparisons=tuple(comparisons),
         measured=measured,
         promise_kept=_is_kept(plan.target, measured),
+        was_busy=was_busy,
     )
 
 
@@ -308,8 +315,15 @@ def _write_plan(folder: Path, plan: StreamAnswer) -> None:
 
 
 def _write_comparison(
-    folder: Path, plan: StreamAnswer, comparisons: Sequence[ComparisonRow]
+    folder: Path, profile: JobProfile, plan: StreamAnswer, comparisons: Sequence[ComparisonRow]
 ) -> None:
     text = comparison_text(comparisons)
     write_text(folder / "comparison.txt", text + "\n", what="the comparison")
-    write_text(folder / "report.html", plan_page(plan, comparisons), what="the report")
+    file = "word-count.profile.yaml"
+    page = plan_page(
+        plan,
+        comparisons,
+        evidence=plan_evidence(profile, plan, profile_file=file),
+        origin=Origin.of(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
+    )
+    write_text(folder / "report.html", page, what="the report")

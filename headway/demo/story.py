@@ -7,7 +7,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.report.comparison import comparison_text
-from headway.report.text import plan_text
+from headway.report.text import answer_text
 from headway.units import format_duration, format_rate
 
 
@@ -54,44 +54,39 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 
 
 def _planned(outcome: DemoOutcome) -> list[str]:
-    folder = outcome.folder
     smaller = [
         f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)} would need "
         f"{_machines(wished)}: the demo plans for a rate that this machine sustains."
         for wished in outcome.plans[:-1]
     ]
-    return [
-        "Planned:",
-        *smaller,
-        plan_text(outcome.plan),
-        "",
-        f"{folder}/spark-defaults.conf:",
-        _indented((folder / "spark-defaults.conf").read_text()),
-        f"{folder}/query_settings.py:",
-        _indented((folder / "query_settings.py").read_text()),
-    ]
+    return ["Planned:", *smaller, answer_text(outcome.plan), ""]
 
 
 def _verdict(outcome: DemoOutcome) -> list[str]:
-    asked = f"{outcome.plan.target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
-    p99 = format_duration(outcome.measured.tuple_latency.p99_s)
-    if outcome.promise_kept:
-        verdict = f"Target MET: {asked}, measured p99 {p99}."
-    elif not outcome.measured.kept_up:
-        verdict = f"Target MISSED: {asked}, the query fell behind."
-    else:
-        verdict = f"Target MISSED: {asked}, measured p99 {p99}."
     return [
         "Predicted and measured tuple latency:",
         comparison_text(outcome.comparisons),
         "",
-        verdict,
-        f"All files: {outcome.folder} (open report.html)",
+        _verdict_text(outcome),
+        f"All files: {outcome.folder} (open report.html; plan.txt is the whole plan,",
+        "spark-defaults.conf and query_settings.py apply it)",
     ]
 
 
-def _indented(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.splitlines())
+def _verdict_text(outcome: DemoOutcome) -> str:
+    """The outcome, and where the target was missed the figure that missed it."""
+    target, measured = outcome.plan.target, outcome.measured
+    asked = f"{target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
+    p99 = format_duration(measured.tuple_latency.p99_s)
+    if outcome.promise_kept:
+        return f"Target MET: {asked}, measured p99 {p99}."
+    if not measured.kept_up:
+        why = f"the backlog grew, the p99 was {p99} by the end"
+    else:
+        above = measured.tuple_latency.p99_s / target.limit_s - 1
+        why = f"measured p99 {p99}, {above:.0%} above the limit"
+    busy = "; this machine was busy, see the note above" if outcome.was_busy else ""
+    return f"Target MISSED: {asked}: {why}{busy}."
 
 
 def _machines(plan: StreamAnswer) -> str:

@@ -67,7 +67,7 @@ class Target:
             text,
         )
         if match is None:
-            raise InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
+            raise _not_a_target(text)
         limit_s = _duration_in(text, match["limit"])
         quantile = None if match["statistic"] == "mean" else float(match["statistic"][1:]) / 100
         if quantile is not None and not 0 < quantile < 1:
@@ -87,6 +87,37 @@ class Target:
     def __str__(self) -> str:
         metric = "" if self.metric is Metric.TUPLE else f"{self.metric} "
         return f"{metric}{self.statistic} <= {exact_duration(self.limit_s)}"
+
+
+# What people write for the words of a target.
+_MEANT = (
+    (r"\b(avg|average)\b", "mean"),
+    (r"\bmedian\b", "p50"),
+    (r"\bpercentile\s*(\d+)", r"p\1"),
+    (r"\blatency\b", ""),
+    (r"≤|=<|⩽", "<="),
+    (r"≥|=>|>=|>", "<="),
+)
+
+
+def _not_a_target(text: str) -> InputError:
+    """What is wrong with a text, and what was probably meant by it."""
+    meant = text.lower()
+    for pattern, replacement in _MEANT:
+        meant = re.sub(pattern, replacement, meant)
+    meant = " ".join(meant.split())
+    if meant == text or not _is_target(meant):
+        return InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
+    why = "a target is an upper limit" if re.search("[>≥]", text) else "not a target"
+    return InputError(f"{text!r}: {why}; did you mean {meant!r}?")
+
+
+def _is_target(text: str) -> bool:
+    try:
+        Target.parse(text)
+    except InputError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
@@ -86,16 +87,25 @@ def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: no JSON ({error}); expected {_EXPECTED}") from None
+        raise InputError(_no_json(text, name, error)) from None
     schema = data.get("schema") if isinstance(data, dict) else None
     try:
         if schema == DEADLINE_SCHEMA:
-            return _deadline_plan(_At(data, ""))
+            return _deadline_plan(At(data, ""))
         if schema == PLAN_SCHEMA:
             return plan_from_json(data)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     raise InputError(f"{name}: no {PLAN_SCHEMA}; expected {_EXPECTED}")
+
+
+def _no_json(text: str, name: str, error: Exception) -> str:
+    """What a text is that is no JSON, and what to type to make a plan of it."""
+    if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
+        return f"{name}: a profile; expected {_EXPECTED}: headway plan {name} --json > plan.json"
+    if re.search(r"(?m)^kind:", text):
+        return f"{name}: a spec file; plan it first: headway plan {name} --json > plan.json"
+    return f"{name}: no JSON ({error}); expected {_EXPECTED}"
 
 
 def _of_a_query(plan: AnyAnswer, name: str) -> StreamAnswer:
@@ -116,7 +126,7 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     InputError
         Names the place that is missing or not what it should be.
     """
-    found = _At(data, "")
+    found = At(data, "")
     kind = Plan if found.of("feasible", bool) else InfeasiblePlan
     target, *also = _promises(found)
     if not isinstance(target, Target):
@@ -125,7 +135,7 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     read: dict[str, Any] = {
         "target": target,
         "also": tuple(also),
-        "prediction": _prediction(found.at("prediction")),
+        "prediction": read_prediction(found.at("prediction")),
         "warnings": _beside_findings(found),
     }
     for field in fields(kind):
@@ -134,27 +144,40 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     return kind(**read)
 
 
-def _beside_findings(found: _At) -> tuple[str, ...]:
+def _beside_findings(found: At) -> tuple[str, ...]:
     """The warnings of a file, which hold its findings in words, too."""
     in_words = all_words(found.of("findings", tuple[Finding, ...]))
     return tuple(text for text in found.of("warnings", tuple[str, ...]) if text not in in_words)
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
+class At:
     """A mapping and its place in the file."""
 
     data: Mapping[str, object]
     place: str
 
-    def at(self, key: str) -> _At:
+    def at(self, key: str) -> At:
+        """A mapping inside."""
         value = self._value(key)
         if not isinstance(value, dict):
             raise InputError(f"{self._path(key)}: expected a mapping")
-        return _At(value, self._path(key))
+        return At(value, self._path(key))
 
     def of(self, key: str, kind: Any) -> Any:
+        """A value as what it should be."""
         return _read(self._value(key), kind, self._path(key))
+
+    def each(self, key: str) -> tuple[At, ...]:
+        """The mappings of a list."""
+        values, place = self._value(key), self._path(key)
+        if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
+            raise InputError(f"{place}: expected a list of mappings")
+        return tuple(At(one, f"{place}[{number}]") for number, one in enumerate(values))
+
+    def noun(self, kind: Any) -> Any:
+        """The whole mapping as one noun."""
+        return _noun(kind, self)
 
     def _value(self, key: str) -> object:
         if key not in self.data:
@@ -165,7 +188,7 @@ class _At:
         return f"{self.place}.{key}" if self.place else key
 
 
-def _deadline_plan(found: _At) -> BatchAnswer:
+def _deadline_plan(found: At) -> BatchAnswer:
     kind = DeadlinePlan if found.of("feasible", bool) else InfeasibleDeadlinePlan
     plan: BatchAnswer = _noun(kind, found)
     if "findings" in found.data:
@@ -178,7 +201,7 @@ def _deadline_plan(found: _At) -> BatchAnswer:
     return replace(plan, deadline=promises[0])
 
 
-def _target(found: _At) -> Target:
+def _target(found: At) -> Target:
     return _made(
         lambda: Target(
             metric=found.of("metric", Metric),
@@ -189,7 +212,7 @@ def _target(found: _At) -> Target:
     )
 
 
-def _promises(found: _At) -> list[Promise]:
+def _promises(found: At) -> list[Promise]:
     """What a plan of a stream promises; plans of earlier versions keep all but one as text."""
     promises: list[AnyPromise]
     if "promises" in found.data:
@@ -208,7 +231,8 @@ def _of_a_stream(promise: AnyPromise) -> Promise:
     return promise
 
 
-def _prediction(found: _At) -> Prediction:
+def read_prediction(found: At) -> Prediction:
+    """A prediction from the data of :func:`headway.formats.as_json.prediction_json`."""
     return Prediction(
         configuration=found.of("configuration", Configuration),
         arrivals=found.of("arrivals", Arrivals),
@@ -227,13 +251,13 @@ def _prediction(found: _At) -> Prediction:
     )
 
 
-def _provenance(found: _At) -> Provenance:
+def _provenance(found: At) -> Provenance:
     """Plans of earlier versions do not say, and were made from measured figures or said so."""
     known = "provenance" in found.data
     return found.of("provenance", Provenance) if known else Provenance.MEASURED
 
 
-def _distribution(found: _At, key: str) -> LatencyDistribution | None:
+def _distribution(found: At, key: str) -> LatencyDistribution | None:
     if found.data.get(key) is None:
         return None
     one = found.at(key)
@@ -248,7 +272,7 @@ def _distribution(found: _At, key: str) -> LatencyDistribution | None:
     )
 
 
-def _interval(found: _At, key: str) -> Interval | None:
+def _interval(found: At, key: str) -> Interval | None:
     ends = found.of(key, tuple[float, ...] | None)
     if ends is None:
         return None
@@ -280,11 +304,11 @@ def _read(value: object, kind: Any, place: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise InputError(f"{place}: expected a mapping")
-        return _noun(kind, _At(value, place))
+        return _noun(kind, At(value, place))
     return _plain(value, kind, place)
 
 
-def _noun(kind: Any, found: _At) -> Any:
+def _noun(kind: Any, found: At) -> Any:
     hints = get_type_hints(kind)
     keys = {field: field.metadata.get("key", field.name) for field in fields(kind)}
     given = {

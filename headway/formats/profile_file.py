@@ -55,6 +55,17 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     )
 
 
+def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
+    """Read the profile of a streaming job, or of a batch or DStreams application.
+
+    Raises
+    ------
+    ProfileError
+        As `load_profile` does.
+    """
+    return _loaded(path, "a profile", _any_in)
+
+
 def load_application_profile(path: str | Path) -> ApplicationProfile:
     """Read the profile of a batch or DStreams application.
 
@@ -140,6 +151,13 @@ def _job_in(document: Document) -> JobProfile:
     return validate(document, JobProfile)
 
 
+def _any_in(document: Document) -> JobProfile | ApplicationProfile:
+    from headway.domain import APPLICATION_PROFILE_SCHEMA
+
+    is_job = _schema_of(document, PROFILE_SCHEMA, "a profile") != APPLICATION_PROFILE_SCHEMA
+    return _job_in(document) if is_job else _application_in(document)
+
+
 def _application_in(document: Document) -> ApplicationProfile:
     # Imported here: plans of streams do without.
     from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
@@ -173,6 +191,11 @@ def _schema_of(document: Document, wanted: str, expected: str) -> Plain:
         )
         raise InputError(fault.text(document.name))
     found = document.root.get("schema")
+    if found is None and "kind" in document.root:
+        raise InputError(
+            f"{document.name}: a spec file; expected {expected}. A spec file is planned: "
+            f"headway plan {document.name}"
+        )
     if found is None:
         raise InputError(
             _fault(document, f"missing; expected {wanted}, the first line of {expected}")
@@ -202,6 +225,10 @@ def _kind_of(document: Document) -> Plain:
 
 
 def _require_schema(document: Document, found: Plain, wanted: str) -> None:
+    if isinstance(found, str) and found.startswith("headway.") and "profile" not in found:
+        what = found.removeprefix("headway.").partition("/")[0]
+        explained = f"; explain it: headway explain {document.name}" if what == "plan" else ""
+        raise InputError(_fault(document, f"a {what}; expected {wanted}, a profile{explained}"))
     if found != wanted:
         raise InputError(
             _fault(

@@ -231,6 +231,8 @@ def parse_document(text: str, *, name: str) -> Document:
         at = error.problem_mark or error.context_mark
         mark = Mark(1, 1) if at is None else _mark(at)
         message = f"not YAML: {error.problem or error.context}"
+        if "\t" in "".join(text.splitlines()[mark.line - 1 : mark.line])[: mark.column]:
+            message = "not YAML: a tab; expected blanks, which alone indent YAML"
         raise InputError(Fault(mark, (), message).text(name)) from None
     return builder.document()
 

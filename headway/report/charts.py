@@ -10,14 +10,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.domain import (
-    StreamAnswer,
-)
+from headway.domain import Prediction, StreamAnswer
 from headway.report.comparison import ComparedFigure, ComparisonRow
 from headway.report.frontier import another_carries_more, rate_text
-from headway.report.wording import brief_setting_text, interval_text, percent
+from headway.report.wording import (
+    brief_setting_text,
+    cost_per_month_text,
+    interval_text,
+    percent,
+)
 from headway.units import counted, format_duration, format_rate
 
+#: Parts of a latency that are no stages, as people read them; Spark's own names beside.
+PHASES = {
+    "wait": "wait for the trigger",
+    "latest_offset": "asking the source (latestOffset)",
+    "wal_commit": "write-ahead log (walCommit)",
+    "get_batch": "getBatch",
+    "query_planning": "query planning (queryPlanning)",
+    "add_batch": "addBatch outside its stages",
+    "commit_batch": "commitBatch",
+}
+BEYOND_THE_MEAN = "from the mean to the p99: rows that wait longer, slow batches"
 _MOST_COLOURS = 8
 _MOST_TICKS = 6
 _LEAST_NUMBERED_PERCENT = 5.0
@@ -44,6 +58,7 @@ class FrontierMark:
     plan_height_percent: float | None
     plan_rate: str
     tooltip: str
+    cost: str = ""
 
     @property
     def is_plan(self) -> bool:
@@ -65,6 +80,11 @@ class FrontierChart:
     asked_percent: float
     asked: str
     has_gaps: bool
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether the nodes have prices."""
+        return any(one.cost for one in self.marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +138,9 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
         rate_per_s, rate = point.sustainable_rate_per_s, rate_text(point)
         setting = "" if point.configuration is None else brief_setting_text(point.configuration)
         parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
+        cost = "" if point.cost_per_hour is None else cost_per_month_text(point.cost_per_hour)
+        if cost:
+            parts.append(f"{cost} per month")
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
         marks.append(
@@ -132,6 +155,7 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
                 else None,
                 plan_rate=rate_text(own) if is_plan and own is not None else "",
                 tooltip="\n".join(filter(None, parts)),
+                cost=cost,
             )
         )
     return FrontierChart(
@@ -141,6 +165,16 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
         asked=format_rate(asked_per_s),
         has_gaps=plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     )
+
+
+def latency_segments(prediction: Prediction) -> tuple[Segment, ...]:
+    """The p99 of the tuple latency as pieces: the parts of the mean, and what lies above it."""
+    latency = prediction.tuple_latency
+    if not prediction.is_quotable or latency is None:
+        return ()
+    parts_s = {PHASES.get(name, name): value_s for name, value_s in prediction.phases_s.items()}
+    above_s = latency.p99_s - latency.mean_s
+    return phase_segments({**parts_s, BEYOND_THE_MEAN: above_s} if above_s > 0 else parts_s)
 
 
 def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Sequence
+from contextvars import ContextVar
 
-WIDTH = 100
+USUAL_WIDTH = 100
+_width: ContextVar[int] = ContextVar("width", default=USUAL_WIDTH)
 _GAP = "  "
-_LEAST_LAST_WIDTH = 20
+_LEAST_LAST_WIDTH = 14
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def width() -> int:
+    """Columns that a line may have."""
+    return _width.get()
+
+
+def set_width(columns: int) -> None:
+    """Say how many columns there are, for everything that is printed from here on."""
+    _width.set(columns)
 
 
 def aligned(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: int = 2
 ) -> list[str]:
-    """Rows of equally many cells as lines of at most ``WIDTH`` columns.
+    """Rows of equally many cells as lines of at most `width` columns.
 
     The last cell continues on further lines where it is too long, the others are cut if need be.
 
@@ -36,28 +48,45 @@ def aligned(
     if not rows:
         return []
     *first, last = zip(*([printable(cell) for cell in row] for row in rows), strict=True)
-    room = WIDTH - indent - _LEAST_LAST_WIDTH - len(_GAP) * len(first)
+    least = min(_LEAST_LAST_WIDTH, max(map(len, last)))
+    room = width() - indent - least - len(_GAP) * len(first)
     columns = []
-    fits = sum(max(map(len, cells)) for cells in first) <= room
-    most = WIDTH if fits or not first else room // len(first)
+    most = _widest([max(map(len, cells)) for cells in first], room)
     for place, cells in enumerate(first):
         short = [cell if len(cell) <= most else f"{cell[: most - 1]}…" for cell in cells]
-        width = max(map(len, short))
-        columns.append([f"{cell:{'>' if place in right else '<'}{width}}" for cell in short])
+        wide = max(map(len, short))
+        columns.append([f"{cell:{'>' if place in right else '<'}{wide}}" for cell in short])
     starts = [
         " " * indent + "".join(cell + _GAP for cell in cells)
         for cells in zip(*columns, strict=True)
     ]
     starts = starts or [" " * indent] * len(rows)
-    width = min(max(map(len, last)), WIDTH - len(starts[0]))
+    last_width = min(max(map(len, last)), max(width() - len(starts[0]), least))
     lines = []
     for start, cell in zip(starts, last, strict=True):
-        pieces = textwrap.wrap(cell, width) if width else []
+        pieces = textwrap.wrap(cell, last_width) if last_width else []
         if len(first) in right:
-            pieces = [f"{piece:>{width}}" for piece in pieces]
+            pieces = [f"{piece:>{last_width}}" for piece in pieces]
         lines.append((start + (pieces[0] if pieces else "")).rstrip())
         lines += [" " * len(start) + piece for piece in pieces[1:]]
     return lines
+
+
+def _widest(widths: Sequence[int], room: int) -> int:
+    """How wide a column may be so that all fit: what narrow ones leave goes to wide ones.
+
+    Examples
+    --------
+    >>> _widest([4, 10], 20), _widest([4, 30], 20), _widest([30, 30], 20)
+    (10, 16, 10)
+    """
+    left = room
+    for place, wide in enumerate(sorted(widths)):
+        fair = left // (len(widths) - place)
+        if wide > fair:
+            return max(fair, 1)
+        left -= wide
+    return max(widths, default=room)
 
 
 def paragraph(text: str, *, lead: str = "") -> list[str]:
@@ -69,7 +98,7 @@ def paragraph(text: str, *, lead: str = "") -> list[str]:
     ['note: close to saturation']
     """
     return textwrap.wrap(
-        printable(text), WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)
+        printable(text), width(), initial_indent=lead, subsequent_indent=" " * len(lead)
     ) or [lead.rstrip()]
 
 

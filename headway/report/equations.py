@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headway.errors import InputError
-from headway.report.columns import WIDTH
+from headway.report.columns import width
 
 _PACKAGE = Path(__file__).parents[1]
 ROOMS = tuple(_PACKAGE / name for name in ("models", "planner", "profiler"))
@@ -71,6 +71,6 @@ def equation_text(number: str) -> str:
     for one in equations():
         if one.number == asked:
             module = ".".join(one.path.relative_to(_PACKAGE.parent).with_suffix("").parts)
-            text = textwrap.fill(f"({one.number}) {one.text}", WIDTH)
+            text = textwrap.fill(f"({one.number}) {one.text}", width())
             return f"{text}\n\nComputed by {module}.{one.name}"
     raise InputError(f"equation {number!r} does not exist; expected a number such as P2 or B3")

@@ -283,7 +283,10 @@ def _rules(plan: StreamAnswer) -> list[str]:
     if not plan.feasible or not plan.rules:
         return []
     head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
-    return aligned([head, *(_rule_row(one) for one in plan.rules)], right=(1, 2))
+    rows = [head, *(_rule_row(one) for one in plan.rules)]
+    if all(one.cost_per_hour is None for one in plan.rules):
+        rows = [row[:-1] for row in rows]
+    return aligned(rows, right=(1, 2))
 
 
 def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:

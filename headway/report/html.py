@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headway.domain import (
@@ -12,15 +11,15 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.formats.as_json import json_text, plan_json
-from headway.report.charts import dot_charts, frontier_chart, phase_segments
+from headway.report.charts import dot_charts, frontier_chart, latency_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.frontier import frontier_rows, needs_rows
+from headway.report.page import Origin, embedded, page_text
 from headway.report.wording import (
-    APPLIES,
     METRIC_NAMES,
-    brief_setting_text,
     caution_text,
     cautions,
+    cost_per_month_text,
     facts,
     headline,
     interval_text,
@@ -36,47 +35,57 @@ from headway.report.wording import (
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from headway.report.evidence import Evidence
 
 
-def plan_page(plan: StreamAnswer, comparisons: Sequence[ComparisonRow] = ()) -> str:
+def plan_page(
+    plan: StreamAnswer,
+    comparisons: Sequence[ComparisonRow] = (),
+    *,
+    evidence: Evidence | None = None,
+    origin: Origin | None = None,
+) -> str:
     """The page: answer, key figures, charts, tables, configuration, and the plan as JSON.
 
-    It loads nothing, runs no script, and follows the reader's light or dark scheme.
+    It loads nothing, and follows the reader's light or dark scheme. ``evidence`` is what the
+    profile adds, ``origin`` where the page comes from.
     """
-    # Imported when a page is made: the commands that make none start faster without.
-    from markupsafe import Markup
-
     answer = headline(plan)
     # The target stays on one line where the headline has to wrap.
     target = str(plan.target)
-    return (
-        environment()
-        .get_template("plan.html.jinja")
-        .render(
-            plan=plan,
-            title=answer,
-            headline=answer[:1].upper() + answer[1:].replace(target, target.replace(" ", "\u00a0")),
-            facts=facts(plan),
-            cautions=cautions(plan),
-            key_figures=_key_figures(plan),
-            stability=stability_text(plan.prediction),
-            caution=caution_text(plan.prediction),
-            latency_rows=latency_rows(plan.prediction),
-            notes=notes(plan),
-            frontier=frontier_chart(plan),
-            frontier_rows=frontier_rows(plan),
-            needs_rows=needs_rows(plan),
-            nearest_rows=nearest_rows(plan, "{}"),
-            rejection_rows=rejection_rows(plan),
-            segments=phase_segments(plan.prediction.phases_s)
-            if plan.prediction.is_quotable
-            else (),
-            dot_charts=dot_charts(comparisons),
-            # A name with a closing tag must not end the script element that holds the JSON.
-            plan_json=Markup(json_text(plan_json(plan)).replace("<", "\\u003c")),
-        )
+    return page_text(
+        "plan.html.jinja",
+        origin=origin or Origin.of(spark_version=plan.spark_version),
+        kind="Headway plan",
+        plan=plan,
+        verdict=plan.feasible,
+        title=answer,
+        headline=answer[:1].upper() + answer[1:].replace(target, target.replace(" ", "\u00a0")),
+        facts=facts(plan),
+        cautions=cautions(plan),
+        key_figures=_key_figures(plan),
+        stability=stability_text(plan.prediction),
+        caution=caution_text(plan.prediction),
+        latency_rows=latency_rows(plan.prediction),
+        notes=notes(plan),
+        frontier=frontier_chart(plan),
+        frontier_rows=frontier_rows(plan),
+        has_costs=any(one.cost_per_hour is not None for one in plan.frontier),
+        month=cost_per_month_text,
+        spark_conf_text=_lines(plan.spark_conf),
+        query_options_text=_lines(plan.query_options),
+        needs_rows=needs_rows(plan),
+        nearest_rows=nearest_rows(plan, "{}"),
+        rejection_rows=rejection_rows(plan),
+        segments=latency_segments(plan.prediction),
+        dot_charts=dot_charts(comparisons),
+        evidence=evidence,
+        plan_json=embedded(json_text(plan_json(plan))),
     )
+
+
+def _lines(settings: Mapping[str, str]) -> str:
+    return "\n".join(f"{key} {value}" for key, value in settings.items())
 
 
 def _key_figures(plan: StreamAnswer) -> list[tuple[str, str, str]]:
@@ -132,30 +141,3 @@ def _predicted_figures(
         )
         for name in asked
     ]
-
-
-@cache
-def environment() -> Environment:
-    """The templates of all pages, with their filters."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("headway.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        applies=APPLIES.__getitem__,
-        counted=counted,
-        duration=format_duration,
-        rate=format_rate,
-        setting=brief_setting_text,
-        place=_place,
-    )
-    return environment
-
-
-def _place(place_percent: float) -> str:
-    return f"{place_percent:.2f}%"

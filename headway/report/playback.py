@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from headway.domain import (
     Playback,
@@ -15,6 +14,8 @@ from headway.domain import (
 from headway.formats.as_json import fields_json
 from headway.report.charts import Tick, axis, place_percent
 from headway.report.columns import aligned, bar, paragraph
+from headway.report.line_charts import Axes, LineChart, lines_of
+from headway.report.page import Origin, page_text
 from headway.report.wording import headline, percent, setting_text
 from headway.units import format_duration, format_rate
 
@@ -22,30 +23,6 @@ PLAYBACK_SCHEMA = "headway.playback/v1"
 _TEXT_ROWS = 24
 _BAR_WIDTH = 24
 _TIME_TICKS = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a chart, in as many pieces as there is something to draw.
-
-    Points are in per cent of its width and height, from the top left.
-    """
-
-    name: str
-    kind: str
-    pieces: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    """A chart over the time of the trace."""
-
-    title: str
-    ticks: tuple[Tick, ...]
-    times: tuple[Tick, ...]
-    lines: tuple[Line, ...]
-    limit_percent: float | None
-    outages: tuple[tuple[float, float], ...]
 
 
 def playback_json(playback: Playback) -> dict[str, object]:
@@ -110,24 +87,33 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
     return found
 
 
-def playback_page(plan: StreamAnswer, playback: Playback) -> str:
-    """One page that needs nothing beside itself: figures, lines over time, the table."""
-    from headway.report.html import environment
+def playback_page(
+    plan: StreamAnswer | None, playback: Playback, *, origin: Origin | None = None
+) -> str:
+    """One page that needs nothing beside itself: figures, lines over time, the table.
 
-    return (
-        environment()
-        .get_template("playback.html.jinja")
-        .render(
-            title=headline(plan),
-            setting=setting_text(plan.configuration),
-            figures=figures(playback),
-            timelines=timelines(playback),
-            rows=_rows(playback),
-        )
+    ``plan`` is what was simulated, None where only the outcome is at hand.
+    """
+    p99 = format_duration(playback.p99_s)
+    title = (
+        f"p99 {p99} over {format_duration(playback.trace.length_s)}"
+        if plan is None
+        else headline(plan)
+    )
+    setting = () if plan is None else (("setting", setting_text(plan.configuration)),)
+    return page_text(
+        "playback.html.jinja",
+        origin=origin,
+        kind="Headway plan, simulated with a rate trace",
+        title=title,
+        headline=title,
+        facts=(*setting, *figures(playback)),
+        timelines=timelines(playback),
+        rows=[row[:-1] for row in _rows(playback)],
     )
 
 
-def timelines(playback: Playback) -> tuple[Timeline, ...]:
+def timelines(playback: Playback) -> tuple[LineChart, ...]:
     """Latency, arrivals and backlog over time."""
     stretches = playback.stretches
     return (
@@ -160,46 +146,39 @@ def _timeline(
     values: Mapping[str, Sequence[float | None]],
     *,
     limit: float | None = None,
-) -> Timeline:
+) -> LineChart:
     known = [one for line in values.values() for one in line if one is not None]
     ticks, top = axis([*known, limit or 0.0], label)
     trace = playback.trace
-    first_s, length_s = trace.times_s[0], trace.length_s
+    length_s = trace.length_s
+    x_ticks = tuple(
+        Tick(
+            place_percent=100.0 * number / _TIME_TICKS,
+            label=format_duration(number / _TIME_TICKS * length_s) if number else "0",
+        )
+        for number in range(_TIME_TICKS + 1)
+    )
+    axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
     # What is known of a stretch stands in its middle.
     half_s = 0.5 * length_s / len(playback.stretches)
-    places = [100.0 * (one.start_s - first_s + half_s) / length_s for one in playback.stretches]
-    lines = tuple(
-        Line(name=name, kind=f"line{number}", pieces=tuple(_pieces(places, line, top)))
-        for number, (name, line) in enumerate(values.items(), start=1)
-    )
-    return Timeline(
+    places_s = [one.start_s - trace.times_s[0] + half_s for one in playback.stretches]
+    return LineChart(
+        name="",
         title=title,
+        x_title="time",
         ticks=ticks,
-        times=tuple(
-            Tick(
-                place_percent=100.0 * number / _TIME_TICKS,
-                label=format_duration(number / _TIME_TICKS * length_s) if number else "0",
-            )
-            for number in range(_TIME_TICKS + 1)
-        ),
-        lines=lines,
+        x_ticks=x_ticks,
+        top=top,
+        right=length_s,
+        lines=lines_of(axes, places_s, values),
         limit_percent=None if limit is None else place_percent(limit, top),
-        outages=tuple(
+        limit_name="limit",
+        shades=tuple(
             (100.0 * one.start_s / length_s, 100.0 * one.length_s / length_s)
             for one in playback.outages
         ),
+        shade_name="outage",
     )
-
-
-def _pieces(places: Sequence[float], values: Sequence[float | None], top: float) -> Iterator[str]:
-    """The points of a line, broken where there is nothing to draw."""
-    points = zip(places, values, strict=True)
-    for is_known, piece in groupby(points, key=lambda point: point[1] is not None):
-        if is_known:
-            yield " ".join(
-                f"{place:.2f},{100.0 - place_percent(value or 0.0, top):.2f}"
-                for place, value in piece
-            )
 
 
 def _rows(playback: Playback) -> list[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headway.domain import Metric, Prediction, StreamAnswer
+from headway.domain import InfeasiblePlan, Metric, Prediction, StreamAnswer
 from headway.report.columns import aligned, bar, paragraph, printable
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headway.domain import AnyAnswer
 
 _BAR_WIDTH = 30
+_MOST_REASONS, _MOST_NOTES = 4, 2
 
 
 def prediction_text(prediction: Prediction) -> str:
@@ -47,13 +48,37 @@ def prediction_text(prediction: Prediction) -> str:
     )
 
 
-def plan_text(plan: AnyAnswer) -> str:
-    """A plan of any job as lines of at most 100 columns, the answer first."""
+def plan_text(plan: AnyAnswer, *, verbose: bool = False) -> str:
+    """A plan of any job as lines of at most 100 columns, the answer first.
+
+    Of an infeasible plan only what stands in the way and the ways out, unless ``verbose``.
+    """
+    if not plan.ends and not plan.feasible and not verbose:
+        return infeasible_text(plan)
     if plan.ends:
         from headway.report.deadline import deadline_text
 
         return deadline_text(plan)
     return stream_text(plan)
+
+
+def infeasible_text(plan: InfeasiblePlan) -> str:
+    """Why nothing meets the targets, and the cheapest ways out, within 25 lines of 100 columns."""
+    return _joined(
+        _answer_lines(plan),
+        _titled("nearest feasible targets", aligned(nearest_rows(plan, "other {}"))),
+        _titled("nodes for each target", aligned(needs_rows(plan))),
+        _titled(
+            "binding constraints",
+            [line for text in plan.binding[:_MOST_REASONS] for line in paragraph(text, lead="  ")],
+        ),
+        _titled(
+            "other improvements",
+            [line for one in plan.advice[:1] for line in paragraph(one.text, lead="  ")],
+        ),
+        _note_lines(notes(plan)[:_MOST_NOTES]),
+        ["--verbose shows the nearest plan in full, and the frontier"],
+    )
 
 
 def stream_text(plan: StreamAnswer) -> str:
@@ -63,11 +88,7 @@ def stream_text(plan: StreamAnswer) -> str:
     they can be copied.
     """
     return _joined(
-        [
-            *paragraph(headline(plan)),
-            *_caution_lines(plan),
-            *aligned([*_promise(plan), *facts(plan)]),
-        ],
+        _answer_lines(plan),
         [*_stability_lines(plan.prediction), "", *_latency_lines(plan.prediction)]
         if plan.prediction.is_quotable
         else _stability_lines(plan.prediction),
@@ -102,6 +123,19 @@ def stream_text(plan: StreamAnswer) -> str:
         _titled("Spark configuration", _pairs(plan.spark_conf)),
         _titled("query options, set in the query itself", _pairs(plan.query_options)),
     )
+
+
+def answer_text(plan: StreamAnswer) -> str:
+    """The answer of a plan alone: whether, on how many nodes, in which configuration."""
+    return "\n".join(_answer_lines(plan))
+
+
+def _answer_lines(plan: StreamAnswer) -> list[str]:
+    return [
+        *paragraph(headline(plan)),
+        *_caution_lines(plan),
+        *aligned([*_promise(plan), *facts(plan)]),
+    ]
 
 
 def _caution_lines(plan: StreamAnswer) -> list[str]:

@@ -37,6 +37,7 @@ APPLIES = {
     Applies.NEW_APPLICATION: "when the application is submitted again",
     Applies.NEW_CHECKPOINT: "only with a new checkpoint; an existing one keeps its value",
 }
+HOURS_PER_MONTH = 730.0
 METRIC_NAMES = {
     Metric.TUPLE: "tuple latency",
     Metric.BATCH: "batch duration",
@@ -325,6 +326,20 @@ def cost_text(cost_per_hour: float | None) -> str:
     ('0.384', '-')
     """
     return "-" if cost_per_hour is None else f"{cost_per_hour:.4g}"
+
+
+def cost_per_month_text(cost_per_hour: float | None) -> str:
+    """What a plan costs in a month of 730 hours.
+
+    Examples
+    --------
+    >>> cost_per_month_text(0.384), cost_per_month_text(None)
+    ('280', '-')
+    """
+    if cost_per_hour is None:
+        return cost_text(None)
+    month = cost_per_hour * HOURS_PER_MONTH
+    return f"{month:,.0f}" if month >= 100 else f"{month:.2f}"
 
 
 def _bought_text(plan: StreamAnswer) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -185,7 +186,11 @@ def _read_envelope(reader: Reader, root: Plain) -> Any:
             reader.fault((key,), f"missing; expected {kind.words}")
             found[key] = FAULTY
     if found["kind"] is FAULTY:
-        return None
+        # A kind that is only misspelt is read on, so that all that is wrong is told at once.
+        close = get_close_matches(str(root.get("kind")), KINDS, n=1)
+        if not close:
+            return None
+        found["kind"] = close[0]
     spec_kind = Nested(KINDS[found["kind"]])
     if "spec" not in root:
         reader.fault(("spec",), f"missing; expected {spec_kind.words}")

@@ -68,7 +68,7 @@ def fails(capsys: pytest.CaptureFixture[str]) -> Any:
         (["--trigger", "2"], "a number and a unit"),
         (["--trigger", "-2s"], "is not a duration"),
         (["--confidence", "2"], "not in the range"),
-        (["--confidence", "high"], "not a valid float"),
+        (["--confidence", "high"], "not a confidence level"),
         (["--max-nodes", "0"], "not in the range"),
         (["--cores", "two"], "not a valid integer"),
         (["--partitions", "99999999999999999999999"], "not in the range"),

@@ -52,6 +52,10 @@ READS: list[list[str]] = [
     ["check", "MISSING"],
     ["check", "orders.yaml", "--baseline", "MISSING"],
     ["validate", "MISSING"],
+    ["report", "MISSING", "-o", "page.html"],
+    ["report", "MISSING.yaml", "-o", "page.html"],
+    ["report", "plan.json", "-o", "page.html", "--profile", "MISSING"],
+    ["report", "orders.profile.yaml", "-o", "page.html", "--log", "MISSING"],
 ]
 #: Every way in which a command learns where to write a file; the input is never there, so that
 #: what is said of the output is said before the work.
@@ -61,6 +65,8 @@ WRITES_FILES: list[list[str]] = [
     ["emit", "MISSING", "--patch", "OUTPUT", "--write"],
     ["lock", "MISSING", "-o", "OUTPUT"],
     ["init", "OUTPUT"],
+    ["report", "MISSING", "-o", "OUTPUT"],
+    ["plan", "MISSING", *PROMISE, "-o", "OUTPUT"],
 ]
 WRITES_FOLDERS: list[list[str]] = [
     ["profile", "MISSING", "-o", "OUTPUT/"],
@@ -75,7 +81,6 @@ NO_OUTPUT = {
     "schedule",
     "predict",
     "backtest",
-    "plan",
     "explain",
     "capacity",
     "check",

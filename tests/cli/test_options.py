@@ -256,8 +256,11 @@ SLOW = {
     for command in ("profile", "backtest")
     for option in ("--master", "--conf")
 }
-#: What is not tried here: it runs Spark for minutes.
-NOT_TRIED = {("demo", "--quick"), ("demo", "--output")}
+#: What is not tried here: it runs Spark for minutes, or tests/report/test_pages.py holds it.
+NOT_TRIED = {
+    *(("demo", option) for option in ("--quick", "--output")),
+    *(("report", option) for option in ("--output", "--profile", "--log")),
+}
 #: A value of every option, by command where one value does not do for all.
 VALUES: dict[str, Value] = {
     "--advise": None, "--baseline": "dear.lock", "--budget": "9", "--burst": "9k/s:1m",
@@ -280,6 +283,7 @@ VALUES: dict[str, Value] = {
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
+    "--quiet": None, "--verbose": None,
 }  # fmt: skip
 OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",

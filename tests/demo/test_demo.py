@@ -46,7 +46,10 @@ def test_every_file_can_be_read_back(demo: tuple[Path, str, int]) -> None:
     conf = parse_properties((folder / "spark-defaults.conf").read_text())
     assert conf == plan["spark_conf"]
     assert "<svg" in (folder / "report.html").read_text()
-    assert (folder / "spark-defaults.conf").read_text().splitlines()[-1] in printed
+    # Files are named, not printed: they are there to be opened.
+    assert "spark-defaults.conf" in printed
+    assert len(printed.splitlines()) < 60
+    assert 'id="what-if"' in (folder / "report.html").read_text()
 
 
 @pytest.mark.spark

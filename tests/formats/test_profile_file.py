@@ -283,7 +283,7 @@ def test_a_profile_needs_stages_and_settings(tmp_path: Path, keep: int) -> None:
     assert "a profile needs at least one" in said
 
 
-@pytest.mark.parametrize("schema", ["headway.profile/v2", "headway.plan/v1", "1"])
+@pytest.mark.parametrize("schema", ["headway.profile/v2", "1"])
 def test_another_version_is_one_line_that_says_what_to_do(tmp_path: Path, schema: str) -> None:
     text = with_line("headway.profile/v1", schema).replace("level: 0", "levle: zero")
     (said,) = faults(tmp_path, text)

@@ -1,0 +1,30 @@
+"""Results written as pages, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from headway.api.page import Shown, page
+from headway.cli.progress import Progress
+from headway.formats.text_file import write_text
+
+if TYPE_CHECKING:
+    from headway.domain import JobProfile
+    from headway.report.profile_page import SeenRun
+
+
+def write_page(
+    output: str,
+    shown: Shown | str,
+    *,
+    profile: JobProfile | str | None = None,
+    runs: Sequence[SeenRun] = (),
+) -> None:
+    """Write a result as an HTML page, and say so."""
+    with Progress() as progress:
+        text = page(shown, profile=profile, runs=runs, tell=progress.tell)
+    write_text(output, text, what="the page")
+    click.echo(f"wrote {output}", err=True)

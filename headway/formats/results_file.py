@@ -1,0 +1,191 @@
+"""Results read back from the JSON that commands print: backtests, simulations, capacity, checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from headway.domain import AnyAnswer, Backtest, HeldOut, LatencyDistribution, Playback
+from headway.errors import InputError
+from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
+from headway.formats.from_json import At, parse_any_plan, read_prediction
+from headway.formats.yaml_document import read_whole_text
+
+_EXPECTED = (
+    "a profile, or what 'headway plan', 'backtest', 'capacity', 'simulate' or 'check' prints with "
+    "--json"
+)
+_MOST_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOfCapacity:
+    """One job of a capacity plan: where it runs, on how many nodes or executors by the hour."""
+
+    job: str
+    served: bool
+    why: str = ""
+    pool: str = ""
+    node_type: str = ""
+    nodes: tuple[int, ...] = ()
+    executors: tuple[int, ...] = ()
+    cost_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """Nodes of a type that a capacity plan buys, by the hour."""
+
+    node_type: str
+    nodes: tuple[int, ...]
+    spot: tuple[int, ...]
+    committed: int
+    cost_per_day: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceOfPromise:
+    """What a looser target would save."""
+
+    job: str
+    promise: str
+    looser: str
+    saves_per_day: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpossibleJob:
+    """A job that cannot run anywhere."""
+
+    job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRead:
+    """A capacity plan as ``headway capacity --json`` printed it."""
+
+    name: str
+    feasible: bool
+    currency: str
+    prices_of: str
+    scenarios: str
+    cost_per_day: float | None = None
+    jobs: tuple[JobOfCapacity, ...] = ()
+    purchases: tuple[Purchase, ...] = ()
+    promise_prices: tuple[PriceOfPromise, ...] = ()
+    impossible: tuple[ImpossibleJob, ...] = ()
+    unserved: tuple[str, ...] = ()
+    relaxations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiguresOfCheck:
+    """What a check compares of a plan."""
+
+    nodes: int | None = None
+    planned_latency_s: float | None = None
+    planned_run_time_s: float | None = None
+    cost_per_hour: float | None = None
+    cost_per_run: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOfCheck:
+    """One checked job, now and as locked."""
+
+    name: str
+    file: str
+    ok: bool
+    now: FiguresOfCheck
+    locked: FiguresOfCheck | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingOfCheck:
+    """One thing that a check found."""
+
+    rule: str
+    level: str
+    job: str
+    message: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRead:
+    """A check as ``headway check --json`` printed it."""
+
+    ok: bool
+    headline: str
+    baseline: str | None = None
+    jobs: tuple[JobOfCheck, ...]
+    findings: tuple[FindingOfCheck, ...]
+
+
+AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | CapacityRead | CheckRead
+_NOUNS: Mapping[str, type[Playback | CapacityRead | CheckRead]] = {
+    "headway.playback/v1": Playback,
+    "headway.capacity/v1": CapacityRead,
+    "headway.check/v1": CheckRead,
+}
+_BACKTEST = "headway.backtest/v1"
+
+
+def load_result(path: str | Path) -> AnyResult:
+    """A plan, backtest, simulation, capacity plan or check from the JSON of its command.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is none of these; names the file and the place in it.
+    """
+    text = read_whole_text(Path(path), expected=_EXPECTED, largest_bytes=_MOST_BYTES)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no JSON ({error}); expected {_EXPECTED}") from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
+        return parse_any_plan(text, name=str(path))
+    found = At(data if isinstance(data, dict) else {}, "")
+    try:
+        if schema == _BACKTEST:
+            return _backtest(found)
+        if isinstance(schema, str) and schema in _NOUNS:
+            result: Playback | CapacityRead | CheckRead = found.noun(_NOUNS[schema])
+            return result
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    what = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
+    raise InputError(f"{path}: {what}; expected {_EXPECTED}")
+
+
+def _backtest(found: At) -> Backtest:
+    return Backtest(
+        rule=found.of("rule", str),
+        runs=tuple(
+            HeldOut(
+                label=run.of("run", str),
+                num_batches=run.of("batches", int),
+                prediction=read_prediction(run.at("predicted")),
+                observed_latency=_measured(run.at("observed_tuple_latency_s")),
+                observed_duration=_measured(run.at("observed_batch_duration_s")),
+            )
+            for run in found.each("runs")
+        ),
+        notes=found.of("notes", tuple[str, ...]),
+    )
+
+
+def _measured(found: At) -> LatencyDistribution:
+    return LatencyDistribution(
+        mean_s=found.of("mean", float),
+        p50_s=found.of("p50", float),
+        p95_s=found.of("p95", float),
+        p99_s=found.of("p99", float),
+    )

@@ -1,0 +1,298 @@
+"""What a profile adds to a page: charts of a configuration's latency, maps, and the what-if."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headway.domain import (
+    JobProfile,
+    Metric,
+)
+from headway.report.charts import place_percent
+from headway.report.feasibility import SettingMap, setting_map
+from headway.report.line_charts import Axes, LineChart, finite, lines_of
+from headway.report.what_if import (
+    SHARES,
+    Grid,
+    Outlook,
+    Question,
+    Shares,
+    grid_of,
+    partitions_map,
+    shares_of,
+    trigger_map,
+    upper_s,
+)
+from headway.report.wording import (
+    HOURS_PER_MONTH,
+    percent,
+    setting_text,
+    trigger_words,
+)
+from headway.units import format_duration, format_rate
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_SAME_RATIO = 0.01
+_TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
+_TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slider:
+    """One slider: its stops as people read them, and where it starts."""
+
+    name: str
+    label: str
+    stops: tuple[str, ...]
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfPanel:
+    """The sliders, what they show before they are moved, and the grid as JSON."""
+
+    about: str
+    sliders: tuple[Slider, ...]
+    verdict: str
+    figures: tuple[tuple[str, str, str, str], ...]
+    command: str
+    data_json: Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything on a page that takes the profile to compute."""
+
+    panel: WhatIfPanel
+    rate_chart: LineChart
+    rate_about: str
+    share_charts: tuple[LineChart, ...]
+    maps: tuple[SettingMap, ...]
+
+
+def evidence_of(
+    profile: JobProfile, asked: Question, *, tell: Callable[[str, float], None] = lambda *_: None
+) -> Evidence:
+    """The charts of a configuration of a profiled job; takes seconds, which ``tell`` counts."""
+    grid = grid_of(
+        profile,
+        asked.configuration,
+        nodes=asked.nodes,
+        rate_per_s=asked.rate_per_s,
+        highest_rate_per_s=asked.highest_rate_per_s,
+        tell=tell,
+    )
+    here = grid.at(asked.nodes, asked.configuration.trigger_s)
+    maps = (
+        trigger_map(grid, asked.rate_per_s, _trigger_text),
+        partitions_map(
+            profile, asked.configuration, nodes=asked.nodes, rate_per_s=asked.rate_per_s
+        ),
+    )
+    setting = setting_text(grid.base)
+    return Evidence(
+        panel=_panel(asked, grid),
+        rate_chart=_rate_chart(asked, here),
+        rate_about=f"{setting}, no rate limit; the line ends where no latency can be quoted.",
+        share_charts=tuple(
+            _share_chart(asked, shares) for shares in shares_of(profile, asked.prediction)
+        ),
+        maps=tuple(setting_map(asked, one) for one in maps),
+    )
+
+
+def _rate_chart(asked: Question, here: Sequence[Outlook]) -> LineChart:
+    rates = [one.rate_per_s for one in here]
+    found = [asked.latency(one) for one in here]
+    values = [None if one is None else one.statistics_s[asked.statistic] for one in found]
+    ends = [None if one is None else one.intervals90_s.get(asked.statistic) for one in found]
+    limit_s = asked.target.limit_s
+    most_s = min(max(finite(values), default=limit_s), _TOP_OF_TARGET * limit_s)
+    axes = Axes.of(rates, [most_s, limit_s], format_rate, format_duration)
+    return LineChart(
+        name="rate-chart",
+        title=asked.name,
+        x_title="input rate",
+        ticks=axes.ticks,
+        x_ticks=axes.x_ticks,
+        top=axes.top,
+        right=axes.right,
+        lines=lines_of(axes, rates, {f"predicted {asked.statistic}": values}),
+        band=axes.band(
+            rates,
+            [None if one is None else one.low for one in ends],
+            [None if one is None else one.high for one in ends],
+        ),
+        limit_percent=place_percent(limit_s, axes.top),
+        limit_name=f"target, {asked.target}",
+        here_percent=place_percent(asked.rate_per_s, axes.right),
+        here_name=f"{format_rate(asked.rate_per_s)}",
+    )
+
+
+def _share_chart(asked: Question, shares: Shares) -> LineChart:
+    is_asked = (asked.target.metric is Metric.WINDOW) == (shares.name == "windows")
+    is_asked = is_asked and asked.target.metric is not Metric.BATCH
+    limit_s = asked.target.limit_s
+    latency = (
+        asked.prediction.window_latency
+        if shares.name == "windows"
+        else asked.prediction.tuple_latency
+    )
+    interval = None if latency is None else latency.interval90_p99_s
+    beyond = [interval.high] if interval is not None and math.isfinite(interval.high) else []
+    reached = [*shares.latencies_s, *([limit_s] if is_asked else []), *beyond]
+    axes = Axes.of(reached, [1.0 / 1.08], format_duration, percent)
+    kind = "tuple" if shares.name == "rows" else "window"
+    return LineChart(
+        name="",
+        title=f"share of {shares.name} within a latency",
+        x_title=f"{kind} latency",
+        ticks=axes.ticks,
+        x_ticks=axes.x_ticks,
+        top=axes.top,
+        right=axes.right,
+        lines=lines_of(axes, shares.latencies_s, {shares.name: SHARES}),
+        here_percent=place_percent(limit_s, axes.right) if is_asked else None,
+        here_name=f"target, {asked.target}",
+        shades=(_shade(interval.low, interval.high, axes.right),) if interval is not None else (),
+        shade_name="90% interval of the p99",
+        shade_kind="band",
+    )
+
+
+def _shade(low: float, high: float, right: float) -> tuple[float, float]:
+    start = place_percent(low, right)
+    return start, place_percent(high, right) - start
+
+
+def _panel(asked: Question, grid: Grid) -> WhatIfPanel:
+    from markupsafe import Markup
+
+    targets_s = sorted({float(f"{asked.target.limit_s * step:.3g}") for step in _TARGET_STEPS})
+    targets_s = sorted({*targets_s, asked.target.limit_s})
+    rates = (
+        f"below {format_rate(grid.rates_per_s[0])}",
+        *map(format_rate, grid.rates_per_s),
+        f"above {format_rate(grid.rates_per_s[-1])}",
+    )
+    nodes = (
+        f"fewer than {grid.nodes[0]}",
+        *(f"{count:,}" for count in grid.nodes),
+        f"more than {grid.nodes[-1]:,}",
+    )
+    sliders = (
+        Slider(
+            name="rate",
+            label="input rate",
+            stops=rates,
+            start=1 + grid.rates_per_s.index(asked.rate_per_s),
+        ),
+        Slider(
+            name="target",
+            label=f"target for the {asked.statistic}",
+            stops=tuple(map(format_duration, targets_s)),
+            start=targets_s.index(asked.target.limit_s),
+        ),
+        Slider(name="nodes", label="nodes", stops=nodes, start=1 + grid.nodes.index(asked.nodes)),
+        Slider(
+            name="trigger",
+            label="trigger interval",
+            stops=tuple(map(_trigger_text, grid.triggers_s)),
+            start=grid.triggers_s.index(asked.configuration.trigger_s),
+        ),
+    )
+    cost = asked.cost_per_node_hour
+    per_month = None if cost is None else cost * HOURS_PER_MONTH
+    base = grid.base
+    command = (
+        f"headway predict {shlex.quote(asked.profile_file)} --rate {{rate}}/s "
+        f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
+        f"--partitions {base.shuffle_partitions}"
+    )
+    if base.task_cpus != 1:
+        command += f" --task-cpus {base.task_cpus}"
+    data = {
+        "rates": grid.rates_per_s,
+        "nodes": grid.nodes,
+        "triggers": grid.triggers_s,
+        "targets": targets_s,
+        "stops": {slider.name: slider.stops for slider in sliders},
+        "statistic": 1 + ("mean", "p50", "p95", "p99").index(asked.statistic),
+        "statistic_name": asked.statistic,
+        "executors_per_node": grid.executors_per_node,
+        "cost_per_node_month": per_month,
+        "command": command,
+        "cells": [_numbers(asked, one) for one in grid.outlooks],
+    }
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return WhatIfPanel(
+        about=(
+            f"Predicted beforehand for {base.cores_per_executor} cores per executor, "
+            f"{base.shuffle_partitions} shuffle partitions and no rate limit; a stop outside of "
+            f"these is not computed.{_difference_text(asked, grid)}"
+        ),
+        sliders=sliders,
+        verdict="",
+        figures=_figures(asked, per_month),
+        command="",
+        data_json=Markup(text.replace("<", "\\u003c")),
+    )
+
+
+def _difference_text(asked: Question, grid: Grid) -> str:
+    """What to know where the plan counts on other durations than its profile shows."""
+    row = grid.at(asked.nodes, asked.configuration.trigger_s)
+    there = row[grid.rates_per_s.index(asked.rate_per_s)].prediction.latency(asked.target.metric)
+    planned = asked.prediction.latency(asked.target.metric)
+    if there is None or planned is None:
+        return ""
+    if math.isclose(there.p99_s, planned.p99_s, rel_tol=_SAME_RATIO):
+        return ""
+    return (
+        " It is for cores as profiled, as 'headway predict' is; the plan counts on others, so its "
+        "own figures differ."
+    )
+
+
+def _figures(asked: Question, per_month: float | None) -> tuple[tuple[str, str, str, str], ...]:
+    """Name, label, value and text of what the sliders change; the script fills them in."""
+    names = [("high", f"{asked.statistic} up to"), *((name, name) for name in _STATISTICS)]
+    names += [("load", "utilisation"), ("stable", "stable up to")]
+    if per_month is not None:
+        names.append(("cost", "cost per month"))
+    return tuple((name, label, "", "-") for name, label in names)
+
+
+_STATISTICS = ("mean", "p50", "p95", "p99")
+
+
+def _numbers(asked: Question, outlook: Outlook) -> list[object]:
+    """A cell for the page: state, statistics, low and high, utilisation, bound, calibrated."""
+    found = outlook.prediction
+    latency = asked.latency(outlook)
+    load, most = found.utilization_ratio, found.sustainable_rate_per_s
+    tail = [_short(100 * load), _short(most), int(found.calibrated)]
+    if latency is None:
+        state = outlook.state if outlook.state != "ok" else "close"
+        return [state, None, None, None, None, None, None, *tail]
+    interval = latency.intervals90_s.get(asked.statistic)
+    low = None if interval is None else _short(interval.low)
+    values = [_short(value) for value in latency.statistics_s.values()]
+    return ["ok", *values, low, _short(upper_s(latency, asked.statistic)), *tail]
+
+
+def _short(value: float) -> float | None:
+    """Four digits: far closer than the one per cent that a reader may rely on."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _trigger_text(trigger_s: float) -> str:
+    return trigger_words(trigger_s).removeprefix("every ")

@@ -1,0 +1,83 @@
+"""Terms that pages explain where a reader points at them, in the words of docs/glossary.md."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+#: A test holds these to docs/glossary.md.
+DEFINITIONS = {
+    "batch duration": "Time that Spark takes for one batch (`triggerExecution` of its progress).",
+    "trigger interval": ("Time between the starts of two batches; 0 means as fast as possible."),
+    "rate limit": "Maximum number of rows per batch.",
+    "shuffle partitions": (
+        "Number of tasks behind an exchange. A checkpoint fixes it for stateful queries."
+    ),
+    "backlog": "Rows that are available at the source and not yet processed.",
+    "profile": "The costs of a job, fitted to its event logs.",
+    "tuple latency": (
+        "Time from when a row is available at the source until its batch is committed."
+    ),
+    "window latency": ("Time from the end of a window until its final result is committed."),
+    "target": "An upper limit that a plan must meet.",
+    "binding constraint": (
+        "What prevents a cheaper plan: a target, or a minimum of the search space."
+    ),
+    "max rate within target": "Highest rate at which a configuration meets all targets.",
+    "stable up to": ("Highest rate at which the backlog does not grow, whatever the latency."),
+    "planned latency": (
+        "Upper end of the prediction interval at the confidence level of the plan, which is "
+        "compared with the target."
+    ),
+    "input rate": "Rows that arrive per second.",
+    "utilisation": (
+        "Mean batch duration over the mean time between batch starts: the share of time that the "
+        "query is busy."
+    ),
+    "saturation": "Utilisation close to 1, where latency grows without bound.",
+    "error": "Predicted over measured, minus one.",
+    "prediction interval": (
+        "Range that contains the true value with the stated probability (90% unless stated "
+        "otherwise)."
+    ),
+    "confidence level": "Probability with which a plan must meet its targets.",
+}
+_TERM = re.compile(
+    r"\b(" + "|".join(sorted(map(re.escape, DEFINITIONS), key=len, reverse=True)) + r")(?=s?\b)",
+    re.IGNORECASE,
+)
+
+
+class Glossary:
+    """Explains terms of one page, and knows afterwards which ones it used."""
+
+    def __init__(self) -> None:
+        self._used: list[str] = []
+        self._count = 0
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Terms and definitions that the page used, in alphabetical order."""
+        return [(term, DEFINITIONS[term]) for term in sorted(set(self._used))]
+
+    def explained(self, text: str) -> Markup:
+        """A text of ours or of a user, escaped, the first term of it with its definition."""
+        # Imported when a page is made: the commands that make none start faster without.
+        from markupsafe import Markup, escape
+
+        found = _TERM.search(text)
+        if found is None:
+            return escape(text)
+        term = found[0].lower()
+        self._used.append(term)
+        self._count += 1
+        name = f"tip-{self._count}"
+        return Markup(
+            '{}<span class="term" tabindex="0" aria-describedby="{}">{}'
+            '<span class="tip" role="tooltip" id="{}">{}</span></span>{}'
+        ).format(
+            text[: found.start()], name, found[0], name, DEFINITIONS[term], text[found.end() :]
+        )

@@ -1,0 +1,127 @@
+"""Charts of lines: places in per cent of the plot, as `headway.report.charts` has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from headway.report.charts import Tick, axis, place_percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a chart, in as many pieces as there is something to draw.
+
+    Points are in per cent of its width and height, from the top left.
+    """
+
+    name: str
+    kind: str
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One thing that was seen: a dot, or a cross where it was left out."""
+
+    x_percent: float
+    y_percent: float
+    is_kept: bool
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChart:
+    """Lines, a band behind them, marks on them, and limits across them.
+
+    ``top`` and ``right`` are the values at the ends of the axes, ``shades`` stretches of the
+    horizontal axis, each with its start and width in per cent.
+    """
+
+    name: str
+    title: str
+    x_title: str
+    ticks: tuple[Tick, ...]
+    x_ticks: tuple[Tick, ...]
+    top: float
+    right: float
+    lines: tuple[Line, ...] = ()
+    band: str = ""
+    marks: tuple[Mark, ...] = ()
+    limit_percent: float | None = None
+    limit_name: str = ""
+    here_percent: float | None = None
+    here_name: str = ""
+    shades: tuple[tuple[float, float], ...] = ()
+    shade_name: str = ""
+    shade_kind: str = "outage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axes:
+    """Both axes of a chart, from zero: what stands where, and how it is labelled."""
+
+    right: float
+    top: float
+    x_ticks: tuple[Tick, ...]
+    ticks: tuple[Tick, ...]
+
+    @classmethod
+    def of(
+        cls,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        x_label: Callable[[float], str],
+        label: Callable[[float], str],
+    ) -> Axes:
+        """Axes that hold these values."""
+        x_ticks, right = axis(xs, x_label)
+        ticks, top = axis(ys, label)
+        return cls(right=right, top=top, x_ticks=x_ticks, ticks=ticks)
+
+    def point(self, x: float, y: float) -> str:
+        """A point as SVG has it."""
+        return f"{place_percent(x, self.right):.2f},{100.0 - place_percent(y, self.top):.2f}"
+
+    def pieces(self, xs: Sequence[float], ys: Sequence[float | None]) -> tuple[str, ...]:
+        """The points of a line, broken where there is nothing to draw or it leaves the plot."""
+        points = list(zip(xs, ys, strict=True))
+
+        def is_drawn(point: tuple[float, float | None]) -> bool:
+            return point[1] is not None and point[1] <= self.top
+
+        return tuple(
+            " ".join(self.point(x, y or 0.0) for x, y in piece)
+            for drawn, piece in groupby(points, key=is_drawn)
+            if drawn
+        )
+
+    def band(
+        self, xs: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
+    ) -> str:
+        """The outline of what lies between two lines, up to where one of them ends."""
+        known = [
+            (x, low, min(high, self.top))
+            for x, low, high in zip(xs, lows, highs, strict=True)
+            if low is not None and high is not None and low <= self.top
+        ]
+        there = [self.point(x, high) for x, _, high in known]
+        back = [self.point(x, low) for x, low, _ in reversed(known)]
+        return " ".join((*there, *back))
+
+
+def lines_of(
+    axes: Axes, xs: Sequence[float], ys: Mapping[str, Sequence[float | None]]
+) -> tuple[Line, ...]:
+    """A line for each name."""
+    return tuple(
+        Line(name=name, kind=f"line{number}", pieces=axes.pieces(xs, values))
+        for number, (name, values) in enumerate(ys.items(), start=1)
+    )
+
+
+def finite(values: Sequence[float | None]) -> list[float]:
+    """The values that there are and that end."""
+    return [value for value in values if value is not None and math.isfinite(value)]

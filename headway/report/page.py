@@ -1,0 +1,145 @@
+"""One HTML page that needs nothing beside itself: what all pages have in common."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING
+
+from headway.domain import ApplicationProfile, JobProfile
+from headway.report.glossary import Glossary
+from headway.report.wording import APPLIES, brief_setting_text
+from headway.units import counted, format_duration, format_rate
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_MOST_NAME = 200  # letters of a name that a page shows
+_MOST_APPLICATIONS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a page comes from: label and text, as its last section shows them."""
+
+    rows: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        files: Sequence[str] = (),
+        profile: JobProfile | ApplicationProfile | None = None,
+        spark_version: str | None = None,
+        made_at: datetime | None = None,
+    ) -> Origin:
+        """From the files that a page was made of, and the profile behind it."""
+        rows = [("made", _made_text(made_at))]
+        rows += [("from", shortened(name)) for name in files]
+        if profile is not None:
+            rows += _profile_rows(profile)
+        elif spark_version is not None:
+            rows.append(("Spark", spark_version))
+        return cls(rows=tuple(rows))
+
+
+def _made_text(made_at: datetime | None) -> str:
+    by = f"by Headway {__version__}"
+    return by if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip() + f", {by}"
+
+
+def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, str]]:
+    if isinstance(profile, JobProfile):
+        applications = profile.applications
+    else:
+        applications = (profile.application,)
+    shown = applications[-_MOST_APPLICATIONS:]
+    more = len(applications) - len(shown)
+    rows = [("job", shortened(f"{one.name} ({one.id})")) for one in shown] + (
+        [("job", f"and {more} earlier")] if more else []
+    )
+    versions = dict.fromkeys(
+        f"Spark {one.spark_version}" + (f", Java {one.java_version}" if one.java_version else "")
+        for one in shown
+    )
+    rows.append(("versions", "; ".join(map(shortened, versions))))
+    return [*rows, ("profile", f"{profile.provenance}, by Headway {profile.headway_version}")]
+
+
+def shortened(text: str) -> str:
+    """A name of a user's in one line that stays in its place.
+
+    Examples
+    --------
+    >>> shortened("orders"), len(shortened("x" * 10_000))
+    ('orders', 200)
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_NAME else f"{line[: _MOST_NAME - 1]}…"
+
+
+def page_text(template: str, *, origin: Origin | None = None, **shown: object) -> str:
+    """A page of a template that extends ``layout.jinja``; ``shown`` is what the template names."""
+    # Imported when a page is made: the commands that make none start faster without.
+    from markupsafe import Markup
+
+    glossary = Glossary()
+    found = environment()
+    script, _, _ = found.loader.get_source(found, "page.js") if found.loader else ("", None, None)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    usual: dict[str, object] = {
+        "verdict": None,
+        "cautions": (),
+        "facts": (),
+        "key_figures": (),
+        "notes": (),
+        "origin": origin or Origin.of(),
+        "glossary": glossary,
+        "script": Markup(script),
+        "script_hash": f"sha256-{digest}",
+    }
+    # The filter belongs to the page: it remembers which terms the page used.
+    local = found.overlay()
+    local.filters = {**found.filters, "explained": glossary.explained}
+    return local.get_template(template).render(usual | shown)
+
+
+def embedded(json_text: str) -> Markup:
+    """JSON inside a script element, which no name with a closing tag may end."""
+    from markupsafe import Markup
+
+    return Markup(json_text.replace("<", "\\u003c"))
+
+
+@cache
+def environment() -> Environment:
+    """The templates of all pages, with their filters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("headway.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        applies=APPLIES.__getitem__,
+        counted=counted,
+        duration=format_duration,
+        rate=format_rate,
+        setting=brief_setting_text,
+        place=_place,
+        explained=str,
+    )
+    return environment
+
+
+def _place(place_percent: float) -> str:
+    return f"{place_percent:.2f}%"

@@ -1,0 +1,304 @@
+"""Pages in a browser: nothing loaded, no error, sliders that agree with the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from headway.api.backtest import backtest
+from headway.api.page import page as report
+from headway.api.plan import plan
+from headway.api.seen_runs import seen_runs
+from headway.api.simulate import simulate
+from headway.cli.main import cli
+from headway.domain import JobProfile, StreamAnswer
+from headway.errors import InputError
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.profile_file import load_profile, save_profile
+from headway.report.backtest import backtest_json
+from headway.report.glossary import DEFINITIONS, Glossary
+from headway.report.playback import playback_json
+from headway.units import format_duration
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[2]
+PROFILE = ROOT / "examples/word-count.profile.yaml"
+LOG = ROOT / "tests/data/recorded/eventlog_v2_local-1795286612384"
+MOST_BYTES = 250_000
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(1)> \"'& "
+    "\u202ercs\u202c مرحبا 🚀 " + "x" * 10_000
+)
+
+
+@cache
+def planned() -> StreamAnswer:
+    return plan(PROFILE, rate="24k/s", target="p99 <= 2s")
+
+
+@cache
+def plan_text() -> str:
+    return report(planned(), profile=PROFILE)
+
+
+def of_cli(*arguments: str) -> str:
+    done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert done.exception is None, done.output
+    return done.output
+
+
+def a_hostile_profile(folder: Path) -> Path:
+    job = load_profile(PROFILE)
+    application = replace(job.application, name=HOSTILE, id=HOSTILE)
+    stages = tuple(replace(one, name=HOSTILE[:60] + one.name) for one in job.stages)
+    settings = tuple(replace(one, query_name=HOSTILE) for one in job.settings)
+    hostile = replace(
+        job, applications=(application,), stages=stages, settings=settings, notes=(HOSTILE,)
+    )
+    save_profile(hostile, folder / "hostile.profile.yaml")
+    return folder / "hostile.profile.yaml"
+
+
+PAGES: dict[str, Callable[[Path], str]] = {
+    "plan": lambda _: plan_text(),
+    "profile": lambda _: report(LOG_PROFILE(), runs=seen_runs([LOG])),
+    "backtest": lambda folder: report(
+        saved(folder, json_text(backtest_json(backtest(LOG, engine="in-process"))))
+    ),
+    "simulation": lambda folder: report(
+        saved(
+            folder,
+            json_text(playback_json(simulate(planned(), ROOT / "examples/burst.csv", runs=2))),
+        )
+    ),
+    "capacity": lambda folder: report(
+        saved(folder, of_cli("capacity", str(ROOT / "configs/fleet.yaml"), "--json"))
+    ),
+    "check": lambda folder: report(
+        saved(
+            folder,
+            of_cli(
+                *("check", str(ROOT / "configs/orders.yaml")),
+                *("--baseline", str(ROOT / "configs/headway.lock"), "--json"),
+            ),
+        )
+    ),
+    "batch application": lambda _: report(ROOT / "examples/nightly-totals.profile.yaml"),
+    "deadline": lambda folder: report(
+        saved(
+            folder,
+            of_cli(
+                *("plan", str(ROOT / "examples/nightly-totals.profile.yaml")),
+                *("--target", "deadline <= 10m", "--json"),
+            ),
+        )
+    ),
+    "hostile": lambda folder: report(
+        plan(a_hostile_profile(folder), rate="24k/s", target="p99 <= 2s"),
+        profile=a_hostile_profile(folder),
+    ),
+    "hostile profile": lambda folder: report(a_hostile_profile(folder)),
+}
+
+
+def LOG_PROFILE() -> JobProfile:  # noqa: N802
+    from headway.api.profile import profile
+
+    return profile(LOG, engine="in-process")
+
+
+def saved(folder: Path, text: str) -> Path:
+    (folder / "result.json").write_text(text)
+    return folder / "result.json"
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that fails the test if it loads anything, or has an error to report."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    told: list[str] = []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("dialog", lambda dialog: told.append(dialog.message))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    yield page
+    page.close()
+    assert told == []
+    assert len(requests) <= 1, requests
+
+
+def shown(page: Page, folder: Path, text: str) -> None:
+    (folder / "page.html").write_text(text)
+    page.goto((folder / "page.html").as_uri())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_small_loads_nothing_and_fits(name: str, page: Page, tmp_path: Path) -> None:
+    text = PAGES[name](tmp_path)
+    assert len(text.encode()) < MOST_BYTES
+    shown(page, tmp_path, text)
+    for width in (1440, 768, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("h1").inner_text().strip()
+    assert page.locator("img, iframe, link").count() == 0
+    assert page.locator("footer").inner_text().count("Headway") >= 1
+
+
+def moved(page: Page, name: str, stop: int) -> None:
+    page.locator(f"#w-{name}").evaluate(
+        "(slider, stop) => { slider.value = stop; slider.dispatchEvent(new Event('input')); }", stop
+    )
+
+
+@pytest.mark.parametrize(
+    "stops", [(2, 1, 2), (9, 2, 0), (14, 1, 3), (18, 4, 1), (20, 3, 5)], ids=str
+)
+def test_the_sliders_agree_with_predict(
+    stops: tuple[int, int, int], page: Page, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, plan_text())
+    for name, stop in zip(("rate", "nodes", "trigger"), stops, strict=True):
+        moved(page, name, stop)
+    command = page.locator("#w-command").inner_text().split()
+    said = json.loads(of_cli(*command[1:], "--json"))
+    told = said["tuple_latency_s"]
+    for statistic in ("mean", "p50", "p95", "p99"):
+        figure = page.locator(f"#w-{statistic}")
+        if told is None:
+            assert figure.inner_text() == "-"
+            continue
+        value_s = float(figure.get_attribute("value") or "nan")
+        assert value_s == pytest.approx(told[statistic], rel=0.01)
+        assert figure.inner_text() == format_duration(value_s)
+    if told is not None:
+        high_s = float(page.locator("#w-high").get_attribute("value") or "inf")
+        assert high_s == pytest.approx(told["interval90"]["p99"][1] or float("inf"), rel=0.01)
+        verdict = page.locator("#w-verdict").inner_text()
+        assert verdict.startswith("✓ met" if high_s <= 2.0 else "✗ missed")
+
+
+def test_what_lies_outside_is_not_computed(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    last = int(page.locator("#w-rate").get_attribute("max") or 0)
+    for name, stop in (("rate", 0), ("rate", last), ("nodes", 0)):
+        moved(page, name, stop)
+        assert page.locator("#w-verdict").inner_text().startswith("not computed")
+        assert page.locator("#w-p99").inner_text() == "-"
+
+
+def test_a_looser_target_is_met_and_a_tighter_one_missed(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    moved(page, "target", 0)
+    assert page.locator("#w-verdict").inner_text().startswith("✗ missed: p99 up to 1.53 s")
+    moved(page, "target", int(page.locator("#w-target").get_attribute("max") or 0))
+    assert page.locator("#w-verdict").inner_text().startswith("✓ met")
+
+
+def test_the_keyboard_moves_sliders_and_opens_explanations(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    page.locator("#w-rate").focus()
+    before = page.locator("#w-rate-text").inner_text()
+    page.keyboard.press("ArrowRight")
+    after = page.locator("#w-rate-text").inner_text()
+    assert after != before
+    assert page.locator("#w-rate").get_attribute("aria-valuetext") == after
+    term = page.locator(".term").first
+    tip = term.locator(".tip")
+    assert not tip.is_visible()
+    term.focus()
+    assert tip.is_visible()
+    assert page.locator(f"#{term.get_attribute('aria-describedby')}").count() == 1
+
+
+def test_dark_and_print(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(colour) == "rgb(255, 255, 255)"
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(colour) == "rgb(20, 23, 27)"
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert not page.locator("#what-if").is_visible()
+    assert page.locator("#rate-chart polyline").count() == 1
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_the_copy_button_copies_what_stands_beside_it(page: Page, tmp_path: Path) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shown(page, tmp_path, plan_text())
+    page.locator("button[data-copy=spark-conf]").click()
+    page.wait_for_function("document.querySelector('[data-copy=spark-conf]').textContent != 'Copy'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "spark.executor.instances 1\n" in copied
+
+
+def test_without_a_script_the_page_still_shows_everything_else(browser: Browser) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.set_content(plan_text())
+    assert page.locator("table").count() >= 6
+    assert not page.locator("#w-rate").is_visible()
+    page.close()
+
+
+def test_hostile_names_stay_text(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, PAGES["hostile profile"](tmp_path))
+    assert page.locator("script").count() == 2
+    assert page.locator("h1").inner_text().count("<img src=x") == 1
+
+
+def test_only_what_the_page_holds_may_run() -> None:
+    policy = re.search(r"Content-Security-Policy\" content=\"([^\"]+)\"", plan_text())
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert re.search(r"script-src 'sha256-[A-Za-z0-9+/=]{44}'", policy[1])
+
+
+def test_explanations_are_those_of_the_glossary() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (ROOT / "docs/glossary.md").read_text(), re.M)
+    written = {one.strip(): text.strip() for names, text in rows for one in names.split(",")}
+    for term, definition in DEFINITIONS.items():
+        assert written[term] == definition, term
+
+
+def test_a_term_is_explained_once_where_it_stands() -> None:
+    glossary = Glossary()
+    text = str(glossary.explained("the Tuple latency of <rows>"))
+    assert text.startswith('the <span class="term" tabindex="0"')
+    assert "of &lt;rows&gt;" in text
+    assert [term for term, _ in glossary.used] == ["tuple latency"]
+
+
+def test_what_has_no_page_is_refused(tmp_path: Path) -> None:
+    spec = ROOT / "configs/orders.yaml"
+    with pytest.raises(InputError, match=r"plan it first: headway plan .* -o plan\.html"):
+        report(spec)
+    with pytest.raises(InputError, match="expected a profile, or what 'headway plan'"):
+        report(saved(tmp_path, "{}"))
+    with pytest.raises(InputError, match="only the page of a streaming job's plan"):
+        report(PROFILE, profile=PROFILE)
+    with pytest.raises(InputError, match="has a time line"):
+        report(planned(), runs=seen_runs([LOG]))
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    plan_file = saved(tmp_path, json_text(plan_json(planned())))
+    page = tmp_path / "plan.html"
+    of_cli("report", str(plan_file), "--profile", str(PROFILE), "-o", str(page))
+    assert 'id="what-if"' in page.read_text()
+    of_cli(
+        *("plan", str(PROFILE), "--rate", "24k/s", "--target", "p99 <= 2s"),
+        *("-o", str(tmp_path / "two.html")),
+    )
+    assert 'id="what-if"' in (tmp_path / "two.html").read_text()
