@@ -80,9 +80,7 @@ TERMS: Mapping[str, Term] = {
         model=lambda: mock.patch.object(fit, "driver_drift_exponent", lambda *_: 0.0)
     ),
     "spread of other jobs (E5)": Term(
-        model=lambda: mock.patch.object(
-            regression, "POOLED_RUNS", replace(regression.POOLED_RUNS, value=1e-9)
-        )
+        model=lambda: mock.patch.object(regression, "POOLED_RUNS", mock.Mock(value=1e-9))
     ),
 }
 
