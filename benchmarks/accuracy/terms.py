@@ -3,7 +3,7 @@
 Reads committed runs (`campaign/kept_runs.py`), so it takes no Spark. Of every workload, any three
 settings are fitted (some of the choices, drawn once), the others predicted; a term is taken away
 by taking its evidence, and nothing of a term is fitted to these runs. Constants of judgement
-that a campaign told were not read off these runs.
+that come from a campaign were not read off these runs.
 
 The committed runs are 67 short ones of ten workloads and settings of their own, on a machine that
 had other things to do (2026-11-22); `judge_campaign.py` puts those of a campaign in their place.
