@@ -96,14 +96,15 @@ def _findings(
         is_declared = planned.profile.provenance is Provenance.DECLARED
         text = why if is_declared else f"extrapolated: {why}"
         yield finding(planned, Rule.CALIBRATION, level, asked, text)
+    unlocked = Level.ERROR if limits.require_locked else Level.WARNING
     if then is None:
         if has_lock:
             text = f"{now.name} is not in the lock file; add it with 'headway lock'"
-            yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
+            yield finding(planned, Rule.UNLOCKED, unlocked, key, text)
         return
     if then.ends != now.ends:
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
-        yield finding(planned, Rule.UNLOCKED, Level.WARNING, key, text)
+        yield finding(planned, Rule.UNLOCKED, unlocked, key, text)
         return
     if plan.feasible:
         yield from _more_expensive(planned, now, then, limits)

@@ -46,6 +46,7 @@ _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
     show_default=True,
     help="Fail if batches in the locked configuration become shorter or longer by more than this.",
 )
+@click.option("--require-locked", is_flag=True, help="Fail if a job is not in the lock file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @strict_option
 def command(
@@ -55,6 +56,7 @@ def command(
     max_cost: float,
     max_latency: float,
     max_drift: float,
+    require_locked: bool,
     as_json: bool,
     strict: bool,
 ) -> int:
@@ -74,11 +76,15 @@ def command(
 
     if baseline is None:
         refuse(
-            given("max_cost", "max_latency", "max_drift"),
+            given("max_cost", "max_latency", "max_drift", "require_locked"),
             "there is nothing to compare with; give --baseline LOCK",
         )
     limits = Limits(
-        cost_ratio=max_cost, latency_ratio=max_latency, drift_ratio=max_drift, strict=strict
+        cost_ratio=max_cost,
+        latency_ratio=max_latency,
+        drift_ratio=max_drift,
+        strict=strict,
+        require_locked=require_locked,
     )
     report = check(specs, baseline=baseline, limits=limits)
     click.echo(FORMATS[one_format(as_json, output_format)](report))

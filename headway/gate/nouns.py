@@ -48,6 +48,7 @@ _EXIT_CODES = {
     Rule.LATENCY: ExitCode.REGRESSION,
     Rule.DRIFT: ExitCode.REGRESSION,
     Rule.CALIBRATION: ExitCode.OUTSIDE,
+    Rule.UNLOCKED: ExitCode.REGRESSION,
 }
 
 
@@ -65,6 +66,7 @@ class Limits:
     latency_ratio: float = 0.1
     drift_ratio: float = 0.2
     strict: bool = False
+    require_locked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

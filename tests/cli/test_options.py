@@ -205,7 +205,7 @@ WAYS: tuple[Way, ...] = (
         name="check a lock",
         arguments=("orders.yaml",),
         options={"--baseline": "dear.lock"},
-        neutral={"--strict": IN_RANGE},
+        neutral={"--strict": IN_RANGE, "--require-locked": "the job is in the lock file"},
     ),
     Way(
         name="init",
@@ -283,7 +283,7 @@ VALUES: dict[str, Value] = {
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
-    "--quiet": None, "--verbose": None,
+    "--quiet": None, "--verbose": None, "--require-locked": None,
 }  # fmt: skip
 OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",

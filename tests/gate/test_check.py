@@ -175,3 +175,16 @@ def test_the_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lock", "orders.yaml"]) == 3
     assert run(["check", "none.yaml"]) == 2
     assert run(["check", "orders.yaml", "--baseline", "none.lock"]) == 2
+
+
+def test_a_job_outside_the_lock_fails_where_all_must_be_locked(folder: Path) -> None:
+    locked(folder)
+    (folder / "headway.lock").write_text(
+        (folder / "headway.lock").read_text().replace("orders", "others")
+    )
+    assert rules(folder)[Rule.UNLOCKED] is Level.WARNING
+    assert rules(folder, require_locked=True)[Rule.UNLOCKED] is Level.ERROR
+    words = ["check", "orders.yaml", "--baseline", "headway.lock"]
+    assert run(words) == 0
+    assert run([*words, "--require-locked"]) == 4
+    assert run(["check", "orders.yaml", "--require-locked"]) == 2
