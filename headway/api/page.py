@@ -53,7 +53,7 @@ def page(
     made_at : datetime
         When the page was made; now by default.
     tell : callable
-        Told what is being computed, and the share that is done.
+        Called with what is being computed, and the share that is done.
 
     Raises
     ------

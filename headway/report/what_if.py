@@ -150,7 +150,7 @@ def grid_of(
     rate_per_s, highest_rate_per_s : float
         The rate that was asked for, and one that the grid should reach [rows/s].
     tell : callable
-        Told of the share that is done.
+        Called with the share that is done.
     """
     free = replace(base, max_offsets_per_trigger=None)
     executors_per_node = max(base.executors // nodes, 1)

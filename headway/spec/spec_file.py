@@ -186,7 +186,7 @@ def _read_envelope(reader: Reader, root: Plain) -> Any:
             reader.fault((key,), f"missing; expected {kind.words}")
             found[key] = FAULTY
     if found["kind"] is FAULTY:
-        # A kind that is only misspelt is read on, so that all that is wrong is told at once.
+        # A kind that is only misspelt is read on, so that all that is wrong is reported at once.
         close = get_close_matches(str(root.get("kind")), KINDS, n=1)
         if not close:
             return None

@@ -103,7 +103,7 @@ def test_all_faults_of_a_file_are_told_at_once_though_its_kind_is_misspelt(
         "  profil: job.profile.yaml\n  rate: 24kps\n  target: p99 >= 2s\n  trigger: 2x\n"
     )
     assert run(["validate", str(spec)]) == 2
-    told = "".join(capsys.readouterr())
+    shown = "".join(capsys.readouterr())
     for part in (
         "job.yaml:2:7: kind: got 'StremingJob'",
         "did you mean 'StreamingJob'?",
@@ -113,7 +113,7 @@ def test_all_faults_of_a_file_are_told_at_once_though_its_kind_is_misspelt(
         "job.yaml:7:11: spec.target",
         "job.yaml:8:",
     ):
-        assert part in told, part
+        assert part in shown, part
 
 
 def test_a_long_simulation_says_what_makes_it_long(

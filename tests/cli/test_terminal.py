@@ -108,16 +108,16 @@ def test_quiet_prints_the_answer_only(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("without", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}], ids=str)
 def test_a_real_terminal_has_colour_unless_it_is_refused(without: dict[str, str]) -> None:
-    told = in_a_terminal(["--no-color"] if not without else [], 80, without)
-    assert "\x1b[" not in told
-    assert told.startswith("✓ 1 node meets")
+    printed = in_a_terminal(["--no-color"] if not without else [], 80, without)
+    assert "\x1b[" not in printed
+    assert printed.startswith("✓ 1 node meets")
 
 
 def test_a_real_terminal_shows_the_verdict_and_what_to_type_next() -> None:
-    told = in_a_terminal([], 80, {})
-    assert told.startswith("\x1b[32m\x1b[1m✓ 1 node meets p99 <= 2.00 s at 24k/s\x1b[0m")
-    assert "next: " in told
-    assert max(len(line) for line in plain(told).splitlines() if not COPIED.match(line)) <= 82
+    printed = in_a_terminal([], 80, {})
+    assert printed.startswith("\x1b[32m\x1b[1m✓ 1 node meets p99 <= 2.00 s at 24k/s\x1b[0m")
+    assert "next: " in printed
+    assert max(len(line) for line in plain(printed).splitlines() if not COPIED.match(line)) <= 82
 
 
 def in_a_terminal(options: Sequence[str], columns: int, environment: dict[str, str]) -> str:
@@ -133,7 +133,7 @@ def in_a_terminal(options: Sequence[str], columns: int, environment: dict[str, s
         env={**known, "TERM": "xterm", **environment},
     )
     os.close(theirs)
-    told = b""
+    printed = b""
     while True:
         try:
             piece = os.read(ours, 65536)
@@ -141,7 +141,7 @@ def in_a_terminal(options: Sequence[str], columns: int, environment: dict[str, s
             break
         if not piece:
             break
-        told += piece
+        printed += piece
     os.close(ours)
     assert process.wait(timeout=60) == 0
-    return told.decode().replace("\r\n", "\n")
+    return printed.decode().replace("\r\n", "\n")

@@ -126,15 +126,15 @@ def saved(folder: Path, text: str) -> Path:
 def page(browser: Browser) -> Iterator[Page]:
     """A page that fails the test if it loads anything, or has an error to report."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
-    told: list[str] = []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("dialog", lambda dialog: told.append(dialog.message))
+    logged: list[str] = []
+    page.on("console", lambda message: logged.append(message.text))
+    page.on("pageerror", lambda error: logged.append(str(error)))
+    page.on("dialog", lambda dialog: logged.append(dialog.message))
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     yield page
     page.close()
-    assert told == []
+    assert logged == []
     assert len(requests) <= 1, requests
 
 
@@ -173,18 +173,18 @@ def test_the_sliders_agree_with_predict(
         moved(page, name, stop)
     command = page.locator("#w-command").inner_text().split()
     said = json.loads(of_cli(*command[1:], "--json"))
-    told = said["tuple_latency_s"]
+    expected_s = said["tuple_latency_s"]
     for statistic in ("mean", "p50", "p95", "p99"):
         figure = page.locator(f"#w-{statistic}")
-        if told is None:
+        if expected_s is None:
             assert figure.inner_text() == "-"
             continue
         value_s = float(figure.get_attribute("value") or "nan")
-        assert value_s == pytest.approx(told[statistic], rel=0.01)
+        assert value_s == pytest.approx(expected_s[statistic], rel=0.01)
         assert figure.inner_text() == format_duration(value_s)
-    if told is not None:
+    if expected_s is not None:
         high_s = float(page.locator("#w-high").get_attribute("value") or "inf")
-        assert high_s == pytest.approx(told["interval90"]["p99"][1] or float("inf"), rel=0.01)
+        assert high_s == pytest.approx(expected_s["interval90"]["p99"][1] or float("inf"), rel=0.01)
         verdict = page.locator("#w-verdict").inner_text()
         assert verdict.startswith("✓ met" if high_s <= 2.0 else "✗ missed")
 
