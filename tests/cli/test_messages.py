@@ -94,7 +94,7 @@ def test_a_share_may_be_written_in_percent(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == with_percent
 
 
-def test_all_faults_of_a_file_are_told_at_once_though_its_kind_is_misspelt(
+def test_all_faults_of_a_file_are_reported_at_once_though_its_kind_is_misspelt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = tmp_path / "job.yaml"
