@@ -11,7 +11,7 @@ CAMPAIGN ?= ../headway-campaign
         accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         scheduling scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        speed-planning speed-capacity window-equality window-sharing window-runs \
+        speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
         docs java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -103,6 +103,9 @@ speed-profiling: $(READY) java  ## log to profile, in process and on Spark, agai
 
 speed: $(READY)  ## whole-process times -> docs/speed.md
 	$(BIN)/python benchmarks/run.py commands --output docs/speed.md
+
+speed-scheduling: $(READY) java  ## decisions of a gate, simulators of turns -> docs/scheduling-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py scheduling --output docs/scheduling-speed.md
 
 speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process -> docs/planning-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py planning --output docs/planning-speed.md

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import BatchJob, CapacityPlan, StreamingJob
     from headway.spec.kinds.capacity import FleetEntry
+    from headway.spec.kinds.schedule import ScheduledJob
 
 
 class FleetJob(Protocol):
@@ -65,7 +66,7 @@ class KnownNeeds:
         self.staircases: dict[Hashable, Staircase] = {}
         self.in_time: dict[Hashable, int | None] = {}
 
-    def profile_of(self, name: str, job: StreamingJob) -> JobProfile:
+    def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         """The profile of a streaming job; a file is read once."""
         from headway.spec.parts import profile_of
 
@@ -103,12 +104,13 @@ def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJ
         If its pools have executors of different sizes.
     """
     from headway.api.fleet_batch import batch_needs
+    from headway.api.fleet_queries import queries_needs
     from headway.api.fleet_streaming import streaming_needs
-    from headway.spec.kinds import StreamingJob
+    from headway.spec.kinds import QuerySchedule, StreamingJob
     from headway.spec.parts import cluster_of
 
     entry, job = member.entry, member.job
-    cluster = cluster_of(job)
+    cluster = None if isinstance(job, QuerySchedule) else cluster_of(job)
     pools = [pool for pool in spec.pools if not entry.pools or pool.name in entry.pools]
     sizes = {pool.cores_per_executor for pool in pools if pool.cores_per_executor is not None}
     if len(sizes) > 1:
@@ -121,6 +123,8 @@ def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJ
     if cluster is not None:
         asked = asked or cluster.cores_per_executor
         memory_bytes = cluster.executor_memory_bytes
+    if isinstance(job, QuerySchedule):
+        return queries_needs(entry, job, asked, known)
     if isinstance(job, StreamingJob):
         return streaming_needs(entry, job, asked, memory_bytes, known)
     return batch_needs(entry, job, asked, memory_bytes, known)

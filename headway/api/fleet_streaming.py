@@ -46,7 +46,7 @@ class StreamingNeeds:
 
     def looser(self, ratio: float) -> StreamingNeeds:
         """The job with targets that are looser by a ratio."""
-        targets = tuple(_looser(target, ratio) for target in self.job.targets)
+        targets = tuple(looser_promise(target, ratio) for target in self.job.targets)
         return replace(self, job=replace(self.job, targets=targets))
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
@@ -165,7 +165,8 @@ def _of_executors(text: str) -> str:
     return text.replace("node", "executor")
 
 
-def _looser(promise: Promise, ratio: float) -> Promise:
+def looser_promise(promise: Promise, ratio: float) -> Promise:
+    """A target whose limit is longer by a ratio."""
     from headway.domain import DuringBurst
 
     if isinstance(promise, DuringBurst):

@@ -39,6 +39,13 @@ KNOWN_BATCHES = Assumption(
     source="judgement: fewer tell neither a mean nor a spread",
     influences="when a gate decides how many queries go at once, and by which policy",
 )
+LEARNED_NOISE_RATIO = Assumption(
+    name="Spread of the work of a batch while a gate learns",
+    value=0.2,
+    unit="-",
+    source="judgement: that of batches of one size on a machine with others on it",
+    influences="the policy that auto chooses",
+)
 LEASE_RATIO = Assumption(
     name="Lease of a turn, over the p99.9 of a batch",
     value=3.0,

@@ -85,8 +85,8 @@ class QueryState:
     says that a window is closed and waits for the batch that emits it. ``duration_s`` is the
     predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
     ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
-    ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those of
-    the state that the last one removed.
+    ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those
+    that it is predicted to remove from the state.
     """
 
     name: str
@@ -106,7 +106,10 @@ class QueryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One decision: who waited, in which order they were put, who was let go."""
+    """One decision: who waited, in which order they were put, who was let go.
+
+    ``memory_is_short``: the query that frees the most state came first.
+    """
 
     at_s: float
     policy: Policy
@@ -115,6 +118,7 @@ class Decision:
     states: tuple[QueryState, ...]
     order: tuple[str, ...]
     granted: tuple[str, ...]
+    memory_is_short: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +140,11 @@ class QueryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleReport:
-    """What a gate did while it was in force."""
+    """What a gate did while it was in force.
+
+    ``num_reliefs`` counts how often memory became short, and the query that frees the most went
+    first for a while.
+    """
 
     policy: Policy
     at_once: int
@@ -145,3 +153,4 @@ class ScheduleReport:
     decision_p99_s: float
     opened_because: str | None
     queries: tuple[QueryReport, ...]
+    num_reliefs: int = 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def verdict(
     cores: float,
     *,
     policies: Sequence[Policy] = ASKED,
-    cores_per_node: float | None = None,
+    cores_per_node: int | None = None,
     at_once: int | None = None,
     seed: int = 1,
 ) -> Verdict:
@@ -112,7 +113,7 @@ def verdict(
         Cores of all executors. [-]
     policies : sequence of Policy
         What is compared.
-    cores_per_node : float, optional
+    cores_per_node : int, optional
         Cores of a node; with it, nodes with and without the policy are counted. [-]
     at_once : int, optional
         Batches that may run at the same time; the best of one to three otherwise.
@@ -325,30 +326,59 @@ def _rank(figures: PolicyFigures) -> tuple[bool, int, float]:
     return not figures.keeps_up, -figures.num_met, figures.mean_s
 
 
-def _nodes(
-    works: Sequence[QueryWork], policy: Policy | None, cores_per_node: float | None, seed: int
+def fewest_nodes(
+    works_on: Callable[[int], Sequence[QueryWork]],
+    policies: Sequence[Policy],
+    cores_per_node: int,
+    *,
+    most_nodes: int = _MOST_NODES,
+    seed: int = 1,
 ) -> int | None:
-    """Fewest nodes on which all targets are met; None where no number of them is enough."""
+    """Fewest nodes on which all targets are met by Spark itself or one of some policies.
+
+    None where not even the most are enough.
+
+    Parameters
+    ----------
+    works_on : callable
+        From the number of cores to the queries and what their batches cost.
+    policies : sequence of Policy
+        What may be counted on besides Spark by itself.
+    cores_per_node, most_nodes : int
+        Cores of a node; where the search ends.
+    seed : int
+        Seed of the simulations.
+    """
+
+    def are_enough(nodes: int) -> bool:
+        cores = nodes * cores_per_node
+        works = works_on(cores)
+        # One after the other: the first that is enough decides.
+        tried = chain(
+            (_by_itself(works, cores, seed, free) for free in (False, True)),
+            (_best(works, policy, cores, None, seed) for policy in policies),
+        )
+        return any(found.keeps_up and found.num_met == len(works) for found in tried)
+
+    low, high = 0, 1
+    if not are_enough(most_nodes):
+        return None
+    while not are_enough(high):
+        low, high = high, min(2 * high, most_nodes)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if are_enough(middle) else (middle, high)
+    return high
+
+
+def _nodes(
+    works: Sequence[QueryWork], policy: Policy | None, cores_per_node: int | None, seed: int
+) -> int | None:
+    """Fewest nodes with a policy, or with Spark by itself; None where no query has a target."""
     has_target = any(
         work.query.row_target is not None or work.query.window_target is not None for work in works
     )
     if cores_per_node is None or not has_target:
         return None
-
-    def are_enough(nodes: int) -> bool:
-        cores = nodes * cores_per_node
-        if policy is None:
-            found = min((_by_itself(works, cores, seed, free) for free in (False, True)), key=_rank)
-        else:
-            found = _best(works, policy, cores, None, seed)
-        return found.keeps_up and found.num_met == len(works)
-
-    low, high = 0, 1
-    if not are_enough(_MOST_NODES):
-        return None
-    while not are_enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if are_enough(middle) else (middle, high)
-    return high
+    policies = () if policy is None else (policy,)
+    return fewest_nodes(lambda _: works, policies, cores_per_node, seed=seed)

@@ -167,7 +167,7 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
 
     Columns: stage_id, attempt_id; those of
     :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
-    stage: job_id, query_id, batch_id, run_id, dstream_batch_s, shuffle_partitions.
+    stage: job_id, query_id, batch_id, run_id, dstream_batch_s, shuffle_partitions, gated_trigger_s.
     """
     nothing = dict.fromkeys(JOB_OF_STAGE)
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):

@@ -339,6 +339,7 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
 
 JOB_OF_STAGE = (
     *("job_id", "query_id", "batch_id", "run_id", "dstream_batch_s", "shuffle_partitions"),
+    "gated_trigger_s",
 )
 """What is kept of the first job that needed a stage."""
 

@@ -123,11 +123,13 @@ def job_row(job: JobStart) -> dict[str, Any]:
         "dstream_batch_s": seconds(_number(of_job.dstream_batch_ms)),
         # Some vendors know the value "auto".
         "shuffle_partitions": _whole_number(of_job.shuffle_partitions, _LARGEST_INT),
+        "gated_trigger_s": seconds(_whole_number(of_job.gated_trigger_ms, _LARGEST_INT)),
     }
 
 
 _OF_PROPERTIES = (
     *("query_id", "batch_id", "run_id", "execution_id", "dstream_batch_s", "shuffle_partitions"),
+    "gated_trigger_s",
 )
 
 

@@ -97,6 +97,8 @@ class JobProperties(SparkEvent):
     shuffle_partitions: Text = field(default=None, name="spark.sql.shuffle.partitions")
     execution_id: Text = field(default=None, name="spark.sql.execution.id")
     dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
+    # Headway's gate sets it: the batch was granted a turn, and this is the query's own trigger.
+    gated_trigger_ms: Text = field(default=None, name="headway.gate.triggerMillis")
 
 
 class JobStart(SparkEvent):

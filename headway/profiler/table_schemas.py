@@ -40,7 +40,7 @@ _WORDS = {
     "queries": """run_id query_id query_name:text started_s:float num_batches first_batch_id
         last_batch_id:long terminated failed:flag""",
     "jobs": """job_id:int submitted_s:float stage_ids:ints query_id:text batch_id:long run_id:text
-        execution_id:long dstream_batch_s:float shuffle_partitions:int ended_s:float
+        execution_id:long dstream_batch_s:float shuffle_partitions:int gated_trigger_s ended_s:float
         succeeded:flag""",
     "stages": """stage_id attempt_id num_tasks:int parent_ids:ints submitted_s completed_s:float
         failed:flag python_s:float""",

@@ -10,6 +10,7 @@ from headway.errors import InputError
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
+from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import built_in_catalog
 from headway.spec.spec_file import SpecFile, load_spec, load_spec_of
 
@@ -19,7 +20,7 @@ class FleetMember:
     """A job of a fleet with its own file, if it has one."""
 
     entry: FleetEntry
-    job: StreamingJob | BatchJob
+    job: StreamingJob | BatchJob | QuerySchedule
     file: SpecFile | None
 
 
@@ -39,9 +40,14 @@ def fleet_members(plan: CapacityPlan) -> Iterator[FleetMember]:
             yield FleetMember(entry=entry, job=job, file=None)
             continue
         file = load_spec(entry.file)
-        if not isinstance(file.spec, StreamingJob | BatchJob):
+        if not isinstance(file.spec, StreamingJob | BatchJob | QuerySchedule):
             raise InputError(
-                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; "
-                f"the fleet's job {entry.name!r} needs a StreamingJob or a BatchJob"
+                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
+                f"{entry.name!r} needs a StreamingJob, a BatchJob or a QuerySchedule"
+            )
+        if entry.turns != "none" and not isinstance(file.spec, QuerySchedule):
+            raise InputError(
+                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
+                f"{entry.name!r} has 'turns: {entry.turns}', which needs a QuerySchedule"
             )
         yield FleetMember(entry=entry, job=file.spec, file=file)

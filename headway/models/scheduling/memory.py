@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.assumptions.turns import MEMORY_LOOK_AHEAD_S
 
@@ -63,6 +63,29 @@ class MemoryReading:
     limit_bytes: float
     relieving_since_s: float | None = None
     used_then_bytes: float = 0.0
+
+    def later(self, used_bytes: float, now_s: float) -> MemoryReading:
+        """The next look at memory: a relief goes on, ends, or begins.
+
+        Examples
+        --------
+        >>> reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0).later(900.0, 10.0)
+        >>> reading.relieving_since_s, reading.used_then_bytes
+        (10.0, 900.0)
+        >>> [reading.later(used, 11.0).relieving_since_s for used in (500.0, 400.0)]
+        [10.0, None]
+        """
+        going_on = replace(self, used_bytes=used_bytes)
+        if going_on.relieving_since_s is not None and is_memory_short(going_on, now_s):
+            return going_on
+        if used_bytes < self.limit_bytes:
+            return MemoryReading(used_bytes=used_bytes, limit_bytes=self.limit_bytes)
+        return MemoryReading(
+            used_bytes=used_bytes,
+            limit_bytes=self.limit_bytes,
+            relieving_since_s=now_s,
+            used_then_bytes=used_bytes,
+        )
 
 
 def is_memory_short(reading: MemoryReading, now_s: float) -> bool:

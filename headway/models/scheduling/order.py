@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from headway.domain import Policy, QueryState
-from headway.models.scheduling.memory import MemoryReading, is_memory_short
 
 
 def grant_order(
@@ -14,7 +13,7 @@ def grant_order(
     states: Sequence[QueryState],
     now_s: float,
     *,
-    memory: MemoryReading | None = None,
+    memory_is_short: bool = False,
 ) -> tuple[str, ...]:
     r"""Names of the waiting queries that may run now, the one to run first in front.
 
@@ -26,8 +25,8 @@ def grant_order(
         The queries that wait.
     now_s : float
         The time of the decision. [s]
-    memory : MemoryReading or None
-        State in memory; None leaves memory out of it.
+    memory_is_short : bool
+        Whether the query that frees the most goes first (G7).
 
     Returns
     -------
@@ -60,12 +59,11 @@ def grant_order(
         raise ValueError("auto stands for the policy that the simulation prefers")
     due = [state for state in states if _due_s(policy, state) <= now_s]
     key = _KEYS[policy]
-    frees_first = memory is not None and is_memory_short(memory, now_s)
 
     def rank(state: QueryState) -> tuple[float, ...]:
         waited_s = now_s - _waits_since_s(state)
         starved = -waited_s if waited_s > state.most_wait_s else 0.0
-        freed = -state.removed_rows if frees_first else 0.0
+        freed = -state.removed_rows if memory_is_short else 0.0
         return (starved, freed, *key(state))
 
     return tuple(state.name for state in sorted(due, key=lambda one: (rank(one), one.name)))

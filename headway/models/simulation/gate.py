@@ -142,6 +142,7 @@ class _Running:
     last_grant: int = 0
     next_end_s: float = math.inf
     runs: bool = False
+    state: QueryState | None = None
     num_batches: int = 0
     windows: list[tuple[float, float]] = field(default_factory=list)
     rows: list[tuple[float, float, float]] = field(default_factory=list)
@@ -221,8 +222,7 @@ def simulate_gate(
         if must_decide:
             next_s = math.inf
             if num_running < limit:
-                idle = [one for one in queries if not one.runs]
-                states = [_state(one, share_cores) for one in idle]
+                states = [_state(one, share_cores) for one in queries if not one.runs]
                 asked = policy or Policy.FCFS
                 order = grant_order(asked, states, now_s)
                 granted = order[: limit - num_running]
@@ -242,7 +242,7 @@ def simulate_gate(
                     if one.work.query.name in granted and not one.runs:
                         num_grants += 1
                         one.last_grant, one.runs, one.started_s = num_grants, True, now_s
-                        one.emits_to_s = one.watermark_s
+                        one.emits_to_s, one.state = one.watermark_s, None
                         num_running += 1
                         heapq.heappush(timers, (now_s + one.work.before_s, at, False))
                 if num_running < limit:
@@ -288,6 +288,13 @@ def simulate_gate(
 
 
 def _state(one: _Running, share_cores: float) -> QueryState:
+    """What the policy sees; the same for as long as the query waits."""
+    if one.state is None:
+        one.state = _new_state(one, share_cores)
+    return one.state
+
+
+def _new_state(one: _Running, share_cores: float) -> QueryState:
     work, query = one.work, one.work.query
     # Of what is there when it is let go; what arrives meanwhile comes with the next batch.
     rows = work.rate_per_s * max(one.ready_s - one.read_to_s, 0.0)

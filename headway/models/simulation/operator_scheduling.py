@@ -68,7 +68,7 @@ class OperatorOutcome:
 
     Parameters
     ----------
-    mean_s, p99_s : float
+    mean_s, p90_s, p99_s : float
         From a watermark's entering the source operator to its leaving the last one. [s]
     rows_per_s : float
         Rows processed per second, all queries together. [rows/s]
@@ -79,6 +79,7 @@ class OperatorOutcome:
     """
 
     mean_s: float
+    p90_s: float
     p99_s: float
     rows_per_s: float
     memory_ratio: float
@@ -174,6 +175,7 @@ def simulate_operators(
     found = np.array(latencies)
     return OperatorOutcome(
         mean_s=float(found.mean()),
+        p90_s=float(np.quantile(found, 0.9)),
         p99_s=float(np.quantile(found, 0.99)),
         rows_per_s=(float(done.sum()) - rows_then) / (cycles * _CYCLE_S),
         memory_ratio=memory / cycles,

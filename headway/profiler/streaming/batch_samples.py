@@ -145,6 +145,7 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
         "parent_ids": [],
         "failed": False,
         "shuffle_partitions": None,
+        "gated_trigger_s": None,
         "num_tasks": num_slots,
         "num_finished": num_slots,
         "rows_read": known_rows(report),

@@ -128,8 +128,18 @@ def steady_part(
     if rate_per_s is None:
         notes.append(f"{label}: left out, the times of its batches do not tell a rate")
         return SteadyPart(None, tuple(notes))
-    trigger = _trigger(reports, label, trigger_s)
-    notes += trigger.notes
+    gated = _gated_triggers_s(steady, stages)
+    if gated:
+        trigger = _Trigger(gated[-1] if trigger_s is None else trigger_s, ())
+        notes.append(
+            f"{label}: {len(gated)} of {len(steady)} batches were started by a gate "
+            f"(headway.schedule), not by its trigger of {format_duration(gated[-1])}: their "
+            "durations count, beside fewer other batches than without the gate; when they started "
+            "says nothing about the trigger"
+        )
+    else:
+        trigger = _trigger(reports, label, trigger_s)
+        notes += trigger.notes
     # Not the last, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
     num_executors, cores = _executors_at(facts.executors, latest_s, label, log_name)
@@ -154,6 +164,7 @@ def steady_part(
         or None,
         state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
         mean_file=_mean_file(reports, facts),
+        is_gated=2 * len(gated) > len(steady),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady)),
@@ -198,6 +209,20 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
                 duration_s=report["phases_s"]["triggerExecution"],
                 num_rows=int(report["num_rows"]),
             )
+
+
+def _gated_triggers_s(
+    batches: Sequence[BatchSample], stages: Mapping[int, Sequence[Record]]
+) -> list[float]:
+    """Of each batch that a gate let start, the trigger interval that the query has by itself [s].
+
+    The gate leaves it with the jobs of the batch.
+    """
+    marks = [
+        next((mark for one in stages[batch.batch_id] if (mark := one["gated_trigger_s"])), None)
+        for batch in batches
+    ]
+    return [mark for mark in marks if mark is not None]
 
 
 class _Trigger(NamedTuple):

@@ -148,6 +148,7 @@ class QueryRun:
     ``early`` are the batches before, the first of them the first of the run; empty where another
     query of the application ran earlier. ``without_rows`` are batches that read nothing, or next
     to nothing, in a JVM that has run for a while: the first of a query, mostly.
+    ``is_gated``: a gate let most batches start, not the trigger.
     """
 
     query_id: str
@@ -161,6 +162,7 @@ class QueryRun:
     source_partitions: int | None
     state_store: str | None = None
     mean_file: MeanFile | None = None
+    is_gated: bool = False
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()

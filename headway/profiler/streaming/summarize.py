@@ -148,7 +148,7 @@ def _event_time_lag_s(run: QueryRun) -> float | None:
     Counted from the trigger, which a batch starts a few milliseconds after: where a window ends on
     a trigger, they decide.
     """
-    trigger_s = run.configuration.trigger_s
+    trigger_s = 0.0 if run.is_gated else run.configuration.trigger_s
     known = [
         batch.event_time_lag_s - _behind_trigger_s(batch.started_s, trigger_s)
         for batch in run.batches

@@ -8,12 +8,14 @@ public final class GateClock implements Clock {
 
   private final GateHub hub;
   private final String name;
+  private final long triggerMillis;
   private int grants = 0;
-  private boolean released = false;
+  private volatile boolean released = false;
 
-  public GateClock(GateHub hub, String name) {
+  public GateClock(GateHub hub, String name, long triggerMillis) {
     this.hub = hub;
     this.name = name;
+    this.triggerMillis = triggerMillis;
   }
 
   @Override
@@ -41,16 +43,20 @@ public final class GateClock implements Clock {
   @Override
   public long waitTillTime(long targetMillis) {
     try {
-      hub.post(name, targetMillis);
+      if (!released && !hub.isOpened()) {
+        hub.post(name, targetMillis);
+      }
       synchronized (this) {
         while (grants == 0 && !released && !hub.isOpen()) {
           wait(LOOK_EVERY_MILLIS);
         }
         if (grants > 0) {
           grants--;
+          hub.mark(triggerMillis);
           return System.currentTimeMillis();
         }
       }
+      hub.mark(null);
       for (long left; (left = targetMillis - System.currentTimeMillis()) > 0; ) {
         Thread.sleep(left);
       }

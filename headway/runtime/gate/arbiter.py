@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import statistics
 import threading
 import time
@@ -17,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S, KNOWN_BATCHES
-from headway.domain import Decision, Policy, QueryState, ScheduledQuery, ScheduleReport
+from headway.domain import Decision, Policy, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
+from headway.models.scheduling.memory import MemoryReading
 from headway.models.scheduling.order import grant_order, next_due_s, num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.gate import QueryWork
 from headway.runtime.gate.clock import GateClasses, replace_clock, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
+from headway.runtime.gate.works import TaskTime, learned_work
 from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -59,6 +62,8 @@ class Gate:
         Batches that may run at the same time; by what drivers leave idle without.
     decisions : path, optional
         File to which every decision is appended.
+    memory_limit_bytes : float, optional
+        State on the heap from which on the query that frees the most goes first. [bytes]
     choose : callable, optional
         For ``auto``: from the works of the queries and the cores to a policy and how many at once.
     heartbeat_within_s : float
@@ -81,6 +86,7 @@ class Gate:
         *,
         at_once: int | None = None,
         decisions: str | Path | None = None,
+        memory_limit_bytes: float | None = None,
         choose: Chooser | None = None,
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
         jar_folder: Path | None = None,
@@ -88,6 +94,7 @@ class Gate:
         if at_once is not None and at_once < 1:
             raise InputError(f"at_once is {at_once}; expected 1 or more")
         self._classes = GateClasses(spark, jar_folder)
+        self._task_time = TaskTime(spark.sparkContext)
         self._cores = float(spark.sparkContext.defaultParallelism)
         self._asked, self._choose = policy, choose
         self._policy: Policy = Policy.FCFS if policy is Policy.AUTO else policy
@@ -95,12 +102,13 @@ class Gate:
         self._at_once_is_given = at_once is not None
         self._hub: Any = self._classes.hub(heartbeat_within_s)
         self._log = DecisionLog(decisions)
+        limit_bytes = math.inf if memory_limit_bytes is None else memory_limit_bytes
+        self._memory = MemoryReading(used_bytes=0.0, limit_bytes=limit_bytes)
         self._lock = threading.RLock()
         self._members: dict[str, Member] = {}
         self._gone: list[Member] = []
-        self._before: dict[str, tuple[Any, Any]] = {}
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
-        self._num_grants = self._num_decisions = 0
+        self._num_grants = self._num_decisions = self._num_reliefs = 0
         self._next_look_s = self._next_sizes_s = 0.0
         self._chosen_for: frozenset[str] = frozenset()
         self._is_closing = False
@@ -137,10 +145,11 @@ class Gate:
         with self._lock:
             if declared.name in self._members:
                 raise InputError(f"{declared.name} is already under the gate")
-            clock = self._classes.clock(self._hub, declared.name)
-            member = Member(query, clock, declared, now_s=time.time(), predicted_s=predicted_s)
-            self._members[declared.name] = member
-            self._before[declared.name] = (executor, replace_clock(executor, clock, query))
+            clock = self._classes.clock(self._hub, declared.name, declared.trigger_s)
+            replace_clock(executor, clock, query)
+            self._members[declared.name] = Member(
+                query, clock, declared, now_s=time.time(), predicted_s=predicted_s
+            )
 
     def remove(self, name: str) -> None:
         """Let a query go by its own trigger again."""
@@ -186,6 +195,7 @@ class Gate:
                 decision_p99_s=float(np.quantile(times, 0.99)),
                 opened_because=self.opened_because,
                 queries=tuple(one.report() for one in (*self._members.values(), *self._gone)),
+                num_reliefs=self._num_reliefs,
             )
 
     def _run(self) -> None:
@@ -230,6 +240,7 @@ class Gate:
         ended = member.became_idle(at_s, target_s)
         if ended is not None:
             predicted_s, seen = ended
+            self._task_time.observe(seen.add_batch_s)
             self._log.write(
                 BatchEnd(
                     at_s=at_s,
@@ -264,36 +275,35 @@ class Gate:
         if num_running >= self._at_once:
             return _LONGEST_WAIT_S
         states = tuple(one.state(now_s) for one in members if one.is_idle)
-        order = grant_order(self._policy, states, now_s)
+        is_short = self._memory_is_short(now_s)
+        order = grant_order(self._policy, states, now_s, memory_is_short=is_short)
         granted = order[: self._at_once - num_running]
         for name in granted:
             self._num_grants += 1
-            self._members[name].grant(now_s, self._num_grants)
+            self._members[name].grant(now_s, self._num_grants, num_running + len(granted))
         if order:
-            self._record(now_s, num_running, states, order, granted)
+            self._num_decisions += 1
+            self._log.write(
+                Decision(
+                    at_s=now_s,
+                    policy=self._policy,
+                    num_running=num_running,
+                    at_once=self._at_once,
+                    states=states,
+                    order=order,
+                    granted=granted,
+                    memory_is_short=is_short,
+                )
+            )
         due_s = next_due_s(self._policy, states, now_s)
         return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
 
-    def _record(
-        self,
-        now_s: float,
-        num_running: int,
-        states: tuple[QueryState, ...],
-        order: tuple[str, ...],
-        granted: tuple[str, ...],
-    ) -> None:
-        self._num_decisions += 1
-        self._log.write(
-            Decision(
-                at_s=now_s,
-                policy=self._policy,
-                num_running=num_running,
-                at_once=self._at_once,
-                states=states,
-                order=order,
-                granted=granted,
-            )
-        )
+    def _memory_is_short(self, now_s: float) -> bool:
+        used_bytes = sum(one.heap_state_bytes for one in self._members.values())
+        before, self._memory = self._memory, self._memory.later(used_bytes, now_s)
+        since_s = self._memory.relieving_since_s
+        self._num_reliefs += since_s is not None and since_s != before.relieving_since_s
+        return since_s is not None
 
     def _measure_up(self) -> None:
         """How many at once, where each query ticks, and under ``auto`` which policy."""
@@ -307,7 +317,8 @@ class Gate:
         names = frozenset(self._members)
         if self._asked is Policy.AUTO and self._choose is not None and names != self._chosen_for:
             self._chosen_for = names
-            works = [_work_of(one, self._cores) for one in members]
+            busy_cores = self._task_time.busy_cores
+            works = [learned_work(one, self._cores, busy_cores) for one in members]
             # Beside the arbiter: simulations take longer than its heartbeat may.
             threading.Thread(target=self._choose_policy, args=(works,), daemon=True).start()
 
@@ -360,29 +371,8 @@ class Gate:
         _LOG.info("policy %s, %d at once", policy, at_once)
 
     def _leave(self, member: Member) -> None:
-        """Its own clock again; whoever waits at ours goes on."""
-        name = member.declared.name
-        executor, before = self._before.pop(name, (None, None))
+        """It goes by its own trigger again; its clock only sleeps from now on."""
         with contextlib.suppress(Exception):
-            # A query that has ended needs no clock.
-            if executor is not None and member.query.isActive:
-                replace_clock(executor, before, member.query)
+            # The JVM may be gone.
             member.clock.release()
         self._gone.append(member)
-
-
-def _work_of(member: Member, cores: float) -> QueryWork:
-    """What its batches cost, from the parts that Spark reports: executors' work on all cores."""
-    before_s, work_s, after_s = member.mean_parts_s
-    fixed_s, per_row_s = member.durations.line
-    fixed_core_s = max(fixed_s - before_s - after_s, 0.1 * max(work_s, 1e-3)) * cores
-    return QueryWork(
-        query=member.declared,
-        rate_per_s=max(member.rate_per_s, 1e-9),
-        before_s=before_s,
-        after_s=after_s,
-        fixed_core_s=fixed_core_s,
-        per_row_core_s=per_row_s * cores,
-        noise_ratio=0.2,
-        closing_delay_s=max(member.closing_delay_s, 0.0),
-    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError
 from headway.runtime.compiled import build_jar
-from headway.units import ms_to_s
+from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,8 +45,8 @@ class GateClasses:
                 "queries; expected a classic session in the driver. Fallback: keep the triggers as "
                 "they are, and shift them apart as 'headway schedule' says"
             )
-        gateway: Any = spark.sparkContext._gateway
-        self._gateway = gateway
+        self._context: Any = spark.sparkContext
+        self._gateway: Any = self._context._gateway
         self._jvm: Any = jvm
         folder = folder or Path(tempfile.gettempdir()) / "headway-jars"
         jar = build_jar(folder, package="headway.runtime.gate", java_files=_JAVA_FILES, what="gate")
@@ -57,11 +57,13 @@ class GateClasses:
 
     def hub(self, heartbeat_within_s: float) -> Any:
         """Where queries say that they are idle."""
-        return self._new("headway.gate.GateHub", round(heartbeat_within_s * 1000.0))
+        return self._new(
+            "headway.gate.GateHub", round(s_to_ms(heartbeat_within_s)), self._context._jsc.sc()
+        )
 
-    def clock(self, hub: Any, name: str) -> Any:
-        """The clock of one query."""
-        return self._new("headway.gate.GateClock", hub, name)
+    def clock(self, hub: Any, name: str, trigger_s: float) -> Any:
+        """The clock of one query, and the trigger that it would go by."""
+        return self._new("headway.gate.GateClock", hub, name, round(s_to_ms(trigger_s)))
 
     def _new(self, name: str, *arguments: Any) -> Any:
         values: Any = self._gateway.new_array(self._jvm.java.lang.Object, len(arguments))
@@ -106,8 +108,8 @@ def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
     return executor, interval_s
 
 
-def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
-    """Put a clock in place of that of a trigger, from its next wait on; the one that was there.
+def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> None:
+    """Put a clock in place of that of a trigger, from its next wait on.
 
     Raises
     ------
@@ -119,7 +121,6 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
     try:
         field = executor.getClass().getDeclaredField("clock")
         field.setAccessible(True)
-        before = field.get(executor)
         field.set(executor, clock)
     except Py4JJavaError as error:
         kind = error.java_exception.getClass().getSimpleName()
@@ -127,7 +128,6 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
             f"{_label(query)}: this version of Spark does not let its trigger clock be replaced "
             f"({kind}); tried on 3.5 and 4.3. It goes on ungated, by its own trigger"
         ) from None
-    return before
 
 
 def _label(query: StreamingQuery) -> str:

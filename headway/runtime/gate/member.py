@@ -36,6 +36,7 @@ class BatchSeen:
     watermark_s: float | None
     newest_event_s: float | None
     removed_rows: float
+    heap_state_bytes: float
 
 
 class Member:
@@ -71,13 +72,14 @@ class Member:
         self.ready_s = now_s
         self.offset_s: float | None = None
         self.last: BatchSeen | None = None
-        self._predicted_s = 0.0
+        self._predicted_s = self._usually_removed_rows = 0.0
         self._idle_since_s = now_s
         self._rate_per_s = 0.0
         self._newest_event_s: float | None = None
         self._emitted_to_s: float | None = None
         self._delays_s: deque[float] = deque(maxlen=_MOST_DELAYS)
         self._parts: deque[tuple[float, float, float]] = deque(maxlen=50)
+        self._at_once: deque[int] = deque(maxlen=50)
         self._waits_s: list[float] = []
         self._grants = self._batches = self._windows = self._late = self._leases = self._rows = 0
         self._predictions_s: list[tuple[float, float]] = []
@@ -100,8 +102,19 @@ class Member:
         """Usual time from an event time to the start of the first batch that reads it. [s]"""
         return statistics.median(self._delays_s) if self._delays_s else 0.0
 
-    def grant(self, now_s: float, number: int) -> None:
-        """Let one batch start."""
+    @property
+    def heap_state_bytes(self) -> float:
+        """State on the heap of the executors, as the last batch said. [bytes]"""
+        return 0.0 if self.last is None else self.last.heap_state_bytes
+
+    @property
+    def mean_at_once(self) -> float:
+        """Batches that ran at the same time as one of this query, itself among them."""
+        return statistics.fmean(self._at_once) if self._at_once else 1.0
+
+    def grant(self, now_s: float, number: int, num_at_once: int = 1) -> None:
+        """Let one batch start, beside others."""
+        self._at_once.append(num_at_once)
         self._waits_s.append(max(now_s - max(self._idle_since_s, 0.0), 0.0))
         self._predicted_s = self.durations.mean_s(self._rows_by(now_s))
         self.granted_at_s, self.last_grant = now_s, number
@@ -162,7 +175,7 @@ class Member:
             row_limit_s=None if declared.row_target is None else declared.row_target.limit_s,
             output_rows=rows if declared.windows is None else 0.0,
             most_wait_s=declared.most_wait_s,
-            removed_rows=0.0 if last is None else last.removed_rows,
+            removed_rows=self._removes_rows(),
         )
 
     def report(self) -> QueryReport:
@@ -200,6 +213,11 @@ class Member:
         watermark_s = self._newest_event_s - windows.watermark_delay_s
         return watermark_s >= windows.first_end_after_s(self._emitted_to_s)
 
+    def _removes_rows(self) -> float:
+        """Of a windowed query only the batch that emits removes state."""
+        may_remove = self.declared.windows is None or self._emits()
+        return self._usually_removed_rows if may_remove else 0.0
+
     def _new_progress(self) -> BatchSeen | None:
         progress = self.query._jsq.lastProgress()
         if progress is None:
@@ -214,6 +232,8 @@ class Member:
         last, windows = self.last, self.declared.windows
         self._batches += 1
         self._rows += seen.rows
+        if seen.removed_rows or windows is None:
+            self._usually_removed_rows = seen.removed_rows
         self.durations.observe(seen.rows, seen.duration_s)
         work_s = min(seen.add_batch_s, seen.duration_s)
         after_s = min(seen.commit_s, seen.duration_s - work_s)
@@ -241,7 +261,9 @@ class Member:
 
 def _batch_seen(progress: dict[str, Any]) -> BatchSeen:
     spent, event = progress.get("durationMs", {}), progress.get("eventTime", {})
-    removed = sum(one.get("numRowsRemoved", 0) for one in progress.get("stateOperators", ()))
+    operators = progress.get("stateOperators", ())
+    # RocksDB keeps its state outside of the heap.
+    on_heap = [one for one in operators if not _is_rocksdb(one.get("customMetrics", {}))]
     return BatchSeen(
         batch_id=progress["batchId"],
         start_s=_epoch_s(progress["timestamp"]),
@@ -251,8 +273,13 @@ def _batch_seen(progress: dict[str, Any]) -> BatchSeen:
         commit_s=ms_to_s(spent.get("commitOffsets", 0)),
         watermark_s=_epoch_s(event["watermark"]) if "watermark" in event else None,
         newest_event_s=_epoch_s(event["max"]) if "max" in event else None,
-        removed_rows=float(removed),
+        removed_rows=float(sum(one.get("numRowsRemoved", 0) for one in operators)),
+        heap_state_bytes=float(sum(one.get("memoryUsedBytes", 0) for one in on_heap)),
     )
+
+
+def _is_rocksdb(metrics: dict[str, Any]) -> bool:
+    return any(name.startswith("rocksdb") for name in metrics)
 
 
 def _epoch_s(text: str) -> float:

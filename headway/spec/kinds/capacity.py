@@ -22,8 +22,9 @@ class FleetEntry:
 
     name: str = entry(NAME, "Name in the plan.")
     file: Path | None = entry(
-        FilePath(words="a file of the kind StreamingJob or BatchJob"),
-        "The job's own file. One of `file`, `streaming`, `batch`.",
+        FilePath(words="a file of the kind StreamingJob, BatchJob or QuerySchedule"),
+        "The job's own file; that of a QuerySchedule is one application with several queries. One "
+        "of `file`, `streaming`, `batch`.",
         default=None,
     )
     streaming: StreamingJob | None = entry(
@@ -41,6 +42,13 @@ class FleetEntry:
         "Weight of the job if not all jobs can be served. Default 1.",
         default=1.0,
     )
+    turns: str = entry(
+        Choice(("none", "stagger", "any")),
+        "What the queries of a QuerySchedule may count on: `none`, Spark by itself; `stagger`, "
+        "triggers that are shifted apart; `any`, also the other policies of `headway.schedule`. "
+        "Default `none`.",
+        default="none",
+    )
     growth_ratio: float = entry(
         RATIO, "Its own growth, on top of the fleet's. Default 1.", key="growth", default=1.0
     )
@@ -50,6 +58,11 @@ class FleetEntry:
         if len(given) != 1:
             raise ValueError(
                 f"{len(given)} of file, streaming and batch are given; expected one of the three"
+            )
+        if self.turns != "none" and self.file is None:
+            raise ValueError(
+                f"turns: got {self.turns!r} for a single job; expected a file of the kind "
+                "QuerySchedule, whose queries share one application"
             )
 
 

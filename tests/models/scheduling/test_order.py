@@ -84,10 +84,20 @@ def test_who_was_passed_over_for_too_long_goes_first_under_any_policy(policy: Po
 
 def test_where_memory_is_short_the_query_that_frees_most_goes_first() -> None:
     states = [a_state("due", closing_s=1.0, emits=True), a_state("big", removed_rows=1e9)]
-    short = MemoryReading(used_bytes=9e8, limit_bytes=8e8)
-    enough = MemoryReading(used_bytes=7e8, limit_bytes=8e8)
-    assert grant_order(Policy.PROMISE, states, 10.0, memory=short)[0] == "big"
-    assert grant_order(Policy.PROMISE, states, 10.0, memory=enough)[0] == "due"
+    assert grant_order(Policy.PROMISE, states, 10.0, memory_is_short=True)[0] == "big"
+    assert grant_order(Policy.PROMISE, states, 10.0)[0] == "due"
+
+
+def test_a_relief_begins_at_the_limit_and_ends_at_half_or_after_three_seconds() -> None:
+    reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0)
+    looks = [(700.0, 1.0), (900.0, 2.0), (600.0, 3.0), (440.0, 4.0), (700.0, 5.0), (850.0, 6.0),
+             (850.0, 8.0), (850.0, 9.5)]  # fmt: skip
+    since = []
+    for used_bytes, now_s in looks:
+        reading = reading.later(used_bytes, now_s)
+        since.append(reading.relieving_since_s)
+    # Nothing is free after three seconds: a relief of its own begins.
+    assert since == [None, 2.0, 2.0, None, None, 6.0, 6.0, 9.5]
 
 
 def test_equal_queries_take_turns_by_name_so_that_a_log_replays() -> None:

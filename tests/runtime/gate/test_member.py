@@ -14,6 +14,7 @@ from headway.runtime.gate.decision_log import BatchEnd, DecisionLog, read_decisi
 from headway.runtime.gate.learned import BatchDurations
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.windows import windows_of_plan
+from headway.runtime.gate.works import learned_work
 
 
 class Progress:
@@ -158,3 +159,45 @@ def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
         list(read_decision_log(file))
     with pytest.raises(InputError, match="no such file"):
         list(read_decision_log(tmp_path / "none"))
+
+
+def test_only_the_batch_that_emits_frees_state_and_rocksdb_does_not_count() -> None:
+    progress = Progress()
+    member = a_member(progress, windows=WindowGrid(slide_s=10.0))
+
+    def batch(number: int, start_s: float, newest: int, watermark: int, removed: int) -> None:
+        progress.batch(number, start_s, max=at(newest), watermark=at(watermark))
+        assert progress.told is not None
+        heap = {"numRowsRemoved": removed, "memoryUsedBytes": 700, "customMetrics": {}}
+        rocksdb = {"memoryUsedBytes": 9000, "customMetrics": {"rocksdbGetCount": 3}}
+        progress.told["stateOperators"] = [heap, rocksdb]
+        member.became_idle(start_s + 0.4, start_s + 1.0)
+
+    batch(1, 109.0, 108, 95, 0)
+    batch(2, 111.0, 110, 108, 40)
+    # The window to 110 is open: 40 rows leave with it, and not before.
+    batch(3, 112.0, 109, 108, 0)
+    assert member.heap_state_bytes == 700.0
+    assert member.state(113.0).emits
+    assert member.state(113.0).removed_rows == 40.0
+    batch(4, 113.0, 112, 110, 30)
+    assert not member.state(114.0).emits
+    assert member.state(114.0).removed_rows == 0.0
+
+
+def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
+    progress = Progress()
+    member = a_member(progress)
+    for number in range(2, 12):
+        member.grant(100.0 + number, number, 2)
+        progress.batch(number, 100.0 + number)
+        member.became_idle(100.4 + number, 101.0 + number)
+    # 250 ms of executors, 50 ms to commit, 100 ms before; 0.16 core-s beside another on two cores.
+    work = learned_work(member, 2.0, busy_cores=0.64)
+    assert work.fixed_core_s + 100 * work.per_row_core_s == pytest.approx(0.16)
+    assert work.duration_s(100.0, cores=1.0) == pytest.approx(0.4)
+    assert work.duration_s(100.0, cores=2.0) == pytest.approx(0.32)
+    # Where nothing is known of tasks a batch kept its share of the cores busy, and no more.
+    unknown = learned_work(member, 2.0, busy_cores=None)
+    assert unknown.duration_s(100.0, cores=1.0) == pytest.approx(0.4)
+    assert unknown.duration_s(100.0, cores=2.0) == pytest.approx(0.275)

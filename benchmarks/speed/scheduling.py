@@ -1,0 +1,188 @@
+"""How fast turns are decided, and how fast queries and tuples that take turns are simulated.
+
+    python benchmarks/run.py scheduling --output docs/scheduling-speed.md
+
+Medians of several rounds on one core; the decisions of a real gate are those of 80 small queries on
+Spark, each from the moment that a query is idle until the grants are given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from pages import headed, made_by
+
+from headway.domain import Policy, QueryState, ScheduledQuery, ScheduleReport, Target, WindowGrid
+from headway.models.scheduling.order import grant_order
+from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.simulation.gate import QueryWork, simulate_gate
+from headway.models.simulation.operator_scheduling import (
+    NodeLoad,
+    OperatorPolicy,
+    simulate_operators,
+)
+from headway.models.simulation.tuple_scheduling import TupleOrder, simulate_tuples
+
+NUM_QUERIES = 80
+LENGTH_S = 1200.0
+_NUM_DECISIONS = 2000
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be asked."""
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--spark-seconds", type=float, default=120.0, help="0 leaves Spark out")
+
+
+def text(given: argparse.Namespace) -> str:
+    """The page."""
+    return "\n".join(_lines(given)) + "\n"
+
+
+def _lines(given: argparse.Namespace) -> Iterator[str]:
+    yield "# Speed of scheduling\n"
+    yield made_by("make speed-scheduling", "numpy") + "\n"
+    yield from headed("| what | measured | goal |")
+    num_tuples, took_s = _rounds(_tuples, given.rounds)
+    yield f"| tuples decided (Algorithm 1, arrays) | {num_tuples / took_s / 1e6:.1f} M/s | 1 M/s |"
+    _, took_s = _rounds(_operators, given.rounds)
+    yield f"| {NUM_QUERIES} queries on a node of operators, 20 minutes | {took_s:.1f} s | 10 s |"
+    _, took_s = _rounds(_gate, given.rounds)
+    yield f"| {NUM_QUERIES} queries behind a gate, 20 minutes | {took_s:.1f} s | 10 s |"
+    _, took_s = _rounds(_offsets, given.rounds)
+    yield f"| offsets of {NUM_QUERIES} staggered queries | {1000 * took_s:.1f} ms | - |"
+    times_s = _decisions()
+    yield (
+        f"| order of {NUM_QUERIES} waiting queries, p99 | "
+        f"{1000 * float(np.quantile(times_s, 0.99)):.2f} ms | 5 ms |"
+    )
+    if given.spark_seconds:
+        report = _real_gate(given.spark_seconds)
+        yield (
+            f"| decision and grants of a real gate, {NUM_QUERIES} queries, p50 | "
+            f"{1000 * report.decision_p50_s:.2f} ms | - |"
+        )
+        yield (
+            f"| the same, p99 of {report.num_decisions} decisions | "
+            f"{1000 * report.decision_p99_s:.2f} ms | 5 ms |"
+        )
+
+
+def _rounds(work: Callable[[], float], rounds: int) -> tuple[float, float]:
+    """What a round found, and the median of its time [s]."""
+    times_s, found = [], 0.0
+    for _ in range(rounds):
+        began_s = time.perf_counter()
+        found = work()
+        times_s.append(time.perf_counter() - began_s)
+    return found, statistics.median(times_s)
+
+
+def _tuples() -> float:
+    return simulate_tuples(
+        TupleOrder.SUBSET,
+        rate_per_s=4e5,
+        shares=[0.8, 0.2],
+        costs_s=[2e-6, 1e-5],
+        limit_s=0.5,
+        length_s=20.0,
+    ).num_tuples
+
+
+def _operators() -> float:
+    load = NodeLoad(num_queries=NUM_QUERIES)
+    return simulate_operators(OperatorPolicy.LEAST_SLACK, load, length_s=LENGTH_S).mean_s
+
+
+def _gate() -> float:
+    run = simulate_gate(_works(), Policy.PROMISE, cores=8.0, at_once=4, length_s=LENGTH_S)
+    return float(run.window_latency_s.mean())
+
+
+def _offsets() -> float:
+    return stagger_offsets_s([1.0] * NUM_QUERIES, np.linspace(0.1, 0.2, NUM_QUERIES).tolist())[0]
+
+
+def _works() -> Sequence[QueryWork]:
+    return [
+        QueryWork(
+            query=ScheduledQuery(
+                name=f"q{at:02}",
+                trigger_s=0.001,
+                windows=WindowGrid(slide_s=10.0, offset_s=10.0 * at / NUM_QUERIES),
+                window_target=Target.parse("window p99 <= 2.5s"),
+            ),
+            rate_per_s=1000.0,
+            before_s=0.05,
+            after_s=0.03,
+            fixed_core_s=0.1,
+            per_row_core_s=5e-6,
+            noise_ratio=0.15,
+            closing_delay_s=0.005,
+        )
+        for at in range(NUM_QUERIES)
+    ]
+
+
+def _decisions() -> list[float]:
+    """Times of decisions over states as a gate would see them [s]."""
+    generator = np.random.default_rng(1)
+    times_s = []
+    for _ in range(_NUM_DECISIONS):
+        closing_s = generator.uniform(0.0, 10.0, NUM_QUERIES)
+        states = [
+            QueryState(
+                name=f"q{at:02}",
+                ready_s=0.0,
+                oldest_unread_s=0.0,
+                last_grant=at,
+                duration_s=0.2,
+                pair_s=0.4,
+                closing_s=float(closing_s[at]),
+                emits=closing_s[at] < 1.0,
+                window_limit_s=2.0,
+            )
+            for at in range(NUM_QUERIES)
+        ]
+        began_s = time.perf_counter()
+        grant_order(Policy.PROMISE, states, 5.0)
+        times_s.append(time.perf_counter() - began_s)
+    return times_s
+
+
+def _real_gate(seconds: float) -> ScheduleReport:
+    import headway
+    from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+    from headway.runtime.clock_source import build_clock_source_jar
+    from headway.runtime.word_count import clock_lines
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with embedded_session(
+            app_name="gate of many queries",
+            master="local[2]",
+            jars=[build_clock_source_jar(folder)],
+            driver_memory="3g",
+            extra_conf=local_checkpoint_conf(),
+        ) as spark:
+            queries = []
+            try:
+                for at in range(NUM_QUERIES):
+                    lines = clock_lines(spark, rate_per_s=20, num_source_partitions=1)
+                    writer = lines.writeStream.format("noop").queryName(f"q{at:02}")
+                    writer = writer.option("checkpointLocation", str(folder / f"q{at:02}"))
+                    queries.append(writer.trigger(processingTime="2 seconds").start())
+                with headway.schedule(spark, "promise") as gate:
+                    for query in queries:
+                        gate.add(query, target="p99 <= 20s")
+                    time.sleep(seconds)
+                    return gate.report()
+            finally:
+                for query in queries:
+                    query.stop()

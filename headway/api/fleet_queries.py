@@ -1,0 +1,142 @@
+"""An application of several queries in a fleet: the fewest executors that meet all targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
+from headway.units import HOURS_PER_DAY, counted
+
+if TYPE_CHECKING:
+    from headway.api.fleet_jobs import KnownNeeds
+    from headway.domain import JobProfile, Policy
+    from headway.fleet.nouns import Refusal
+    from headway.models.simulation.gate import QueryWork
+    from headway.spec.kinds import QuerySchedule
+    from headway.spec.kinds.capacity import FleetEntry
+
+_LOOSER_RATIOS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueriesNeeds:
+    """Queries of one application: the same executors in each hour, with or without turns."""
+
+    entry: FleetEntry
+    job: QuerySchedule
+    profiles: tuple[JobProfile, ...]
+    cores: int
+    memory_bytes: int | None
+    known: KnownNeeds
+
+    @property
+    def promise(self) -> str:
+        """The targets of all queries, each once."""
+        targets = (str(target) for query in self.job.queries for target in query.targets)
+        return " and ".join(dict.fromkeys(targets))
+
+    @property
+    def range_ratios(self) -> tuple[float, float]:
+        """Of the rates of all queries together."""
+        rates = [query.rate for query in self.job.queries]
+        mid = sum(rate.mid for rate in rates)
+        return sum(rate.low for rate in rates) / mid, sum(rate.high for rate in rates) / mid
+
+    def looser(self, ratio: float) -> QueriesNeeds:
+        """The application with targets that are looser by a ratio."""
+        from headway.api.fleet_streaming import looser_promise
+
+        queries = tuple(
+            replace(query, targets=tuple(looser_promise(one, ratio) for one in query.targets))
+            for query in self.job.queries
+        )
+        return replace(self, job=replace(self.job, queries=queries))
+
+    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+        """Executors in each hour; rates of a QuerySchedule are those of every hour."""
+        key = (self.entry.file, self.promise, self.entry.turns, self.cores, speed, scale, end)
+        if key not in self.known.in_time:
+            self.known.in_time[key] = self._fewest(speed, scale, end)
+        needed = self.known.in_time[key]
+        return None if needed is None else (needed,) * HOURS_PER_DAY
+
+    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+        """How many queries are in question, and what some executors would do for."""
+        from headway.fleet.nouns import Refusal
+
+        queries = counted(len(self.profiles), "query", "queries")
+        return Refusal(
+            why=f"no number of executors meets the targets of {queries} ({self.promise}) "
+            f"{self._turns_words}",
+            instead=self._instead(speed, scale, end),
+        )
+
+    @property
+    def _turns_words(self) -> str:
+        return {
+            "none": "with Spark by itself",
+            "stagger": "with triggers shifted apart",
+            "any": "under any policy",
+        }[self.entry.turns]
+
+    def _instead(self, speed: float, scale: float, end: str) -> str:
+        if self.entry.turns != "any":
+            turns = replace(self, entry=replace(self.entry, turns="any"))
+            if turns.executors(speed, scale, end) is not None:
+                return "turns: any"
+        for ratio in _LOOSER_RATIOS:
+            looser = self.looser(ratio)
+            if looser.executors(speed, scale, end) is not None:
+                return looser.promise
+        return "looser targets, or lower rates"
+
+    def _fewest(self, speed: float, scale: float, end: str) -> int | None:
+        from headway.planner.scheduling import fewest_nodes
+
+        def works_on(cores: int) -> Sequence[QueryWork]:
+            return self._works(cores, speed, scale, end)
+
+        return fewest_nodes(
+            works_on, self._policies(), self.cores, most_nodes=FLEET_STREAM_EXECUTORS.value
+        )
+
+    def _policies(self) -> tuple[Policy, ...]:
+        from headway.domain import Policy
+        from headway.planner.scheduling import ASKED
+
+        return {"none": (), "stagger": (Policy.STAGGER,), "any": ASKED}[self.entry.turns]
+
+    def _works(self, cores: int, speed: float, scale: float, end: str) -> list[QueryWork]:
+        from headway.api.schedule import scheduled_query
+        from headway.planner.purchase import at_core_speed
+        from headway.planner.query_work import query_work
+
+        return [
+            query_work(
+                at_core_speed(profile, speed),
+                scheduled_query(query, profile),
+                getattr(query.rate, end) * scale,
+                cores,
+            )
+            for query, profile in zip(self.job.queries, self.profiles, strict=True)
+        ]
+
+
+def queries_needs(
+    entry: FleetEntry, job: QuerySchedule, cores: int | None, known: KnownNeeds
+) -> QueriesNeeds:
+    """What a fleet asks of the queries of an application; executors are as profiled."""
+    from headway.units import spark_memory_bytes
+
+    profiles = tuple(known.profile_of(query.name, query) for query in job.queries)
+    memory = profiles[0].applications[-1].executor_memory
+    return QueriesNeeds(
+        entry=entry,
+        job=job,
+        profiles=profiles,
+        cores=cores or job.cores_per_node or profiles[0].baseline.cores_per_executor,
+        memory_bytes=None if memory is None else spark_memory_bytes(memory),
+        known=known,
+    )

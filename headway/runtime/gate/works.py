@@ -1,0 +1,79 @@
+"""What batches cost the cores, learned as queries run: what `auto` simulates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headway.assumptions.turns import LEARNED_NOISE_RATIO
+from headway.models.simulation.gate import QueryWork
+from headway.units import ms_to_s
+
+if TYPE_CHECKING:
+    from headway.runtime.gate.member import Member
+
+_LEAST_OBSERVED_S = 1.0
+
+
+class TaskTime:
+    """Time of tasks over the time of the batches that they are of, from the driver's own store.
+
+    Progress tells how long a batch took, not how many cores it kept busy.
+
+    Parameters
+    ----------
+    context : SparkContext
+        Of a classic session.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._store = context._jsc.sc().statusStore()
+        self._work_s = 0.0
+        self._tasks_then_s = self._total_s()
+
+    def observe(self, work_s: float) -> None:
+        """A batch has ended whose executors' part took so long."""
+        self._work_s += work_s
+
+    @property
+    def busy_cores(self) -> float | None:
+        """Cores that a batch keeps busy while executors work for it; None if not yet known."""
+        if self._work_s < _LEAST_OBSERVED_S:
+            return None
+        return (self._total_s() - self._tasks_then_s) / self._work_s
+
+    def _total_s(self) -> float:
+        executors = self._store.executorList(False)
+        return ms_to_s(sum(executors.apply(at).totalDuration() for at in range(executors.size())))
+
+
+def learned_work(member: Member, cores: float, busy_cores: float | None) -> QueryWork:
+    """What the batches of a query cost.
+
+    Parameters
+    ----------
+    member : Member
+        The query and what its progress told.
+    cores : float, > 0
+        Cores of all executors. [-]
+    busy_cores : float or None
+        Cores that batches kept busy on average while executors worked for them; None takes all
+        that a batch had. [-]
+    """
+    before_s, work_s, after_s = member.mean_parts_s
+    # While others ran beside it a batch had its share of the cores.
+    share_cores = cores / member.mean_at_once
+    core_s = work_s * min(busy_cores or share_cores, share_cores)
+    fixed_s, per_row_s = member.durations.line
+    rows = max((before_s + work_s + after_s - fixed_s) / per_row_s, 0.0) if per_row_s > 0 else 0.0
+    per_row_core_s = min(per_row_s * share_cores, core_s / rows if rows > 0 else 0.0)
+    return QueryWork(
+        query=member.declared,
+        rate_per_s=max(member.rate_per_s, 1e-9),
+        # What executors were not busy with, the driver was.
+        before_s=before_s + max(work_s - core_s / share_cores, 0.0),
+        after_s=after_s,
+        fixed_core_s=max(core_s - per_row_core_s * rows, 1e-3),
+        per_row_core_s=per_row_core_s,
+        noise_ratio=LEARNED_NOISE_RATIO.value,
+        closing_delay_s=max(member.closing_delay_s, 0.0),
+    )
