@@ -167,10 +167,10 @@ def test_only_the_batch_that_emits_frees_state_and_rocksdb_does_not_count() -> N
 
     def batch(number: int, start_s: float, newest: int, watermark: int, removed: int) -> None:
         progress.batch(number, start_s, max=at(newest), watermark=at(watermark))
-        assert progress.told is not None
+        assert progress.declared is not None
         heap = {"numRowsRemoved": removed, "memoryUsedBytes": 700, "customMetrics": {}}
         rocksdb = {"memoryUsedBytes": 9000, "customMetrics": {"rocksdbGetCount": 3}}
-        progress.told["stateOperators"] = [heap, rocksdb]
+        progress.declared["stateOperators"] = [heap, rocksdb]
         member.became_idle(start_s + 0.4, start_s + 1.0)
 
     batch(1, 109.0, 108, 95, 0)
