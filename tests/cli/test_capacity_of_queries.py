@@ -11,6 +11,7 @@ from headway.cli.main import run
 
 pytest.importorskip("cvxpy")
 
+NUM_QUERIES = 16
 QUERIES = """\
 apiVersion: headway/v1
 kind: QuerySchedule
@@ -22,7 +23,11 @@ spec:
 QUERY = (
     "  - {{name: q{at}, declared: {{source_partitions: 2, task_per_row: 4us, task_fixed: 20ms, "
     "driver: 80ms, shuffle_task_per_row: 1us, shuffle_partitions: 2}}, rate: 8k/s, "
-    "target: window p99 <= {limit}, trigger: 1s, window_slide: 10s, window_start: {at}s}}\n"
+    "target: window p99 <= {limit}, trigger: 1s, window_slide: 10s, window_start: {start}s}}\n"
+)
+STREAM = (
+    "{declared: {source_partitions: 2, task_per_row: 4us, task_fixed: 20ms, driver: 80ms}, "
+    "rate: 8k/s, target: p99 <= 2s}"
 )
 FLEET = """\
 apiVersion: headway/v1
@@ -32,7 +37,7 @@ spec:
   catalog:
     currency: USD
     date: 2026-11-01
-    nodes: [{{name: small, cores: 2, memory: 8g, price: 0.1}}]
+    nodes: [{{name: small, cores: 2, memory: 8g, price_per_hour: 0.1}}]
   jobs:
   - {{name: clicks, {job}}}
   pools: [{{name: shared, cores_per_executor: 2}}]
@@ -40,25 +45,25 @@ spec:
 """
 
 
-def a_fleet(folder: Path, turns: str, *, limit: str = "2s") -> str:
-    queries = [QUERY.format(at=at, limit=limit) for at in range(8)]
+def a_fleet(folder: Path, turns: str, *, limit: str = "1500ms") -> str:
+    queries = [QUERY.format(at=at, limit=limit, start=0.6 * at) for at in range(NUM_QUERIES)]
     (folder / "queries.yaml").write_text(QUERIES + "".join(queries))
     fleet = folder / "fleet.yaml"
     fleet.write_text(FLEET.format(job=f"file: queries.yaml, turns: {turns}"))
     return str(fleet)
 
 
-def nodes(
+def executors(
     folder: Path, turns: str, capsys: pytest.CaptureFixture[str], **changes: str
 ) -> list[int]:
     assert run(["capacity", a_fleet(folder, turns, **changes), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    return [hour for supply in found["supplies"] for hour in supply["nodes_by_hour"]]
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    return list(job["executors"])
 
 
 def test_turns_need_fewer_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    without = nodes(tmp_path, "none", capsys)
-    with_turns = nodes(tmp_path, "any", capsys)
+    without = executors(tmp_path, "none", capsys)
+    with_turns = executors(tmp_path, "any", capsys)
     assert len(set(with_turns)) == 1 and len(with_turns) == 24
     assert 1 <= max(with_turns) < max(without)
     # As `headway schedule` counts them.
@@ -69,25 +74,21 @@ def test_turns_need_fewer_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_target_that_only_turns_meet_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Two batches of a trigger of a second, however many cores: staggered ones start at the end.
+    # Below what the driver takes for the two batches of a window, however many cores there are.
     assert run(["capacity", a_fleet(tmp_path, "none", limit="150ms")]) == 3
     out = capsys.readouterr().out
-    assert "no number of executors meets the targets of 8 queries" in out
+    assert "no number of executors meets the targets of 16 queries" in out
 
 
 def test_turns_of_a_single_job_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet = tmp_path / "fleet.yaml"
-    fleet.write_text(
-        FLEET.format(job="streaming: {declared: {driver: 80ms}, rate: 8k/s}, turns: any")
-    )
+    fleet.write_text(FLEET.format(job=f"streaming: {STREAM}, turns: any"))
     assert run(["capacity", str(fleet)]) == 2
     assert "expected a file of the kind QuerySchedule" in capsys.readouterr().err
     (tmp_path / "job.yaml").write_text(
-        "apiVersion: headway/v1\nkind: StreamingJob\nmetadata: {name: one}\nspec:\n"
-        "  declared: {source_partitions: 2, task_per_row: 4us, task_fixed: 20ms, driver: 80ms}\n"
-        "  rate: 8k/s\n  target: p99 <= 2s\n"
+        f"apiVersion: headway/v1\nkind: StreamingJob\nmetadata: {{name: one}}\nspec: {STREAM}\n"
     )
     fleet.write_text(FLEET.format(job="file: job.yaml, turns: any"))
     assert run(["capacity", str(fleet)]) == 2

@@ -33,7 +33,7 @@ def works(num: int, *, spread: bool, limit: str = "3s") -> list[QueryWork]:
 
 
 def test_many_queries_with_spread_windows_take_turns_by_their_promise() -> None:
-    found = verdict(works(12, spread=True), 2.0, cores_per_node=1.0)
+    found = verdict(works(12, spread=True), 2.0, cores_per_node=1)
     assert found.recommended is not None
     assert found.recommended.policy is Policy.PROMISE
     assert found.gain_ratio > 0.5

@@ -45,8 +45,9 @@ class GateClasses:
                 "queries; expected a classic session in the driver. Fallback: keep the triggers as "
                 "they are, and shift them apart as 'headway schedule' says"
             )
-        self._context: Any = spark.sparkContext
-        self._gateway: Any = self._context._gateway
+        context: Any = spark.sparkContext
+        gateway: Any = context._gateway
+        self._context, self._gateway = context, gateway
         self._jvm: Any = jvm
         folder = folder or Path(tempfile.gettempdir()) / "headway-jars"
         jar = build_jar(folder, package="headway.runtime.gate", java_files=_JAVA_FILES, what="gate")
