@@ -149,7 +149,6 @@ class QueryRun:
     query of the application ran earlier. ``without_rows`` are batches that read nothing, or next
     to nothing, in a JVM that has run for a while: the first of a query, mostly.
     ``is_gated``: a gate let most batches start, not the trigger.
-    ``is_gated``: a gate let most batches start, not the trigger.
     """
 
     query_id: str

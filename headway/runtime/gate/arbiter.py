@@ -107,6 +107,7 @@ class Gate:
         self._lock = threading.RLock()
         self._members: dict[str, Member] = {}
         self._gone: list[Member] = []
+        self._before: dict[str, tuple[Any, Any]] = {}
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
         self._num_grants = self._num_decisions = self._num_reliefs = 0
         self._next_look_s = self._next_sizes_s = 0.0
@@ -146,10 +147,9 @@ class Gate:
             if declared.name in self._members:
                 raise InputError(f"{declared.name} is already under the gate")
             clock = self._classes.clock(self._hub, declared.name, declared.trigger_s)
-            replace_clock(executor, clock, query)
-            self._members[declared.name] = Member(
-                query, clock, declared, now_s=time.time(), predicted_s=predicted_s
-            )
+            member = Member(query, clock, declared, now_s=time.time(), predicted_s=predicted_s)
+            self._before[declared.name] = (executor, replace_clock(executor, clock, query))
+            self._members[declared.name] = member
 
     def remove(self, name: str) -> None:
         """Let a query go by its own trigger again."""
@@ -371,7 +371,13 @@ class Gate:
         _LOG.info("policy %s, %d at once", policy, at_once)
 
     def _leave(self, member: Member) -> None:
-        """It goes by its own trigger again; its clock only sleeps from now on."""
+        """Its own clock again; whoever waits at ours goes on."""
+        executor, before = self._before.pop(member.declared.name)
+        with contextlib.suppress(Exception):
+            # A batch that was granted is marked as such. Our clock takes the mark off when it is
+            # over, and from then on does nothing but sleep.
+            if member.granted_at_s is None and member.query.isActive:
+                replace_clock(executor, before, member.query)
         with contextlib.suppress(Exception):
             # The JVM may be gone.
             member.clock.release()

@@ -109,8 +109,8 @@ def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
     return executor, interval_s
 
 
-def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> None:
-    """Put a clock in place of that of a trigger, from its next wait on.
+def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
+    """Put a clock in place of that of a trigger, from its next wait on; the one that was there.
 
     Raises
     ------
@@ -122,6 +122,7 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> None:
     try:
         field = executor.getClass().getDeclaredField("clock")
         field.setAccessible(True)
+        before = field.get(executor)
         field.set(executor, clock)
     except Py4JJavaError as error:
         kind = error.java_exception.getClass().getSimpleName()
@@ -129,6 +130,7 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> None:
             f"{_label(query)}: this version of Spark does not let its trigger clock be replaced "
             f"({kind}); tried on 3.5 and 4.3. It goes on ungated, by its own trigger"
         ) from None
+    return before
 
 
 def _label(query: StreamingQuery) -> str:
