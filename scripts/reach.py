@@ -43,7 +43,6 @@ WAITING: Mapping[str, str] = {
     "simulation.real_time": _REAL_TIME,
     "estimation.drift": _LIVE,
     "estimation.shift": _LIVE,
-    "estimation.experiment_design": "advice on which runs to record",
     "laws.order_statistics.max_normal": _ORDERED,
     "queues.queueing.pollaczek_khinchine_wait": _ORDERED,
     "queues.queue_increments.clocked_increment": _ORDERED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from headway.api.arguments import (
@@ -119,6 +120,7 @@ def plan(
         If a value is not what it should be. A target that cannot be met is no error: the plan
         then says ``feasible=False``, and why.
     """
+    from headway.models.job.advice import AskedSetting
     from headway.planner.checkpoint import Checkpoint
     from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
@@ -150,7 +152,7 @@ def plan(
         job = with_source_partitions(
             job, count(source_partitions, "source_partitions", MOST_PARTITIONS)
         )
-    return search(
+    found = search(
         job,
         arrivals_from(job, rate),
         first,
@@ -175,3 +177,5 @@ def plan(
         relaxation=relaxation,
         from_start=from_start,
     )
+    next_run = AskedSetting.of(found.prediction, first).next_run(job)
+    return replace(found, prediction=replace(found.prediction, next_run=next_run))

@@ -51,10 +51,11 @@ def predict(
     InputError
         If a value is not what it should be.
     """
+    from headway.models.job.advice import AskedSetting
     from headway.models.job.predict import predict as predict_setting
 
     job = job_from(profile)
-    return predict_setting(
+    found = predict_setting(
         job,
         configuration_from(
             job.baseline,
@@ -68,6 +69,7 @@ def predict(
         arrivals_from(job, rate),
         jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
     )
+    return replace(found, next_run=AskedSetting.of(found).next_run(job))
 
 
 def configuration_from(

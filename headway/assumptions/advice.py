@@ -116,19 +116,40 @@ MOST_ADVISED_BATCHES = Assumption(
     source="judgement: beyond, runs differ by more than batches tell",
     influences="headway profile --advise",
 )
-ADVISED_ACCURACY_RATIO = Assumption(
-    name="Accuracy of the planned duration that advised runs aim for",
-    value=0.05,
-    unit="-",
-    source="judgement: below the spread between runs",
-    influences="headway profile --advise (E17)",
+ADVISED_RUN_S = Assumption(
+    name="Duration of an advised run",
+    value=120.0,
+    unit="s",
+    source="judgement: a warm-up and some dozens of batches",
+    influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
-LEAST_ADVISED_NOISE_RATIO = Assumption(
-    name="Minimum noise assumed for advised runs",
-    value=0.01,
+ADVISED_SHARES = Assumption(
+    name="Loads of advised runs, as shares of the sustainable rate",
+    value=(0.3, 0.6),
     unit="-",
-    source="judgement: no run is quieter for long",
-    influences="headway profile --advise (E17)",
+    source="measured: one run more as fast as possible at 0.3 helped most of all fourth runs",
+    influences="headway profile --advise, and the run that would narrow an answer most (E42)",
+)
+ADVISED_REPEATS = Assumption(
+    name="Repeats of an advised run",
+    value=2,
+    unit="runs",
+    source="judgement: one run may be off by a tenth as a whole; of two the mean is closer",
+    influences="headway profile --advise (E42)",
+)
+MOST_ADVISED_RUNS = Assumption(
+    name="Maximum number of advised settings",
+    value=5,
+    unit="settings",
+    source="judgement: twenty minutes of runs; what comes next is better asked after them",
+    influences="headway profile --advise (E42)",
+)
+LEAST_NARROWING_RATIO = Assumption(
+    name="Minimum narrowing of an answer's spread for a run to be advised",
+    value=0.02,
+    unit="-",
+    source="judgement: less is not worth two runs",
+    influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
 ADVISED_TRIGGERS_S = Assumption(
     name="Trigger intervals of advised runs",

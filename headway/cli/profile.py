@@ -9,12 +9,12 @@ from typing import NamedTuple
 import click
 
 from headway.api.profile import Survey, profile, profile_and_tables, survey
-from headway.cli.options import Command, given, json_option, refuse
+from headway.cli.options import RATE, TARGET, Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
 from headway.cli.terminal import suggest
-from headway.domain import ApplicationProfile, JobProfile
+from headway.domain import ApplicationProfile, JobProfile, Promise
 from headway.errors import EventLogError, InputError
 
 
@@ -47,6 +47,14 @@ class _Reader(NamedTuple):
 @click.option(
     "--advise", is_flag=True, help="Recommend the runs to record next, with the reason for each."
 )
+@click.option("--rate", type=RATE, help="With --advise: input rate of the question, e.g. 50k/s.")
+@click.option(
+    "--target",
+    "targets",
+    type=TARGET,
+    multiple=True,
+    help="With --advise: target of the question, e.g. 'p99 <= 3s'; repeatable.",
+)
 @click.option(
     "--tables",
     type=OutputFolder(),
@@ -62,6 +70,8 @@ def command(
     trigger: float | None,
     check: bool,
     advise: bool,
+    rate: float | None,
+    targets: tuple[Promise, ...],
     tables: Path | None,
     engine: str,
     master: str,
@@ -78,6 +88,7 @@ def command(
     headway profile http://history:18080/history/app-1 --check
     headway profile 's3a://logs/app-1*' --conf spark.jars.packages=...:hadoop-aws:3.5.0
     headway profile run1.zstd --advise                         # which runs to record next
+    headway profile run1.zstd --advise --rate 50k/s --target 'p99 <= 3s'    # for one question
     headway profile run1.zstd -o job.profile.yaml --tables t/  # also write tables
 
     A SOURCE is an event log (a file, a rolling log folder, a folder of logs, a zip, a glob
@@ -92,8 +103,10 @@ def command(
     if advise:
         refuse(
             given("check", "tables", "output"),
-            "--advise can be combined with --query and --trigger only",
+            "--advise can be combined with --rate, --target, --query and --trigger only",
         )
+    else:
+        refuse(given("rate", "targets"), "the question belongs to --advise; add it")
     into_one = output is not None and each_into is None
     if check or each_into is not None or (tables is not None and not into_one):
         refuse(
@@ -111,7 +124,7 @@ def command(
         )
         return
     if advise:
-        _advise(sources, runs, reader, as_json=as_json)
+        _advise(sources, runs, reader, (rate, targets), as_json=as_json)
         return
     from headway.formats.profile_file import dump_profile, save_profile
     from headway.report.profiles import profile_summary
@@ -129,13 +142,21 @@ def command(
     suggest(f"headway plan {output} --rate 50k/s --target 'p99 <= 3s'")
 
 
-def _advise(sources: tuple[str, ...], runs: _Runs, reader: _Reader, *, as_json: bool) -> None:
-    from headway.models.job.advice import advised_runs
-    from headway.report.profiles import advice_as_json, advice_as_text
+def _advise(
+    sources: tuple[str, ...],
+    runs: _Runs,
+    reader: _Reader,
+    question: tuple[float | None, tuple[Promise, ...]],
+    *,
+    as_json: bool,
+) -> None:
+    from headway.api.advise import advise
+    from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
         found = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
-    advised = advised_runs(found)
+    rate, targets = question
+    advised = advise(found, rate=rate, target=targets or None)
     click.echo(advice_as_json(advised) if as_json else advice_as_text(advised))
 
 

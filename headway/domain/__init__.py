@@ -41,7 +41,13 @@ from headway.domain.plan_parts import (
     Sensitivity,
     StageTerm,
 )
-from headway.domain.prediction import Interval, LatencyDistribution, Prediction
+from headway.domain.prediction import (
+    AdvisedRun,
+    Interval,
+    LatencyDistribution,
+    Narrowing,
+    Prediction,
+)
 from headway.domain.profile import (
     PROFILE_SCHEMA,
     Application,
@@ -71,7 +77,6 @@ from headway.domain.warm_up import WarmUp, WarmUpPoint
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
-    from headway.domain.advice import AdvisedRun
     from headway.domain.application_profile import (
         APPLICATION_PROFILE_SCHEMA,
         ApplicationKind,
@@ -117,7 +122,8 @@ __all__ = [
     "Drift", "DriverPhase", "DurationNoise", "DuringBurst", "EventTimeWindow", "Evidence",
     "Finding", "FindingCode", "FrontierPoint", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
-    "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "NearestTarget", "NodeType", "Objective",
+    "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
+    "NodeType", "Objective",
     "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage", "Pins", "Plan",
     "PlannedDurations", "PlannedSetting", "Playback", "Policy", "Prediction", "Promise",
     "PromiseNeed", "Provenance", "QueryReport", "QueryShape", "QueryState", "RateTrace",

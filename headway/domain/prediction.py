@@ -65,6 +65,43 @@ class LatencyDistribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """What a run, or several, would change of the answer to one question.
+
+    ``statistic`` names the latency that is asked about. Its 90 % intervals [s] are None where no
+    latency can be quoted; ``error_now_ratio`` and ``error_after_ratio`` are standard deviations of
+    the fitted over the true mean duration of a batch at the asked setting.
+    """
+
+    statistic: str
+    interval_now_s: Interval | None
+    interval_after_s: Interval | None
+    error_now_ratio: float
+    error_after_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisedRun:
+    """One run, and what it would teach.
+
+    ``rate_per_s`` is the rate at which to run it [records/s], ``num_rows`` the rows that its
+    batches then have, ``num_batches`` how many batches of it are enough, ``duration_s`` how long
+    it takes. It is to be run ``num_repeats`` times.
+    """
+
+    learns: str
+    why: str
+    configuration: Configuration
+    rate_per_s: float
+    num_rows: float
+    num_batches: int
+    duration_s: float
+    num_repeats: int = 1
+    new_checkpoint: bool = False
+    narrowing: Narrowing | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """What is expected of a configuration under given arrivals.
 
@@ -74,7 +111,7 @@ class Prediction:
     ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
-    it rests on measured figures or on declared ones.
+    it rests on measured figures or on declared ones. ``next_run`` would narrow it most.
     """
 
     configuration: Configuration
@@ -91,6 +128,7 @@ class Prediction:
     overrun_probability: float = 0.0
     findings: tuple[Finding, ...] = ()
     provenance: Provenance = Provenance.MEASURED
+    next_run: AdvisedRun | None = None
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
         """The distribution that a target of the metric is about; None where there is none."""

@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from headway.domain import (
+    AdvisedRun,
     AnyAnswer,
     AnyPromise,
     Arrivals,
@@ -248,6 +249,7 @@ def read_prediction(found: At) -> Prediction:
         overrun_probability=found.of("overrun_probability", float),
         findings=found.of("findings", tuple[Finding, ...]),
         provenance=_provenance(found),
+        next_run=found.of("next_run", AdvisedRun | None) if "next_run" in found.data else None,
     )
 
 

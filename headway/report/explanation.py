@@ -12,6 +12,7 @@ from headway.domain import (
     RuleOfThumb,
     StreamAnswer,
 )
+from headway.report.advice import narrowing_text
 from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraph, printable
@@ -224,6 +225,10 @@ def _confidence(plan: StreamAnswer) -> list[str]:
     caution = caution_text(plan.prediction)
     if caution is not None:
         lines += _item(caution)
+    run = plan.prediction.next_run
+    if run is not None and run.narrowing is not None:
+        told = narrowing_text(run, plan.configuration)
+        lines += _item(f"Next run: {told}; theory.md (E42).")
     return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from headway.domain import AdvisedRun, ApplicationProfile, JobProfile
+from headway.domain import ApplicationProfile, JobProfile
 from headway.formats.as_json import json_text
 from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
@@ -107,47 +107,3 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
         f"{profile.kind.value} application: {counted(profile.num_jobs, 'job')} in "
         f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
     )
-
-
-def advice_as_json(runs: Sequence[AdvisedRun]) -> str:
-    """The runs as JSON."""
-    return json_text(
-        {
-            "advised_runs": [
-                {
-                    "learns": run.learns,
-                    "why": run.why,
-                    "executors": run.configuration.executors,
-                    "cores_per_executor": run.configuration.cores_per_executor,
-                    "shuffle_partitions": run.configuration.shuffle_partitions,
-                    "trigger_s": run.configuration.trigger_s,
-                    "rate_per_s": run.rate_per_s,
-                    "num_batches": run.num_batches,
-                    "new_checkpoint": run.new_checkpoint,
-                }
-                for run in runs
-            ]
-        }
-    )
-
-
-def advice_as_text(runs: Sequence[AdvisedRun]) -> str:
-    """The runs for people, a paragraph each."""
-    if not runs:
-        return "no run to recommend: batch sizes, partitions, slots and repeats are all covered"
-    lines = []
-    for number, run in enumerate(runs, 1):
-        setting = run.configuration
-        trigger = (
-            f"trigger {format_duration(setting.trigger_s)}"
-            if setting.trigger_s
-            else "as fast as possible"
-        )
-        checkpoint = ", a new checkpoint" if run.new_checkpoint else ""
-        lines.append(
-            f"{number}. {trigger}, {counted(setting.shuffle_partitions, 'shuffle partition')}, "
-            f"{counted(setting.num_slots, 'slot')}, about {run.rate_per_s:,.0f} rows/s, "
-            f"{run.num_batches} batches after the warm-up{checkpoint}\n"
-            f"   shows {run.learns} ({run.why})"
-        )
-    return "\n".join(lines)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headway.domain import InfeasiblePlan, Metric, Prediction, StreamAnswer
+from headway.report.advice import next_run_lines
 from headway.report.columns import aligned, bar, paragraph, printable
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
@@ -42,7 +43,7 @@ def prediction_text(prediction: Prediction) -> str:
     return _joined(
         _stability_lines(prediction),
         paragraph(setting_text(prediction.configuration), lead="configuration: "),
-        _latency_lines(prediction),
+        [*_latency_lines(prediction), *next_run_lines(prediction)],
         _phase_lines(prediction.phases_s) if prediction.is_quotable else [],
         _note_lines(prediction_notes(prediction)),
     )
@@ -89,9 +90,11 @@ def stream_text(plan: StreamAnswer) -> str:
     """
     return _joined(
         _answer_lines(plan),
-        [*_stability_lines(plan.prediction), "", *_latency_lines(plan.prediction)]
-        if plan.prediction.is_quotable
-        else _stability_lines(plan.prediction),
+        [
+            *_stability_lines(plan.prediction),
+            *(["", *_latency_lines(plan.prediction)] if plan.prediction.is_quotable else []),
+            *next_run_lines(plan.prediction),
+        ],
         _titled(
             "binding constraints",
             [line for text in plan.binding for line in paragraph(text, lead="  ")],

@@ -19,9 +19,9 @@ def test_a_log_of_one_setting_asks_for_others(
     log = write_plain(AppLog().add(Query()).lines, tmp_path / "log")
     assert run(["profile", str(log), "--advise"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("1. as fast as possible, ")
-    assert "shows the cost of small batches" in text
+    assert ". as fast as possible, " in text
     assert "shows the cost of a shuffle partition" in text
+    assert ", run twice" in text
 
 
 def test_the_text_says_what_the_json_says(
@@ -32,8 +32,41 @@ def test_the_text_says_what_the_json_says(
     advised = json.loads(capsys.readouterr().out)["advised_runs"]
     assert run(["profile", "log", "--advise"]) == 0
     text = capsys.readouterr().out
-    assert [one["shuffle_partitions"] for one in advised] == [8, 8, 32, 8, 8]
+    assert [one["shuffle_partitions"] for one in advised] == [32, 8, 8, 8]
     for number, one in enumerate(advised, 1):
         trigger = f"trigger {one['trigger_s']:g}" if one["trigger_s"] else "as fast as possible"
         assert f"{number}. {trigger}" in text
         assert one["learns"] in text
+
+
+def test_a_question_gets_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("headway.cli.profile.profile", lambda *_, **__: a_profile())
+    asked = ["profile", "log", "--advise", "--rate", "20k/s", "--target", "p99 <= 2s"]
+    assert run([*asked, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["advised_runs"][0]
+    narrowing = first["narrowing"]
+    assert narrowing["statistic"] == "p99"
+    assert narrowing["error_after_ratio"] < narrowing["error_now_ratio"]
+    assert run(asked) == 0
+    assert "   would narrow p99 to " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--advise", "--target", "p99 <= 2s"], "a target needs the rate"),
+        (["--rate", "20k/s"], "the question belongs to --advise"),
+        (["--advise", "--rate", "20k/s", "--check"], "--advise can be combined with"),
+    ],
+)
+def test_half_a_question_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    message: str,
+) -> None:
+    monkeypatch.setattr("headway.cli.profile.profile", lambda *_, **__: a_profile())
+    assert run(["profile", "log", *more]) == 2
+    assert message in capsys.readouterr().err

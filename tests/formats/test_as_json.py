@@ -102,6 +102,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
         "overrun_probability",
         "findings",
         "provenance",
+        "next_run",
     }
     assert found["schema"] == "headway.prediction/v1"
     assert set(found["configuration"]) == CONFIGURATION_KEYS

@@ -2,202 +2,362 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.assumptions.advice import (
-    ADVISED_ACCURACY_RATIO,
     ADVISED_PARTITIONS_RATIO,
+    ADVISED_REPEATS,
     ADVISED_ROWS_RATIO,
+    ADVISED_RUN_S,
+    ADVISED_SHARES,
     ADVISED_TRIGGERS_S,
     FEWEST_ADVISED_BATCHES,
-    LEAST_ADVISED_NOISE_RATIO,
+    LEAST_NARROWING_RATIO,
     MANY_PARTITIONS,
     MOST_ADVISED_BATCHES,
+    MOST_ADVISED_RUNS,
 )
-from headway.domain import AdvisedRun, Configuration, JobProfile, Separation, TasksRule
-from headway.models.estimation.identifiability import next_run
-from headway.models.job.duration import DurationModel
+from headway.assumptions.fits import USUAL_PARTITION_S
+from headway.domain import (
+    AdvisedRun,
+    Arrivals,
+    Configuration,
+    JobProfile,
+    Metric,
+    Narrowing,
+    ObservedSetting,
+    Prediction,
+    Target,
+    TasksRule,
+)
+from headway.limits import LONGEST_S
+from headway.models.arrays import Array
+from headway.models.estimation.experiment_design import d_optimal_design
+from headway.models.job.capacity import sustainable_rate_per_s
+from headway.models.job.fit_error import AskedBatch, FitError, Shares
+from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
 
+_ALIKE_RATIO = 1.02
 
-def advised_runs(profile: JobProfile) -> tuple[AdvisedRun, ...]:
-    """What to run next, the most informative run first; empty if nothing is open.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedSetting:
+    """The user's own question: a latency of one setting."""
+
+    configuration: Configuration
+    arrivals: Arrivals
+    metric: Metric = Metric.TUPLE
+    statistic: str = "p99"
+
+    @classmethod
+    def of(cls, prediction: Prediction, target: Target | None = None) -> AskedSetting:
+        """What a prediction is of; with a target, the latency that it is about."""
+        return cls(
+            configuration=prediction.configuration,
+            arrivals=prediction.arrivals,
+            metric=Metric.TUPLE if target is None else target.metric,
+            # Intervals are known of these two.
+            statistic="mean" if target is not None and target.quantile is None else "p99",
+        )
+
+    def next_run(self, profile: JobProfile) -> AdvisedRun | None:
+        """The one run that would narrow the answer most, with how much; None if none would.
+
+        None also where nothing of the job was measured.
+
+        Notes
+        -----
+        theory.md (E42).
+        """
+        if profile.declared is not None:
+            return None
+        return next(iter(advised_runs(profile, self, most_runs=1)), None)
+
+
+class _Candidate(NamedTuple):
+    """A run that could be made, as it would stand in the profile, and what it is made of."""
+
+    setting: ObservedSetting
+    shares: Shares
+
+
+def advised_runs(
+    profile: JobProfile,
+    question: AskedSetting | None = None,
+    *,
+    most_runs: int = MOST_ADVISED_RUNS.value,
+) -> tuple[AdvisedRun, ...]:
+    """What to run next, the most informative run first; empty if nothing more is to be won.
 
     Parameters
     ----------
     profile : JobProfile
         The job, from whatever runs there were.
+    question : AskedSetting, optional
+        The setting whose latency is to be known; by default all settings that could be run.
+    most_runs : int, >= 1
+        Most settings to name.
 
     Returns
     -------
     tuple of AdvisedRun
-        Each differs from the setting seen last in as little as its lesson needs.
+        Each is to be run twice, and says what it would teach after those before it.
 
     Notes
     -----
-    theory.md (E15)-(E17). Fixed time and time per row are separated by batches of different size,
-    and the smallest are those of a query that runs as fast as possible; the cost of a partition
-    by two numbers of them, of a slot likewise; how far runs of one setting lie apart by two such
-    runs. A planned batch of three times the largest is to be known within 5%, which gives the
-    number of batches.
+    **(E42)** Advice. A run may be as fast as possible, on the trigger of the last run, or on one
+    of three times its interval; at 30 or 60 % of the sustainable rate (P3); with the shuffle
+    partitions of the last run, those asked about, or four times as many (a quarter beyond 64); on
+    the slots of the last run, or those asked about. Each counts as two repeats. With a question the
+    run after which (E41) is least at the asked setting is named first, then the best beside it, and
+    so on, as long as the spread falls by 2 %. Without one it is the mean variance over all of these
+    settings that is to be least, and only settings of the D-optimal design (E20) beside the runs
+    there are take part, its columns being the shares of a batch that are fixed, in proportion to
+    rows, and to partitions; a run on twice the slots comes last where all were on as many.
     """
-    return tuple(
-        run
-        for lesson in (_fewer_rows, _more_rows, _other_partitions, _other_slots, _once_more)
-        for run in lesson(profile)
+    candidates = tuple(_candidates(profile, question))
+    asked = _asked(profile, question, candidates)
+    pool = list(candidates if question is not None else _far_apart(profile, candidates))
+    known = profile.settings
+    runs: list[AdvisedRun] = []
+    variance = _variance(profile, known, asked)
+    while pool and len(runs) < most_runs:
+        left = [_variance(profile, _with(known, one), asked) for one in pool]
+        # Of runs that teach about as much the one that changes least, which comes first.
+        best = int(np.argmax(np.array(left) <= _ALIKE_RATIO * min(left)))
+        if left[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
+            break
+        chosen = pool.pop(best)
+        after = _with(known, chosen)
+        runs.append(
+            replace(
+                _as_advised(profile, chosen),
+                narrowing=None
+                if question is None
+                else _narrowing(profile, known, after, question, asked[0]),
+            )
+        )
+        known, variance = after, left[best]
+    if question is None and len({one.configuration.num_slots for one in profile.settings}) == 1:
+        runs.append(_on_more_slots(profile))
+    return tuple(runs)
+
+
+def _asked(
+    profile: JobProfile, question: AskedSetting | None, candidates: Sequence[_Candidate]
+) -> list[Shares]:
+    if question is None:
+        return [one.shares for one in candidates]
+    # Beyond what can be carried batches grow without bound: what they cost is asked there.
+    most_per_s = sustainable_rate_per_s(profile, question.configuration)
+    rate_per_s = min(question.arrivals.rate_per_s, most_per_s or np.inf)
+    rows = _settled_rows(profile, question.configuration, rate_per_s)
+    return [Shares.of(profile, _batch(question.configuration, rows))]
+
+
+def _variance(
+    profile: JobProfile, settings: Sequence[ObservedSetting], asked: Sequence[Shares]
+) -> float:
+    fit = FitError(profile=profile, settings=settings)
+    return float(np.mean([fit.spread_ratio(one) ** 2 for one in asked]))
+
+
+def _with(
+    settings: tuple[ObservedSetting, ...], candidate: _Candidate
+) -> tuple[ObservedSetting, ...]:
+    # In front: the run seen last stays the setting that stands for what is not asked.
+    return (candidate.setting,) * ADVISED_REPEATS.value + settings
+
+
+def _narrowing(
+    profile: JobProfile,
+    known: tuple[ObservedSetting, ...],
+    after: tuple[ObservedSetting, ...],
+    question: AskedSetting,
+    asked: Shares,
+) -> Narrowing:
+    told = [
+        predict(replace(profile, settings=runs), question.configuration, question.arrivals).latency(
+            question.metric
+        )
+        for runs in (known, after)
+    ]
+    now_s, after_s = (
+        None if one is None else one.intervals90_s.get(question.statistic) for one in told
+    )
+    return Narrowing(
+        statistic=question.statistic,
+        interval_now_s=now_s,
+        interval_after_s=after_s,
+        error_now_ratio=FitError(profile=profile, settings=known).ratio(asked),
+        error_after_ratio=FitError(profile=profile, settings=after).ratio(asked),
     )
 
 
-def _fewer_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
-    low, _ = profile.rows_per_batch_range
-    fewest = float(settled_batch_rows(_model(profile), profile.settings[-1].rate_per_s, 0.0))
-    if low <= ADVISED_ROWS_RATIO.value * fewest:
-        return
-    yield _run(
-        profile,
-        learns="the cost of small batches, which low latency needs",
-        why=f"no batch had fewer than {low:,.0f} rows; as fast as possible they have about "
-        f"{fewest:,.0f}",
-        configuration=replace(profile.baseline, trigger_s=0.0, max_offsets_per_trigger=None),
-        num_batches=_batches_needed(profile, fewest),
-    )
+def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[_Candidate]:
+    """Runs that could be made, by what (E42) lists."""
+    seen = replace(profile.baseline, max_offsets_per_trigger=None)
+    clusters = [seen]
+    if question is not None and question.configuration.num_slots != seen.num_slots:
+        clusters.append(replace(question.configuration, max_offsets_per_trigger=None))
+    last_s = max(seen.trigger_s, profile.settings[-1].batch_duration_mean_s)
+    triggers_s = [_trigger_beyond(last_s), _trigger_beyond(ADVISED_ROWS_RATIO.value * last_s)]
+    for cluster, partitions in product(clusters, _partition_choices(profile, question)):
+        most_per_s = sustainable_rate_per_s(
+            profile, replace(cluster, shuffle_partitions=partitions)
+        )
+        if most_per_s <= 0:
+            continue
+        for trigger_s, share in product((0.0, *dict.fromkeys(triggers_s)), ADVISED_SHARES.value):
+            configuration = replace(cluster, shuffle_partitions=partitions, trigger_s=trigger_s)
+            yield _candidate(profile, configuration, share * most_per_s)
 
 
-def _more_rows(profile: JobProfile) -> Iterator[AdvisedRun]:
-    low, high = profile.rows_per_batch_range
-    is_separated = all(
-        stage.separation is Separation.BATCHES or stage.task_per_row_s == 0
-        for stage in profile.stages
-    )
-    if is_separated and high >= ADVISED_ROWS_RATIO.value * max(low, 1.0):
-        return
-    seen = profile.baseline
-    trigger_s = _trigger_beyond(ADVISED_ROWS_RATIO.value * _interval_s(profile))
-    rows = profile.settings[-1].rate_per_s * trigger_s
-    yield _run(
-        profile,
-        learns="the fixed cost of a batch and the cost per row",
-        why=f"all batches had {low:,.0f} to {high:,.0f} rows",
-        configuration=replace(seen, trigger_s=trigger_s, max_offsets_per_trigger=None),
-        num_batches=_batches_needed(profile, rows),
-    )
-
-
-def _other_partitions(profile: JobProfile) -> Iterator[AdvisedRun]:
-    counts = {setting.configuration.shuffle_partitions for setting in profile.settings}
-    shuffled = any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
-    if len(counts) > 1 or not shuffled:
-        return
-    (count,) = counts
-    other = (
-        count * ADVISED_PARTITIONS_RATIO.value
-        if count < MANY_PARTITIONS.value
-        else max(count // ADVISED_PARTITIONS_RATIO.value, 1)
-    )
-    # Another trigger as well: rows and partitions may differ together once rows are known.
-    trigger_s = _trigger_beyond(1.5 * _interval_s(profile))
-    yield _run(
-        profile,
-        learns="the cost of a shuffle partition",
-        why=f"all runs had {counted(count, 'shuffle partition')}",
-        configuration=replace(
-            profile.baseline,
-            shuffle_partitions=other,
-            trigger_s=trigger_s,
-            max_offsets_per_trigger=None,
+def _candidate(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> _Candidate:
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rows = _settled_rows(profile, configuration, rate_per_s)
+    mean_s = float(model.mean_s(rows))
+    interval_s = max(configuration.trigger_s, mean_s)
+    setting = ObservedSetting(
+        query_id="advised",
+        configuration=configuration,
+        rate_per_s=rate_per_s,
+        num_batches=int(
+            np.clip(
+                ADVISED_RUN_S.value / interval_s,
+                FEWEST_ADVISED_BATCHES.value,
+                MOST_ADVISED_BATCHES.value,
+            )
         ),
-        num_batches=FEWEST_ADVISED_BATCHES.value,
+        num_batches_cut=0,
+        jvm_age_s=profile.settings[-1].jvm_age_s,
+        rows_per_batch_low=rows,
+        rows_per_batch_high=rows,
+        batch_duration_mean_s=mean_s,
+        batch_duration_sd_s=mean_s * profile.noise.batch_ratio,
+        modelled_duration_mean_s=mean_s,
+    )
+    return _Candidate(setting, Shares.of(profile, _batch(configuration, rows)))
+
+
+def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tuple[int, ...]:
+    count = profile.baseline.shuffle_partitions
+    if not _is_shuffled(profile):
+        return (count,)
+    ratio = ADVISED_PARTITIONS_RATIO.value
+    other = count * ratio if count < MANY_PARTITIONS.value else max(count // ratio, 1)
+    asked = count if question is None else question.configuration.shuffle_partitions
+    return tuple(dict.fromkeys((asked, count, other)))
+
+
+def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_Candidate, ...]:
+    """The candidates that tell most of all costs together: a D-optimal design (E20)."""
+    runs = [
+        _Candidate(one, Shares.of(profile, _batch(one.configuration, _middle_rows(one))))
+        for one in profile.settings
+    ]
+    columns = np.array([_columns(profile, one.shares) for one in (*runs, *candidates)])
+    columns = columns[:, : 2 + _is_shuffled(profile)]
+    design = d_optimal_design(
+        columns, min(MOST_ADVISED_RUNS.value, len(candidates)), already_run=np.arange(len(runs))
+    )
+    # A run made before may be chosen again; which of the new ones is best is decided elsewhere.
+    return tuple(candidates[place - len(runs)] for place in design.chosen if place >= len(runs))
+
+
+def _columns(profile: JobProfile, of: Shares) -> Array:
+    """Shares of a batch that are fixed, that follow the rows, and the partitions written for."""
+    fixed, per_row, per_partition = of.of_coefficients.T
+    return np.array(
+        [
+            of.of_driver + sum(fixed * [stage.task_fixed_s for stage in profile.stages]),
+            sum(per_row * [stage.task_per_row_s for stage in profile.stages]),
+            sum(per_partition) * USUAL_PARTITION_S.value,
+        ]
     )
 
 
-def _other_slots(profile: JobProfile) -> Iterator[AdvisedRun]:
-    counts = {setting.configuration.num_slots for setting in profile.settings}
-    if len(counts) > 1:
-        return
-    (count,) = counts
-    yield _run(
-        profile,
-        learns="the gain from more slots, and their contention",
-        why=f"all runs had {counted(count, 'slot')}",
-        configuration=replace(profile.baseline, executors=2 * profile.baseline.executors),
-        num_batches=FEWEST_ADVISED_BATCHES.value,
-    )
-
-
-def _once_more(profile: JobProfile) -> Iterator[AdvisedRun]:
-    seen: list[tuple[Configuration, float]] = []
-    for setting in profile.settings:
-        if any(
-            setting.configuration == configuration
-            and 1 / 1.1 <= setting.rate_per_s / rate_per_s <= 1.1
-            for configuration, rate_per_s in seen
-        ):
-            return
-        seen.append((setting.configuration, setting.rate_per_s))
-    yield _run(
-        profile,
-        learns="the spread between repeats, which widens every interval",
-        why="no configuration was run twice",
-        configuration=profile.baseline,
-        num_batches=FEWEST_ADVISED_BATCHES.value,
-    )
-
-
-def _run(
-    profile: JobProfile, *, learns: str, why: str, configuration: Configuration, num_batches: int
-) -> AdvisedRun:
+def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
+    setting = candidate.setting
+    configuration, rows = setting.configuration, candidate.shares.asked.num_rows
+    interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
+    learns, why = _lesson(profile, configuration, rows)
     pinned = profile.pins.state_partitions
     return AdvisedRun(
         learns=learns,
         why=why,
         configuration=configuration,
-        rate_per_s=profile.settings[-1].rate_per_s,
-        num_batches=num_batches,
+        rate_per_s=setting.rate_per_s,
+        num_rows=rows,
+        num_batches=setting.num_batches,
+        duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
+        num_repeats=ADVISED_REPEATS.value,
         new_checkpoint=pinned is not None and configuration.shuffle_partitions != pinned,
     )
 
 
-def _interval_s(profile: JobProfile) -> float:
-    """Time in which the rows of a batch arrive, at the setting seen last."""
+def _on_more_slots(profile: JobProfile) -> AdvisedRun:
     last = profile.settings[-1]
-    return max(last.configuration.trigger_s, last.batch_duration_mean_s)
+    more = replace(
+        profile.baseline, executors=2 * profile.baseline.executors, max_offsets_per_trigger=None
+    )
+    return _as_advised(profile, _candidate(profile, more, last.rate_per_s))
+
+
+def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> tuple[str, str]:
+    """What is learned, and what there was instead; of several lessons the rarest."""
+    slots = {one.configuration.num_slots for one in profile.settings}
+    partitions = {one.configuration.shuffle_partitions for one in profile.settings}
+    low, high = profile.rows_per_batch_range
+    if configuration.num_slots not in slots:
+        return "the gain from more slots, and their contention", _all_had(slots, "slot")
+    if configuration.shuffle_partitions not in partitions and _is_shuffled(profile):
+        return "the cost of a shuffle partition", _all_had(partitions, "shuffle partition")
+    if rows < low:
+        why = f"no batch had fewer than {low:,.0f} rows; these have about {rows:,.0f}"
+        return "the cost of small batches, which low latency needs", why
+    if rows > high:
+        why = f"no batch had more than {high:,.0f} rows; these have about {rows:,.0f}"
+        return "the fixed cost of a batch and the cost per row", why
+    if any(one.configuration == configuration for one in profile.settings):
+        return "how far runs of one setting differ", "few configurations were run twice"
+    why = f"{counted(len(profile.settings), 'run')} had {low:,.0f} to {high:,.0f} rows per batch"
+    return f"what batches of about {rows:,.0f} rows take", why
+
+
+def _all_had(counts: set[int], thing: str) -> str:
+    if len(counts) == 1:
+        return f"all runs had {counted(min(counts), thing)}"
+    return f"runs had {min(counts)} to {counted(max(counts), thing)}"
+
+
+def _is_shuffled(profile: JobProfile) -> bool:
+    return any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
+
+
+def _middle_rows(setting: ObservedSetting) -> float:
+    return max(0.5 * (setting.rows_per_batch_low + setting.rows_per_batch_high), 1.0)
+
+
+def _settled_rows(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> float:
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    return float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+
+
+def _batch(configuration: Configuration, rows: float) -> AskedBatch:
+    return AskedBatch(configuration.num_slots, configuration.shuffle_partitions, rows)
 
 
 def _trigger_beyond(least_s: float) -> float:
     """The shortest interval a person would choose that is not below."""
+    longest_s = min(least_s, LONGEST_S)
     return next(
-        (choice for choice in ADVISED_TRIGGERS_S.value if choice >= least_s * 0.999), least_s
+        (choice for choice in ADVISED_TRIGGERS_S.value if choice >= least_s * 0.999), longest_s
     )
-
-
-def _batches_needed(profile: JobProfile, planned_rows: float) -> int:
-    last = profile.settings[-1]
-    model = _model(profile)
-    rows = float(settled_batch_rows(model, last.rate_per_s, last.configuration.trigger_s))
-    per_row_s = float(model.slope_s(rows))
-    known = np.concatenate(
-        [
-            np.linspace(one.rows_per_batch_low, one.rows_per_batch_high, one.num_batches)
-            for one in profile.settings
-        ]
-    )
-    found = next_run(
-        known,
-        max(float(model.mean_s(rows)) - per_row_s * rows, 1e-6),
-        per_row_s,
-        max(profile.noise.batch_ratio, LEAST_ADVISED_NOISE_RATIO.value),
-        planned_rows=planned_rows,
-        possible_rows=np.array([planned_rows]),
-        accuracy_ratio=ADVISED_ACCURACY_RATIO.value,
-    )
-    needed = MOST_ADVISED_BATCHES.value if found is None else found.num_batches
-    return min(max(needed, FEWEST_ADVISED_BATCHES.value), MOST_ADVISED_BATCHES.value)
-
-
-def _model(profile: JobProfile) -> DurationModel:
-    seen = profile.baseline
-    return duration_model(profile, seen.num_slots, seen.shuffle_partitions)

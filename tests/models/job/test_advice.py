@@ -1,71 +1,147 @@
-"""What to run next follows from what was not separable."""
+"""What to run next follows from what the runs so far leave open."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
-from headway.domain import ObservedSetting, Pins, Separation
-from headway.models.job.advice import advised_runs
+import pytest
+
+import headway
+from headway.domain import Arrivals, JobProfile, ObservedSetting, Pins
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.from_json import parse_plan
+from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.capacity import sustainable_rate_per_s
+from headway.report.advice import next_run_lines
+from headway.report.explanation import explanation_text
 from tests.factories import a_configuration, a_profile
 
-
-def setting(**changes: object) -> ObservedSetting:
-    return replace(a_profile().settings[0], **changes)  # type: ignore[arg-type]
+EXAMPLE = "examples/word-count.profile.yaml"
 
 
-def test_one_run_needs_other_rows_other_partitions_other_slots_and_a_repeat() -> None:
-    fewer, rows, partitions, slots, again = advised_runs(a_profile(pins=Pins(state_partitions=8)))
-    assert fewer.configuration == a_configuration(trigger_s=0.0)
-    assert rows.configuration == a_configuration(trigger_s=3.0)
-    assert partitions.configuration == a_configuration(trigger_s=2.0, shuffle_partitions=32)
-    assert slots.configuration == a_configuration(executors=4)
-    assert again.configuration == a_configuration()
-    assert [run.new_checkpoint for run in (fewer, rows, partitions, slots, again)] == [
-        False, False, True, False, False,
-    ]  # fmt: skip
-    assert all(10 <= run.num_batches <= 60 and run.rate_per_s == 5000 for run in (rows, again))
-
-
-def test_what_was_predicted_is_not_run_again() -> None:
-    separated = [replace(one, separation=Separation.BATCHES) for one in a_profile().stages]
-    profile = a_profile(
-        stages=tuple(separated),
-        settings=(
-            setting(rows_per_batch_low=1000.0, rows_per_batch_high=1000.0),
-            setting(configuration=a_configuration(shuffle_partitions=32)),
-            setting(configuration=a_configuration(executors=1)),
-            setting(),
-            setting(),
-        ),
+def a_run(profile: JobProfile, trigger_s: float, partitions: int, share: float) -> ObservedSetting:
+    """A run at a share of what can be carried, on a trigger that it does not overrun."""
+    configuration = replace(profile.baseline, shuffle_partitions=partitions, trigger_s=trigger_s)
+    rate_per_s = share * sustainable_rate_per_s(profile, configuration)
+    return replace(
+        profile.settings[0],
+        configuration=configuration,
+        rate_per_s=rate_per_s,
+        rows_per_batch_low=rate_per_s * trigger_s,
+        rows_per_batch_high=rate_per_s * trigger_s,
     )
-    assert advised_runs(profile) == ()
 
 
-def test_back_to_back_batches_count_by_their_duration() -> None:
-    back_to_back = setting(
-        configuration=a_configuration(trigger_s=0.0),
-        rows_per_batch_low=900.0,
-        rows_per_batch_high=1000.0,
+def fitted_on_neighbours() -> JobProfile:
+    profile = a_profile()
+    runs = ((3.0, 2, 0.6), (2.0, 8, 0.45), (1.0, 2, 0.6))
+    return replace(profile, settings=tuple(a_run(profile, *run) for run in runs))
+
+
+def test_a_slow_run_as_fast_as_possible_is_named_where_no_batch_was_small() -> None:
+    profile = fitted_on_neighbours()
+    small = [run for run in advised_runs(profile) if run.configuration.trigger_s == 0.0]
+    assert small
+    most_per_s = sustainable_rate_per_s(profile, small[0].configuration)
+    assert small[0].rate_per_s == pytest.approx(0.3 * most_per_s)
+    assert small[0].num_rows < profile.rows_per_batch_range[0]
+
+
+def test_sizes_lie_far_apart_and_partitions_differ_each_twice() -> None:
+    runs = advised_runs(a_profile(pins=Pins(state_partitions=8)))
+    *on_these_slots, more_slots = runs
+    assert max(run.num_rows for run in on_these_slots) > 5 * min(
+        run.num_rows for run in on_these_slots
     )
-    rows, *_ = advised_runs(a_profile(settings=(back_to_back,)))
-    assert rows.configuration.trigger_s == 1.0  # the first choice above three times 0.31 s
-
-
-def test_a_job_whose_batches_are_hardly_smaller_without_a_trigger_needs_none_of_them() -> None:
-    # 900 rows in a batch as fast as possible: theirs is the duration at which they settle.
-    small = setting(rows_per_batch_low=2600.0, rows_per_batch_high=2700.0)
-    assert advised_runs(a_profile(settings=(small,)))[0].configuration.trigger_s == 3.0
+    assert {run.configuration.shuffle_partitions for run in runs} == {8, 32}
+    assert {run.num_repeats for run in runs} == {2}
+    assert more_slots.configuration.executors == 2 * a_configuration().executors
+    assert all(run.new_checkpoint is (run.configuration.shuffle_partitions != 8) for run in runs)
 
 
 def test_many_partitions_are_tried_with_fewer() -> None:
-    many = setting(configuration=a_configuration(shuffle_partitions=200))
-    _, partitions, *_ = advised_runs(a_profile(settings=(many,)))
-    assert partitions.configuration.shuffle_partitions == 50
+    many = replace(a_profile().settings[0], configuration=a_configuration(shuffle_partitions=200))
+    counts = {
+        run.configuration.shuffle_partitions for run in advised_runs(a_profile(settings=(many,)))
+    }
+    assert counts <= {200, 50}
+    assert 50 in counts
 
 
-def test_noisier_batches_need_more_of_them() -> None:
-    noise = a_profile().noise
-    calm, wild = (
-        advised_runs(a_profile(noise=replace(noise, batch_ratio=ratio)))[1] for ratio in (0.02, 0.6)
+def test_each_run_leaves_less_open_than_the_one_before() -> None:
+    profile = fitted_on_neighbours()
+    configuration = replace(profile.baseline, trigger_s=0.0)
+    rate_per_s = 0.5 * sustainable_rate_per_s(profile, configuration)
+    question = AskedSetting(configuration=configuration, arrivals=Arrivals(rate_per_s=rate_per_s))
+    runs = advised_runs(profile, question)
+    assert len(runs) >= 2
+    gains = [run.narrowing for run in runs]
+    for gain in gains:
+        assert gain is not None
+        assert gain.error_after_ratio < gain.error_now_ratio
+        assert gain.interval_now_s is not None
+        assert gain.interval_after_s is not None
+        assert _width(gain.interval_after_s) < _width(gain.interval_now_s)
+    assert question.next_run(profile) == runs[0]
+    # What the second would add is told beside the first.
+    assert gains[1].error_now_ratio == gains[0].error_after_ratio  # type: ignore[union-attr]
+
+
+def _width(interval: object) -> float:
+    return float(interval.high - interval.low)  # type: ignore[attr-defined]
+
+
+def test_what_was_run_often_enough_is_not_run_again() -> None:
+    profile = fitted_on_neighbours()
+    question = AskedSetting(
+        configuration=replace(profile.baseline, trigger_s=1.0), arrivals=profile.arrivals
     )
-    assert calm.num_batches < wild.num_batches
+    runs = advised_runs(profile, question)
+    as_named = tuple(a_run_as(profile, run.configuration, run.num_rows) for run in runs)
+    often = replace(profile, settings=(*profile.settings, *(as_named * 20)))
+    assert advised_runs(often, question) == ()
+    assert question.next_run(often) is None
+
+
+def a_run_as(profile: JobProfile, configuration: object, rows: float) -> ObservedSetting:
+    return replace(
+        profile.settings[0],
+        configuration=configuration,  # type: ignore[arg-type]
+        rows_per_batch_low=rows,
+        rows_per_batch_high=rows,
+    )
+
+
+def test_a_question_of_more_slots_asks_for_a_run_there() -> None:
+    profile = fitted_on_neighbours()
+    question = AskedSetting(
+        configuration=replace(profile.baseline, executors=8), arrivals=profile.arrivals
+    )
+    run = question.next_run(profile)
+    assert run is not None
+    assert run.configuration.executors == 8
+
+
+def test_beyond_capacity_a_run_is_named_all_the_same() -> None:
+    profile = fitted_on_neighbours()
+    question = AskedSetting(configuration=profile.baseline, arrivals=Arrivals(rate_per_s=1e9))
+    run = question.next_run(profile)
+    assert run is not None
+    assert run.narrowing is not None
+    assert run.narrowing.interval_now_s is None
+    assert math.isfinite(run.narrowing.error_after_ratio)
+
+
+def test_predict_plan_and_explain_name_one_run() -> None:
+    prediction = headway.predict(EXAMPLE, rate="30k/s", trigger="0s")
+    (line, *_) = next_run_lines(prediction)
+    assert line.startswith("next run: 2 min at ")
+    plan = headway.plan(EXAMPLE, rate="60k/s", target="p99 <= 3s")
+    assert plan.prediction.next_run is not None
+    text = json_text(plan_json(plan))
+    assert json.loads(text)["prediction"]["next_run"]["narrowing"]["statistic"] == "p99"
+    read = parse_plan(text, name="plan")
+    assert next_run_lines(read.prediction) == next_run_lines(plan.prediction)
+    assert "Next run: 2 min at " in explanation_text(read)

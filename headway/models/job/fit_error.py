@@ -1,0 +1,209 @@
+"""How far the durations of a setting may be off, by the runs that a profile was fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.assumptions.fits import (
+    EMPTY_BATCH_SD_RATIO,
+    RUN_NOISE_RATIO,
+    USUAL_PARTITION_S,
+    USUAL_PARTS_SD_S,
+    USUAL_PARTS_SD_WITH_PYTHON_S,
+)
+from headway.domain import JobProfile, ObservedSetting, Separation, StageProfile
+from headway.models.arrays import Array
+from headway.models.job.calibration import doublings_beyond, widened
+from headway.models.job.duration import DurationModel, level_spans
+from headway.models.job.setting import duration_model
+
+_LEAST_S = 1e-6
+
+
+class AskedBatch(NamedTuple):
+    """A batch whose duration is asked for."""
+
+    num_slots: int
+    shuffle_partitions: int
+    num_rows: float
+
+
+class Shares(NamedTuple):
+    """What the mean duration of a batch is made of; all over that duration.
+
+    ``of_coefficients`` has a row for each stage: what one unit of the time of a task without rows,
+    of that per row, and of that per shuffle partition adds [1/s, rows/s, 1/s].
+    """
+
+    asked: AskedBatch
+    of_driver: float
+    of_coefficients: Array
+
+    @classmethod
+    def of(cls, profile: JobProfile, asked: AskedBatch) -> Shares:
+        """What the mean duration of a batch is made of, by the costs of a profile.
+
+        Notes
+        -----
+        theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so what a
+        coefficient adds is the duration of a job that has no other.
+        """
+        model = duration_model(profile, asked.num_slots, asked.shuffle_partitions)
+        duration_s = max(float(model.mean_s(asked.num_rows)), _LEAST_S)
+        gained = np.array(
+            [
+                [_of_one_coefficient(profile.stages, place, one, asked) for one in range(3)]
+                for place in range(len(profile.stages))
+            ]
+        )
+        followed = [_is_followed(profile.stages, place) for place in range(len(profile.stages))]
+        gained[~np.array(followed), 2] = 0.0
+        return cls(asked, model.driver_s / duration_s, gained / duration_s)
+
+
+class _Observation(NamedTuple):
+    """Half of the batches of a run: the smaller or the larger ones."""
+
+    shuffle_partitions: int
+    num_rows: float
+    num_batches: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitError:
+    """What a fit on some runs leaves open, by the costs that a profile has of the job.
+
+    ``settings`` are the runs of the fit: those of the profile, or others as well that were not
+    made yet.
+    """
+
+    profile: JobProfile
+    settings: Sequence[ObservedSetting]
+
+    def ratio(self, shares: Shares) -> float:
+        """Standard deviation of the fitted over the true mean duration of a batch. [-]
+
+        Notes
+        -----
+        **(E40)** What the runs `i` of a fit leave open. A task of stage `s` takes `t = xᵀ θ` with
+        `x = (1, n/T, P)` as in (T2); (E3) fits it to relative residuals, so that with `z_i =
+        x_i/t_i` and the prior's weights `Λ_jj = (0.1/σ_j)^2` its error is `A^-1(Σ_i z_i e_i +
+        Λ^(1/2) h)`, `A = Σ_i z_i z_iᵀ + Λ`, `h` what the prior is wrong by. All tasks and the
+        driver of a run are off by the same `e_i`, whose standard deviation is that between runs,
+        (E5). With `g_s` what each coefficient adds to the asked duration `D`, and `d/m` for the
+        driver, which is a mean over runs, `D` is off by `w_i = (Σ_s g_sᵀ A_s^-1 z_is + d/m)/D` for
+        each `e_i`, and by `0.1 |Λ^(1/2) A^-1 g_s|/D` for the prior. A run is two observations that
+        share its `e_i`, its smaller and its larger batches, each with the noise of half of its
+        batches, counted as (E18) does.
+        """
+        weights = np.full(len(self._observations), shares.of_driver / len(self._observations))
+        of_prior = 0.0
+        for gained, (columns, inverse, prior) in zip(
+            shares.of_coefficients, self._fits, strict=True
+        ):
+            influence = inverse @ gained
+            weights += columns @ influence
+            of_prior += float(np.sum(prior * np.square(influence))) * RUN_NOISE_RATIO.value**2
+        of_runs = np.square(weights.reshape(-1, 2).sum(axis=1)).sum()
+        noise = self.profile.noise
+        effective = (1.0 - noise.autocorrelation) / (1.0 + noise.autocorrelation)
+        num_batches = np.array([one.num_batches for one in self._observations])
+        of_batches = np.sum(np.square(weights * noise.batch_ratio) / (num_batches * effective))
+        return float(np.sqrt(of_runs * noise.run_to_run_ratio**2 + of_batches + of_prior))
+
+    def spread_ratio(self, shares: Shares) -> float:
+        """Standard deviation of the logarithm of a run's mean duration over the fitted one.
+
+        Notes
+        -----
+        **(E41)** `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`: (P2) with the variance `v` of (E40)
+        for its `s_r^2 k/m`, which is what `v` is on average over the fitted runs themselves.
+        """
+        known = replace(self.profile, settings=tuple(self.settings))
+        own = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
+        return float(widened(own, *doublings_beyond(known, *shares.asked)))
+
+    @cached_property
+    def _observations(self) -> tuple[_Observation, ...]:
+        return tuple(
+            _Observation(setting.configuration.shuffle_partitions, rows, setting.num_batches / 2.0)
+            for setting in self.settings
+            for rows in _smaller_and_larger(setting)
+        )
+
+    @cached_property
+    def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
+        """Of each stage what runs say of its tasks, the inverse of all that is known, the prior."""
+        fits = []
+        for place, stage in enumerate(self.profile.stages):
+            writes = _is_followed(self.profile.stages, place)
+            rows = np.array(
+                [
+                    _terms(stage, one.num_rows, one.shuffle_partitions, writes=writes)
+                    for one in self._observations
+                ]
+            )
+            task_s = np.maximum(rows @ _coefficients(stage), _LEAST_S)
+            columns = rows / task_s[:, np.newaxis]
+            prior = np.square(RUN_NOISE_RATIO.value / _prior_sd_s(stage, float(task_s.mean())))
+            # A run weighs one, half for each of its observations.
+            inverse = np.linalg.pinv(0.5 * columns.T @ columns + np.diag(prior), hermitian=True)
+            fits.append((0.5 * columns, inverse, prior))
+        return tuple(fits)
+
+
+def _of_one_coefficient(
+    stages: Sequence[StageProfile], place: int, one: int, asked: AskedBatch
+) -> float:
+    alone = [
+        replace(
+            stage,
+            task_fixed_s=float(number == place and one == 0),
+            task_per_row_s=float(number == place and one == 1),
+            task_per_partition_s=float(number == place and one == 2),
+            task_per_state_row_s=0.0,
+        )
+        for number, stage in enumerate(stages)
+    ]
+    spans = level_spans(alone, asked.num_slots, asked.shuffle_partitions)
+    return float(DurationModel(0.0, spans).mean_s(asked.num_rows))
+
+
+def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:
+    """Mean rows of the smaller and of the larger half of batches that are spread evenly."""
+    low, high = setting.rows_per_batch_low, setting.rows_per_batch_high
+    return 0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high
+
+
+def _is_followed(stages: Sequence[StageProfile], place: int) -> bool:
+    """Whether a stage writes for an exchange."""
+    return any(stage.level > stages[place].level for stage in stages[place + 1 :])
+
+
+def _terms(
+    stage: StageProfile, num_rows: float, shuffle_partitions: int, *, writes: bool
+) -> tuple[float, float, float]:
+    per_task = stage.rows.rows(num_rows) / stage.num_tasks(shuffle_partitions)
+    return 1.0, per_task, float(shuffle_partitions if writes else 0)
+
+
+def _coefficients(stage: StageProfile) -> Array:
+    return np.array([stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s])
+
+
+def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
+    """What is known of the coefficients before any run, as (E3) has it; inf for nothing."""
+    if stage.separation is Separation.TOTALS:
+        fixed_sd_s = task_s / np.sqrt(12.0)  # anything from nothing to all of it
+    elif stage.separation is Separation.EMPTY:
+        fixed_sd_s = max(EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _LEAST_S)
+    elif stage.observed is not None and stage.observed.python_ratio is not None:
+        fixed_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value
+    else:
+        fixed_sd_s = USUAL_PARTS_SD_S.value
+    return np.array([fixed_sd_s, np.inf, USUAL_PARTITION_S.value])

@@ -1,0 +1,133 @@
+"""Advised runs in words and as JSON: what to run, and what it would teach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from headway.assumptions.advice import LEAST_NARROWING_RATIO
+from headway.domain import AdvisedRun, Configuration, Interval, Narrowing, Prediction
+from headway.formats.as_json import fields_json, json_text
+from headway.report.columns import paragraph
+from headway.units import counted, format_duration, format_rate
+
+_TIMES = {1: "", 2: ", run twice"}
+
+
+def advice_as_json(runs: Sequence[AdvisedRun]) -> str:
+    """The runs as JSON."""
+    return json_text({"advised_runs": [_run_as_data(run) for run in runs]})
+
+
+def advice_as_text(runs: Sequence[AdvisedRun]) -> str:
+    """The runs for people, a paragraph each."""
+    if not runs:
+        return "no run to recommend: none would make the answer more certain by 2%"
+    return "\n".join(line for number, run in enumerate(runs, 1) for line in _lines(number, run))
+
+
+def next_run_lines(prediction: Prediction) -> list[str]:
+    """The one run that would narrow a prediction most, and to what; nothing where none would."""
+    run = prediction.next_run
+    if run is None or run.narrowing is None:
+        return []
+    return paragraph(f"next run: {narrowing_text(run, prediction.configuration)}")
+
+
+def narrowing_text(run: AdvisedRun, asked: Configuration) -> str:
+    """What a run would change of the answer about a setting, as a sentence without its stop.
+
+    Parameters
+    ----------
+    run : AdvisedRun
+        With ``narrowing``.
+    asked : Configuration
+        The setting of the question; only what differs from it is named beside the pace.
+    """
+    setting = run.configuration
+    others = [
+        *([counted(setting.num_slots, "slot")] if setting.num_slots != asked.num_slots else []),
+        *(
+            [counted(setting.shuffle_partitions, "shuffle partition")]
+            if setting.shuffle_partitions != asked.shuffle_partitions
+            else []
+        ),
+    ]
+    with_others = f" with {' and '.join(others)}" if others else ""
+    assert run.narrowing is not None
+    return (
+        f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
+        f"{_how(setting)}{with_others}{_times(run)}, would {_gain_text(run.narrowing)}"
+    )
+
+
+def _gain_text(gain: Narrowing) -> str:
+    now_s, after_s = gain.interval_now_s, gain.interval_after_s
+    if (
+        now_s is not None
+        and after_s is not None
+        and _width(after_s) < _width(now_s) * (1.0 - LEAST_NARROWING_RATIO.value)
+    ):
+        return (
+            f"narrow {gain.statistic} to {_interval_text(after_s)} "
+            f"(90% interval, now {_interval_text(now_s)})"
+        )
+    return (
+        "bring the error of the predicted batch duration from "
+        f"{gain.error_now_ratio:.0%} to {gain.error_after_ratio:.0%}"
+    )
+
+
+def _width(interval_s: Interval) -> float:
+    return interval_s.high - interval_s.low
+
+
+def _interval_text(interval_s: Interval) -> str:
+    return f"{format_duration(interval_s.low)} - {format_duration(interval_s.high)}"
+
+
+def _lines(number: int, run: AdvisedRun) -> Iterator[str]:
+    setting = run.configuration
+    checkpoint = ", a new checkpoint" if run.new_checkpoint else ""
+    yield (
+        f"{number}. {_pace(setting)}, {counted(setting.shuffle_partitions, 'shuffle partition')}, "
+        f"{counted(setting.num_slots, 'slot')}, about {run.rate_per_s:,.0f} rows/s, "
+        f"{run.num_batches} batches after the warm-up{_times(run)}{checkpoint}"
+    )
+    yield f"   shows {run.learns} ({run.why})"
+    if run.narrowing is not None:
+        yield f"   would {_gain_text(run.narrowing)}"
+
+
+def _pace(setting: Configuration) -> str:
+    if not setting.trigger_s:
+        return "as fast as possible"
+    return f"trigger {format_duration(setting.trigger_s)}"
+
+
+def _how(setting: Configuration) -> str:
+    if not setting.trigger_s:
+        return _pace(setting)
+    return f"on a trigger of {format_duration(setting.trigger_s)}"
+
+
+def _times(run: AdvisedRun) -> str:
+    return _TIMES.get(run.num_repeats, f", run {run.num_repeats} times")
+
+
+def _run_as_data(run: AdvisedRun) -> dict[str, object]:
+    setting = run.configuration
+    return {
+        "learns": run.learns,
+        "why": run.why,
+        "executors": setting.executors,
+        "cores_per_executor": setting.cores_per_executor,
+        "shuffle_partitions": setting.shuffle_partitions,
+        "trigger_s": setting.trigger_s,
+        "rate_per_s": run.rate_per_s,
+        "num_rows": run.num_rows,
+        "num_batches": run.num_batches,
+        "num_repeats": run.num_repeats,
+        "duration_s": run.duration_s,
+        "new_checkpoint": run.new_checkpoint,
+        "narrowing": fields_json(run.narrowing),
+    }
