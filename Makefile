@@ -8,7 +8,7 @@ PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
+        accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         scheduling scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
@@ -47,6 +47,9 @@ test-lowest:  ## the tests without Spark on the lowest version of each requireme
 accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accuracy.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py campaign_page --output docs/accuracy.md
+
+runs-accuracy: $(READY)  ## what one log, four runs, eight runs are worth, from the committed results -> docs/how-many-runs.md
+	$(BIN)/python benchmarks/run.py runs_page --output docs/how-many-runs.md
 
 accuracy-campaign: $(READY) java  ## all real runs anew, two hours and a half on a quiet machine
 	$(BIN)/python benchmarks/run.py run_campaign $(CAMPAIGN)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headway.api.deadlines import plan_deadline
     from headway.api.emit import emit
     from headway.api.explain import explain
+    from headway.api.explore import explore
     from headway.api.init import init
     from headway.api.lock import lock
     from headway.api.page import page
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         JobProfile,
         Plan,
         Prediction,
+        QuerySetting,
         Target,
     )
     from headway.errors import HeadwayError
@@ -54,6 +56,7 @@ _HOMES = {
     "headway.api.deadlines": "plan_deadline",
     "headway.api.emit": "emit",
     "headway.api.explain": "explain",
+    "headway.api.explore": "explore",
     "headway.api.init": "init",
     "headway.api.lock": "lock",
     "headway.api.page": "page",
@@ -66,7 +69,7 @@ _HOMES = {
     "headway.api.specs": "plan_spec",
     "headway.api.validate": "validate",
     "headway.api.windows": "windows",
-    "headway.domain": "Arrivals Configuration JobProfile Plan Prediction Target",
+    "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
     "headway.errors": "HeadwayError",
     "headway.formats.from_json": "load_plan",
     "headway.formats.lock_file": "load_lock save_lock",
@@ -77,9 +80,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction", "Target",
-    "__version__", "backtest", "capacity", "check", "emit", "explain", "init", "load_lock",
-    "load_plan", "load_profile", "lock", "page", "plan", "plan_deadline", "plan_spec", "predict",
+    "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
+    "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "emit", "explain",
+    "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "page", "plan",
+    "plan_deadline", "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "shared_windows", "shed",
     "simulate", "survey", "validate", "window_log", "windows",
 ]  # fmt: skip

@@ -151,6 +151,48 @@ LEAST_NARROWING_RATIO = Assumption(
     source="judgement: less is not worth two runs",
     influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
+ENOUGH_WIDTH_RATIO = Assumption(
+    name="Half width of the 90 % interval at which an exploration stops, over its middle",
+    value=0.1,
+    unit="-",
+    source="judgement: about what two runs of one setting differ by",
+    influences="when headway explore stops",
+)
+EXPLORED_RUN_SHARE = Assumption(
+    name="Share of the budget of an exploration that one run takes",
+    value=0.125,
+    unit="-",
+    source="judgement: two settings twice at first, and two more after them",
+    influences="how long the runs of headway explore are",
+)
+SHORTEST_EXPLORED_RUN_S = Assumption(
+    name="Minimum duration of a run of an exploration",
+    value=20.0,
+    unit="s",
+    source="judgement: the start of a query and ten batches of a second",
+    influences="how long the runs of headway explore are",
+)
+LONGEST_EXPLORED_RUN_S = Assumption(
+    name="Maximum duration of a run of an exploration",
+    value=120.0,
+    unit="s",
+    source="judgement: more batches of one run tell less than another run",
+    influences="how long the runs of headway explore are",
+)
+PILOT_SHARES = Assumption(
+    name="Input rates of the first runs of an exploration, over the rate asked about",
+    value=(0.1, 0.3),
+    unit="-",
+    source="judgement: nothing is known of the query yet, and it should keep up",
+    influences="the first runs of headway explore",
+)
+PILOT_TRIGGER_S = Assumption(
+    name="Trigger interval of one of the first runs of an exploration",
+    value=1.0,
+    unit="s",
+    source="judgement: a common choice",
+    influences="the first runs of headway explore",
+)
 ADVISED_TRIGGERS_S = Assumption(
     name="Trigger intervals of advised runs",
     value=(0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0),

@@ -13,7 +13,10 @@ from headway.cli.outputs import file_complaint
 from headway.errors import InputError
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
-_KINDS = ("StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan", "QuerySchedule")
+_KINDS = (
+    "StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan", "QuerySchedule",
+    "Exploration",
+)  # fmt: skip
 
 
 @click.command("init", cls=Command)

@@ -19,6 +19,7 @@ from headway.version import __version__
 _COMMANDS = {
     "demo": ("headway.cli.demo", "Profile, plan and run a real streaming query on this machine."),
     "profile": ("headway.cli.profile", "Turn Spark event logs into a job profile."),
+    "explore": ("headway.cli.explore", "Profile your query by the runs that teach most."),
     "predict": ("headway.cli.predict", "Predict the latency of a job in another configuration."),
     "backtest": ("headway.cli.backtest", "Validate predictions against your own logs."),
     "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),

@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         ScheduleReport,
         WindowGrid,
     )
+    from headway.domain.tuning import Explored, QuerySetting
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA", "PLATFORMS", "PROFILE_SCHEMA", "SCORE_OF_RANGE", "Advice",
@@ -120,13 +121,14 @@ __all__ = [
     "Burst", "CatchUp", "Change", "Cluster", "Configuration", "Coverage", "DStreamsProfile",
     "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts", "DeclaredWork",
     "Drift", "DriverPhase", "DurationNoise", "DuringBurst", "EventTimeWindow", "Evidence",
-    "Finding", "FindingCode", "FrontierPoint", "HeldOut", "InfeasibleDeadlinePlan",
+    "Explored", "Finding", "FindingCode", "FrontierPoint", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
     "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
     "NodeType", "Objective",
     "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage", "Pins", "Plan",
     "PlannedDurations", "PlannedSetting", "Playback", "Policy", "Prediction", "Promise",
-    "PromiseNeed", "Provenance", "QueryReport", "QueryShape", "QueryState", "RateTrace",
+    "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
+    "QueryState", "RateTrace",
     "RecordedStage", "Recovery", "Rejection", "RowsLaw", "RuleOfThumb", "RunShares",
     "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
@@ -140,7 +142,6 @@ if not TYPE_CHECKING:
     __getattr__ = loads_when_used(
         __name__,
         {
-            "headway.domain.advice": "AdvisedRun",
             "headway.domain.application_profile": """
                 APPLICATION_PROFILE_SCHEMA ApplicationKind ApplicationProfile Cluster
                 DStreamsProfile OtherStages RecordedStage RunShares Spread StageMemory StageRows
@@ -154,5 +155,6 @@ if not TYPE_CHECKING:
             "headway.domain.scheduling": """
                 Decision Policy QueryReport QueryState ScheduledQuery ScheduleReport WindowGrid
             """,
+            "headway.domain.tuning": "Explored QuerySetting",
         },
     )

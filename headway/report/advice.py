@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from headway.assumptions.advice import LEAST_NARROWING_RATIO
-from headway.domain import AdvisedRun, Configuration, Interval, Narrowing, Prediction
-from headway.formats.as_json import fields_json, json_text
+from headway.domain import AdvisedRun, Configuration, Explored, Interval, Narrowing, Prediction
+from headway.formats.as_json import fields_json, json_text, plan_json
 from headway.report.columns import paragraph
 from headway.units import counted, format_duration, format_rate
 
@@ -58,6 +59,40 @@ def narrowing_text(run: AdvisedRun, asked: Configuration) -> str:
         f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
         f"{_how(setting)}{with_others}{_times(run)}, would {_gain_text(run.narrowing)}"
     )
+
+
+def exploration_text(found: Explored) -> str:
+    """What an exploration found, in a few lines: the answer is in the plan of its profile."""
+    answer = found.plan
+    width = "no latency can be quoted yet"
+    if math.isfinite(found.width_ratio):
+        width = f"the 90% interval is {found.width_ratio:.0%} wide on either side"
+    enough = "narrow enough" if found.is_answered else "the budget is spent"
+    lines = [
+        f"{counted(found.num_runs, 'run')} in {format_duration(found.spent_s)}: {width}, {enough}",
+        f"{answer.target} at {format_rate(answer.rate_per_s)}: "
+        + (
+            f"met by {counted(answer.nodes, 'node')}"
+            if answer.feasible
+            else "met by none of the settings"
+        ),
+        *next_run_lines(answer.prediction),
+        f"the profile of all runs: {found.folder / 'profile.yaml'}",
+    ]
+    return "\n".join(lines)
+
+
+def exploration_json(found: Explored) -> dict[str, object]:
+    """The same for machines, with the plan."""
+    return {
+        "schema": "headway.explored/v1",
+        "folder": str(found.folder),
+        "num_runs": found.num_runs,
+        "spent_s": found.spent_s,
+        "width_ratio": found.width_ratio if math.isfinite(found.width_ratio) else None,
+        "answered": found.is_answered,
+        "plan": plan_json(found.plan),
+    }
 
 
 def _gain_text(gain: Narrowing) -> str:

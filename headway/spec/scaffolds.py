@@ -107,6 +107,19 @@ spec:
   schedule: hourly
   budget: {{per_day: 500}}
 """
+_EXPLORATION = """\
+# Runs of a query that narrow the answer to a question most.
+#   headway explore {file}
+apiVersion: headway/v1
+kind: Exploration
+metadata:
+  name: {name}
+spec:
+  code: counts.py   # build(spark, setting) starts the query and returns it
+  rate: 20k/s
+  target: p99 <= 3s
+  budget: 10m
+"""
 _SCHEDULE = """\
 # Queries of one application, and whether it pays that they take turns.
 #   headway schedule {file}
@@ -140,6 +153,7 @@ _SCAFFOLDS = {
     "NodeCatalog": _CATALOG,
     "CapacityPlan": _CAPACITY,
     "QuerySchedule": _SCHEDULE,
+    "Exploration": _EXPLORATION,
 }
 
 

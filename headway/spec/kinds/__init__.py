@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.capacity import CapacityPlan
     from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
     from headway.spec.kinds.cluster import Cluster
+    from headway.spec.kinds.exploration import Exploration
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
     from headway.spec.kinds.rates import DailyCurve, RateTrace
     from headway.spec.kinds.schedule import QuerySchedule
@@ -24,6 +25,7 @@ _HOME_OF = {
     "NodeCatalog": "headway.spec.kinds.catalog",
     "CapacityPlan": "headway.spec.kinds.capacity",
     "QuerySchedule": "headway.spec.kinds.schedule",
+    "Exploration": "headway.spec.kinds.exploration",
 }
 
 
@@ -44,8 +46,8 @@ class _Kinds(Mapping[str, type[Any]]):
 KINDS: Mapping[str, type[Any]] = _Kinds()
 
 __all__ = [
-    "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "NodeCatalog", "NodeEntry",
-    "QuerySchedule", "RateTrace", "StreamingJob",
+    "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "Exploration",
+    "NodeCatalog", "NodeEntry", "QuerySchedule", "RateTrace", "StreamingJob",
 ]  # fmt: skip
 
 __getattr__ = loads_when_used(

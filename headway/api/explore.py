@@ -1,0 +1,356 @@
+"""Active profiling: run the settings that teach most about a question on the user's own query."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from runpy import run_path
+from typing import TYPE_CHECKING, cast
+
+from headway.api.arguments import arrivals_from, positive_seconds, promises_from
+from headway.api.plan import plan
+from headway.api.profile import profile
+from headway.assumptions.advice import (
+    ADVISED_REPEATS,
+    EXPLORED_RUN_SHARE,
+    LONGEST_EXPLORED_RUN_S,
+    MOST_ADVISED_RUNS,
+    PILOT_SHARES,
+    PILOT_TRIGGER_S,
+    SHORTEST_EXPLORED_RUN_S,
+)
+from headway.domain import (
+    AdvisedRun,
+    Configuration,
+    Explored,
+    Interval,
+    JobProfile,
+    QuerySetting,
+    StreamAnswer,
+)
+from headway.errors import EventLogError, InputError
+from headway.formats.exploration_file import (
+    ExplorationState,
+    ExploredRun,
+    load_state,
+    save_state,
+)
+from headway.formats.profile_file import save_profile
+from headway.units import format_duration, parse_rate_per_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headway.runtime.exploring import Build
+
+STATE_FILE, PROFILE_FILE = "exploration.json", "profile.yaml"
+
+
+def explore(
+    spark: SparkSession,
+    build: Build,
+    question: str,
+    *,
+    budget: float | str = "10m",
+    folder: str | Path = "exploration",
+    run: float | str | None = None,
+    seed: int = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Explored:
+    """Profile a query by the runs that narrow the answer to a question most.
+
+    The first runs are slow ones; from then on the settings that `headway profile --advise` names
+    are run, each twice, in blocks of random order, until the answer is narrow enough or the budget
+    is spent. Killed, it goes on where it was when it is called again with the same folder.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where the query runs.
+    build : callable
+        ``build(spark, setting)`` starts the query at a :class:`headway.QuerySetting` and returns
+        it. Its source is a backlog, read with ``setting.reader_options``, or one that replays rows
+        at ``setting.rate_per_s``.
+    question : str
+        A target and a rate: ``"p99 <= 3s at 50k/s"``.
+    budget : float or str
+        How long all runs may take, seconds or e.g. ``"10m"``.
+    folder : path
+        For recordings, state and profile; made if it is missing.
+    run : float or str, optional
+        How long a run takes, seconds or e.g. ``"1m"``; an eighth of the budget by default, 20 s to
+        2 min.
+    seed : int
+        Of the random order.
+    progress : callable, optional
+        Told what is being done.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be, the budget is too short for one run, the function
+        ignores its setting, the session is one of Spark Connect, or the folder holds the state of
+        another question.
+    HeadwayError
+        If the query fails.
+    """
+    from headway.runtime.exploring import session_slots
+
+    rate_per_s, target = parse_question(question)
+    budget_s = positive_seconds(budget, "budget")
+    run_s = _run_s(budget_s) if run is None else positive_seconds(run, "run")
+    if run_s > budget_s:
+        raise InputError(
+            f"budget {format_duration(budget_s)} is too short for one run of "
+            f"{format_duration(run_s)}; give a longer one"
+        )
+    if not callable(build):
+        raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
+    exploring = _Exploring(
+        spark=spark,
+        build=build,
+        slots=session_slots(spark),
+        folder=Path(folder),
+        run_s=run_s,
+        random=Random(seed),
+        tell=progress or (lambda _text: None),
+    )
+    exploring.folder.mkdir(parents=True, exist_ok=True)
+    state = load_state(
+        exploring.folder / STATE_FILE, ExplorationState(rate_per_s=rate_per_s, target=target)
+    )
+    while state.spent_s + run_s <= budget_s or not state.runs:
+        if not state.queue:
+            if state.runs and exploring.outcome(state).is_answered:
+                break
+            state = replace(state, queue=exploring.next_block(state))
+            if not state.queue:
+                break
+        state = exploring.after_one_run(state)
+    return exploring.outcome(state)
+
+
+def explore_spec(
+    path: str | Path,
+    *,
+    folder: str | Path = "exploration",
+    budget: float | str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Explored:
+    """The same for a spec file of the kind Exploration, on an embedded Spark.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    folder, progress
+        As of :func:`explore`.
+    budget : float or str, optional
+        As of :func:`explore`; what the file says by default.
+
+    Raises
+    ------
+    InputError
+        As of :func:`explore`, or if the file, or the code that it names, is not what it should be.
+    SparkUnavailableError
+        If there is no Java to run Spark with.
+    """
+    from headway.profiler.spark.session import embedded_session
+    from headway.spec.kinds.exploration import Exploration
+    from headway.spec.spec_file import load_spec_of
+
+    asked = load_spec_of(Path(path), Exploration)
+    build = _function_of(asked.code, asked.function)
+    with embedded_session(app_name="headway explore", master=asked.master) as spark:
+        return explore(
+            spark,
+            build,
+            f"{asked.target} at {asked.rate_per_s!r}/s",
+            budget=asked.budget_s if budget is None else budget,
+            folder=folder,
+            run=asked.run_s,
+            progress=progress,
+        )
+
+
+def _function_of(code: Path, name: str) -> Build:
+    """A function of a Python file that is run for it."""
+    try:
+        found = run_path(str(code)).get(name)
+    except Exception as error:
+        raise InputError(f"{code}: cannot be run ({type(error).__name__}: {error})") from None
+    if not callable(found):
+        raise InputError(f"{code}: has no function {name}(spark, setting)")
+    return cast("Build", found)
+
+
+def parse_question(question: str) -> tuple[float, str]:
+    """The rate and the target of a question.
+
+    Raises
+    ------
+    InputError
+        If one of them is missing or not what it should be.
+
+    Examples
+    --------
+    >>> parse_question("p99 <= 3s at 50k/s")
+    (50000.0, 'p99 <= 3.00 s')
+    """
+    target, at, rate = question.rpartition(" at ") if isinstance(question, str) else ("", "", "")
+    if not at:
+        raise InputError(
+            f"question is {question!r}; expected a target and a rate, e.g. 'p99 <= 3s at 50k/s'"
+        )
+    first, _ = promises_from(target)
+    return parse_rate_per_s(rate), str(first)
+
+
+def _run_s(budget_s: float) -> float:
+    share_s = EXPLORED_RUN_SHARE.value * budget_s
+    return min(max(share_s, SHORTEST_EXPLORED_RUN_S.value), LONGEST_EXPLORED_RUN_S.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Exploring:
+    """What stays the same from run to run."""
+
+    spark: SparkSession
+    build: Build
+    slots: Configuration
+    folder: Path
+    run_s: float
+    random: Random
+    tell: Callable[[str], None]
+
+    def next_block(self, state: ExplorationState) -> tuple[QuerySetting, ...]:
+        """Settings to run, each as often as in other blocks but never twice in a row by design.
+
+        A block holds each setting once, in random order, so that what drifts with time (a JVM that
+        compiles, a machine that slows down) is not taken for an effect of the settings.
+        """
+        settings = self._pilot(state) if not state.runs else self._advised(state)
+        blocks = [self.random.sample(settings, len(settings)) for _ in range(ADVISED_REPEATS.value)]
+        return tuple(setting for block in blocks for setting in block)
+
+    def after_one_run(self, state: ExplorationState) -> ExplorationState:
+        """The state after the first setting of the queue was run; it is written at once."""
+        from headway.profiler.recording.recorder import record
+        from headway.runtime.exploring import require_followed, run_setting
+
+        setting, *queue = state.queue
+        recording = f"run-{len(state.runs) + 1:03}.jsonl"
+        path = self.folder / recording
+        self.tell(f"run {len(state.runs) + 1}: {_words(setting)}")
+        own = replace(setting, checkpoint=str(self.folder / "checkpoint"))
+        path.unlink(missing_ok=True)  # of a run that was killed
+        began_s = time.monotonic()
+        with record(self.spark, path, max_cost_ratio=1.0):
+            query_id = run_setting(self.spark, self.build, own, run_s=self.run_s)
+        try:
+            seen = profile(path, queries=[query_id], engine="in-process").settings[0]
+        except EventLogError as error:
+            raise InputError(
+                f"run of {format_duration(self.run_s)} too short, or no rows came: {error}"
+            ) from None
+        require_followed(setting, seen)
+        done = ExploredRun(
+            setting=setting,
+            duration_s=time.monotonic() - began_s,
+            recording=recording,
+            query_id=query_id,
+        )
+        after = replace(state, runs=(*state.runs, done), queue=tuple(queue))
+        save_state(after, self.folder / STATE_FILE)
+        return after
+
+    def profile(self, state: ExplorationState) -> JobProfile:
+        """The profile of all runs; it is written, too."""
+        found = profile(
+            [self.folder / run.recording for run in state.runs],
+            queries=[run.query_id for run in state.runs],
+            engine="in-process",
+        )
+        save_profile(found, self.folder / PROFILE_FILE)
+        return found
+
+    def outcome(self, state: ExplorationState) -> Explored:
+        """What is known by now."""
+        found = self.profile(state)
+        answer = plan(found, rate=state.rate_per_s, target=state.target)
+        return Explored(
+            folder=self.folder,
+            profile=found,
+            plan=answer,
+            num_runs=len(state.runs),
+            spent_s=state.spent_s,
+            width_ratio=_width_ratio(answer),
+        )
+
+    def _pilot(self, state: ExplorationState) -> list[QuerySetting]:
+        """Two slow settings, of small and of larger batches, before anything is known."""
+        low, high = (share * state.rate_per_s for share in PILOT_SHARES.value)
+        trigger_s = PILOT_TRIGGER_S.value
+        return [
+            # A tenth of a second's rows: about what a batch gets that follows another at once.
+            self._setting(self.slots, low, max(0.1 * low, 1.0)),
+            self._setting(replace(self.slots, trigger_s=trigger_s), high, high * trigger_s),
+        ]
+
+    def _advised(self, state: ExplorationState) -> list[QuerySetting]:
+        """What the advice names on the slots that there are; all settings without a question."""
+        from headway.models.job.advice import AskedSetting, advised_runs
+
+        found = self.profile(state)
+        answer = plan(found, rate=state.rate_per_s, target=state.target)
+        asked = AskedSetting.of(answer.prediction, answer.target)
+        asked = replace(
+            asked,
+            configuration=replace(
+                asked.configuration,
+                executors=self.slots.executors,
+                cores_per_executor=self.slots.cores_per_executor,
+            ),
+            arrivals=arrivals_from(found, state.rate_per_s),
+        )
+        runs = advised_runs(found, asked, most_runs=MOST_ADVISED_RUNS.value) or advised_runs(found)
+        return [
+            self._of_advice(run)
+            for run in runs
+            if run.configuration.num_slots == self.slots.num_slots
+        ]
+
+    def _of_advice(self, run: AdvisedRun) -> QuerySetting:
+        return self._setting(run.configuration, run.rate_per_s, run.num_rows)
+
+    def _setting(
+        self, configuration: Configuration, rate_per_s: float, num_rows: float
+    ) -> QuerySetting:
+        limited = replace(configuration, max_offsets_per_trigger=max(math.ceil(num_rows), 1))
+        return QuerySetting(configuration=limited, rate_per_s=rate_per_s)
+
+
+def _width_ratio(answer: StreamAnswer) -> float:
+    told = answer.prediction.latency(answer.target.metric)
+    statistic = "mean" if answer.target.quantile is None else "p99"
+    interval: Interval | None = None if told is None else told.intervals90_s.get(statistic)
+    if interval is None or math.isinf(interval.high):
+        return math.inf
+    return (interval.high - interval.low) / (interval.high + interval.low)
+
+
+def _words(setting: QuerySetting) -> str:
+    configuration = setting.configuration
+    pace = (
+        f"trigger {format_duration(configuration.trigger_s)}"
+        if configuration.trigger_s
+        else "as fast as possible"
+    )
+    return (
+        f"{pace}, {configuration.shuffle_partitions} shuffle partitions, "
+        f"{setting.rate_per_s or 0.0:,.0f} rows/s"
+    )

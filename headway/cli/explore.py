@@ -1,0 +1,49 @@
+"""``headway explore``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headway.cli.options import DURATION, Command, json_option
+from headway.cli.outputs import OutputFolder
+from headway.cli.progress import Progress
+from headway.errors import ExitCode
+
+
+@click.command("explore", cls=Command)
+@click.argument("spec", metavar="SPEC")
+@click.option(
+    "--folder",
+    type=OutputFolder(),
+    default="exploration",
+    show_default=True,
+    metavar="FOLDER",
+    help="Folder of recordings, state and profile; with a state in it the exploration goes on.",
+)
+@click.option(
+    "--budget", type=DURATION, help="How long all runs may take; as SPEC says by default."
+)
+@json_option
+def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int:
+    """Profile a query by the runs that narrow the answer to a question most.
+
+    \b
+    headway explore orders.explore.yaml
+    headway explore orders.explore.yaml --budget 20m --folder orders/
+
+    SPEC is a spec file of the kind Exploration ('headway init FILE --kind Exploration'): the
+    question, and a Python file with a function build(spark, setting) that starts the query. Each
+    setting is run twice, in random order, until the 90% interval of the answer is narrow enough or
+    the budget is spent. Stopped or killed, the same command goes on. Exits with 3 if no setting
+    meets the target.
+    """
+    from headway.api.explore import explore_spec
+    from headway.formats.as_json import json_text
+    from headway.report.advice import exploration_json, exploration_text
+
+    with Progress() as progress:
+        found = explore_spec(spec, folder=folder, budget=budget, progress=progress.step)
+    click.echo(json_text(exploration_json(found)) if as_json else exploration_text(found))
+    return ExitCode.OK if found.plan.feasible else ExitCode.INFEASIBLE

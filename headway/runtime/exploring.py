@@ -1,0 +1,167 @@
+"""Runs one setting of a user's query, and holds what ran against what was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from headway.domain import Configuration, ObservedSetting, QuerySetting
+from headway.errors import HeadwayError, InputError
+from headway.units import counted, format_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Build: TypeAlias = "Callable[[SparkSession, QuerySetting], StreamingQuery]"
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_LOOK_EVERY_S = 0.2
+_START_WITHIN_S = 60.0
+_MOST_ROWS_RATIO = 1.05
+_SURELY_PAUSED_RATIO = 0.7  # of its interval, which a batch leaves free
+
+
+def session_slots(spark: SparkSession) -> Configuration:
+    """What a session runs on, as a configuration; its trigger and partitions stand for nothing.
+
+    Raises
+    ------
+    InputError
+        If it is a session of Spark Connect, of which jobs and tasks cannot be recorded.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise InputError(
+            "a session of Spark Connect hides what tasks cost; give a session that runs in this "
+            "process, e.g. SparkSession.builder.master('local[2]').getOrCreate()"
+        )
+    context = spark.sparkContext
+    cores = int(spark.conf.get("spark.executor.cores", None) or 0)
+    executors = int(spark.conf.get("spark.executor.instances", None) or 0)
+    if str(context.master).startswith("local") or not (cores and executors):
+        executors, cores = 1, context.defaultParallelism
+    return Configuration(
+        executors=executors,
+        cores_per_executor=cores,
+        shuffle_partitions=int(spark.conf.get(_PARTITIONS_KEY) or 200),
+        trigger_s=0.0,
+    )
+
+
+def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run_s: float) -> str:
+    """Run a query at a setting for so long; the id of the query.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it runs; its shuffle partitions are put back afterwards.
+    build : callable
+        Starts the query; see :class:`headway.QuerySetting`.
+    setting : QuerySetting
+        What it is given.
+    run_s : float, > 0
+        How long it runs. [s]
+
+    Raises
+    ------
+    InputError
+        If the function does not return a running query of this session, or ignores the checkpoint.
+    HeadwayError
+        If the query fails.
+    """
+    if setting.checkpoint is not None:
+        shutil.rmtree(setting.checkpoint, ignore_errors=True)
+    with _with_partitions(spark, setting.shuffle_partitions):
+        query = build(spark, setting)
+        _require_query(query)
+        try:
+            _wait(query, run_s)
+        finally:
+            with contextlib.suppress(Exception):
+                query.stop()
+        query_id = str(query.id)
+    if setting.checkpoint is not None and not Path(setting.checkpoint).exists():
+        raise InputError(
+            f"the query does not use the checkpoint of its setting, {setting.checkpoint}; start it "
+            "with .option('checkpointLocation', setting.checkpoint)"
+        )
+    return query_id
+
+
+def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
+    """Hold what ran against what was asked.
+
+    Raises
+    ------
+    InputError
+        If the function that started the query ignored its setting; says which part.
+    """
+    asked, ran = setting.configuration, seen.configuration
+    limit = asked.max_offsets_per_trigger
+    if ran.shuffle_partitions != asked.shuffle_partitions:
+        _ignored(
+            counted(asked.shuffle_partitions, "shuffle partition"),
+            f"{ran.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
+        )
+    if limit is not None and seen.rows_per_batch_high > _MOST_ROWS_RATIO * limit:
+        _ignored(
+            f"at most {limit:,} rows per batch",
+            f"{seen.rows_per_batch_high:,.0f}; give the reader .options(**setting.reader_options), "
+            "or take setting.rate_per_s for the rate of the source",
+        )
+    if asked.trigger_s == 0 and ran.trigger_s > 0:
+        _ignored(
+            "batches as fast as possible",
+            f"one every {format_duration(ran.trigger_s)}; start it with "
+            ".trigger(**setting.trigger), from a source that has rows at any moment",
+        )
+    pauses = seen.batch_duration_mean_s < _SURELY_PAUSED_RATIO * asked.trigger_s
+    if asked.trigger_s != ran.trigger_s and pauses:
+        _ignored(
+            f"a trigger of {format_duration(asked.trigger_s)}",
+            f"{format_duration(ran.trigger_s)}; start it with .trigger(**setting.trigger)",
+        )
+
+
+def _ignored(asked: str, ran: str) -> None:
+    raise InputError(f"the query ignores its setting: asked for {asked}, it ran with {ran}")
+
+
+def _require_query(query: StreamingQuery) -> None:
+    if not all(hasattr(query, name) for name in ("isActive", "exception", "stop", "id")):
+        raise InputError(
+            f"build(spark, setting) returned {type(query).__name__}; expected the streaming query "
+            "that .start() or .toTable() returns"
+        )
+
+
+def _wait(query: StreamingQuery, run_s: float) -> None:
+    """So long after its first batch, which may take as long as a session takes to get going."""
+    ends_s = time.monotonic() + _START_WITHIN_S + run_s
+    has_begun = False
+    while time.monotonic() < ends_s:
+        if not query.isActive:
+            error = query.exception()
+            why = "" if error is None else f": {str(error).splitlines()[0]}"
+            raise HeadwayError(f"the query ended before its time{why}")
+        if not has_begun and query.lastProgress:
+            has_begun, ends_s = True, time.monotonic() + run_s
+        time.sleep(min(_LOOK_EVERY_S, max(ends_s - time.monotonic(), 0.0)))
+    if not has_begun:
+        raise HeadwayError(
+            f"the query had no batch within {format_duration(_START_WITHIN_S + run_s)}; "
+            "expected a source that has rows"
+        )
+
+
+@contextlib.contextmanager
+def _with_partitions(spark: SparkSession, count: int) -> Iterator[None]:
+    before = str(spark.conf.get(_PARTITIONS_KEY))
+    spark.conf.set(_PARTITIONS_KEY, str(count))
+    try:
+        yield
+    finally:
+        spark.conf.set(_PARTITIONS_KEY, before)

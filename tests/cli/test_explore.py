@@ -1,0 +1,80 @@
+"""``headway explore``: what is wrong with a spec is said before Spark starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.cli.main import run
+from headway.domain import Explored
+from headway.report.advice import exploration_json, exploration_text
+from tests.factories import a_plan, a_profile
+
+SPEC = """\
+apiVersion: headway/v1
+kind: Exploration
+metadata: {name: counts}
+spec: {code: counts.py, rate: 20k/s, target: p99 <= 3s, budget: 1m}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (None, "counts.py: no such file"),
+        ("other = 1\n", "counts.py: has no function build(spark, setting)"),
+        ("1 / 0\n", "counts.py: cannot be run (ZeroDivisionError: division by zero)"),
+    ],
+)
+def test_code_that_starts_no_query_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str | None, message: str
+) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    if code is not None:
+        (tmp_path / "counts.py").write_text(code)
+    assert run(["explore", str(tmp_path / "spec.yaml"), "--folder", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_another_kind_of_file_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "counts.py").write_text("def build(spark, setting): ...\n")
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("Exploration", "StreamingJob"))
+    assert run(["explore", str(tmp_path / "spec.yaml")]) == 2
+    assert "spec.yaml" in capsys.readouterr().err
+
+
+def test_the_example_is_valid_and_a_budget_too_short_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["validate", "examples/exploring/counts.yaml"]) == 0
+
+    @contextmanager
+    def no_session(**_: Any) -> Iterator[None]:
+        yield None
+
+    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", no_session)
+    asked = ["explore", "examples/exploring/counts.yaml", "--budget", "5s"]
+    assert run([*asked, "--folder", str(tmp_path / "out")]) == 2
+    assert "too short for one run of 20.0 s" in capsys.readouterr().err
+
+
+def test_the_text_says_what_the_json_says(tmp_path: Path) -> None:
+    found = Explored(
+        folder=tmp_path,
+        profile=a_profile(),
+        plan=a_plan(),
+        num_runs=6,
+        spent_s=180.0,
+        width_ratio=0.23,
+    )
+    text, data = exploration_text(found), exploration_json(found)
+    assert text.startswith("6 runs in 3 min: the 90% interval is 23% wide on either side")
+    assert "the budget is spent" in text
+    assert data["num_runs"] == 6
+    assert data["answered"] is False
