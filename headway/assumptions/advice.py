@@ -193,6 +193,27 @@ PILOT_TRIGGER_S = Assumption(
     source="judgement: a common choice",
     influences="the first runs of headway explore",
 )
+ALIKE_LESSONS_RATIO = Assumption(
+    name="Difference of what runs leave open below which they teach alike",
+    value=0.02,
+    unit="-",
+    source="judgement: of such runs the one that changes least is advised",
+    influences="headway profile --advise, and the run that would narrow an answer most (E42)",
+)
+IGNORED_LIMIT_RATIO = Assumption(
+    name="Rows of a batch beyond its rate limit at which the query ignores it",
+    value=0.05,
+    unit="-",
+    source="judgement: sources round the limit to their partitions",
+    influences="when headway explore refuses a query that ignores its setting",
+)
+SURELY_PAUSED_RATIO = Assumption(
+    name="Batch duration below which a query has paused, as a share of its trigger interval",
+    value=0.7,
+    unit="-",
+    source="judgement: longer batches overrun now and then, and tell no trigger",
+    influences="when headway explore refuses a query that ignores its setting",
+)
 ADVISED_TRIGGERS_S = Assumption(
     name="Trigger intervals of advised runs",
     value=(0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0),

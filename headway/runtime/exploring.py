@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from headway.assumptions.advice import IGNORED_LIMIT_RATIO, SURELY_PAUSED_RATIO
 from headway.domain import Configuration, ObservedSetting, QuerySetting
 from headway.errors import HeadwayError, InputError
 from headway.units import counted, format_duration
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 Build: TypeAlias = "Callable[[SparkSession, QuerySetting], StreamingQuery]"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 _START_WITHIN_S = 60.0
-_MOST_ROWS_RATIO = 1.05
-_SURELY_PAUSED_RATIO = 0.7  # of its interval, which a batch leaves free
+_ENOUGH = 8  # batches: five make a profile, and the first of a query are warm-up
+_MOST_MORE = 4.0  # times a run, for slow batches
 
 
 def session_slots(spark: SparkSession) -> Configuration:
@@ -106,7 +107,7 @@ def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
             counted(asked.shuffle_partitions, "shuffle partition"),
             f"{ran.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
         )
-    if limit is not None and seen.rows_per_batch_high > _MOST_ROWS_RATIO * limit:
+    if limit is not None and seen.rows_per_batch_high > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
         _ignored(
             f"at most {limit:,} rows per batch",
             f"{seen.rows_per_batch_high:,.0f}; give the reader .options(**setting.reader_options), "
@@ -118,7 +119,7 @@ def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
             f"one every {format_duration(ran.trigger_s)}; start it with "
             ".trigger(**setting.trigger), from a source that has rows at any moment",
         )
-    pauses = seen.batch_duration_mean_s < _SURELY_PAUSED_RATIO * asked.trigger_s
+    pauses = seen.batch_duration_mean_s < SURELY_PAUSED_RATIO.value * asked.trigger_s
     if asked.trigger_s != ran.trigger_s and pauses:
         _ignored(
             f"a trigger of {format_duration(asked.trigger_s)}",
@@ -139,22 +140,33 @@ def _require_query(query: StreamingQuery) -> None:
 
 
 def _wait(query: StreamingQuery, run_s: float) -> None:
-    """So long after its first batch, which may take as long as a session takes to get going."""
-    ends_s = time.monotonic() + _START_WITHIN_S + run_s
-    has_begun = False
-    while time.monotonic() < ends_s:
+    """So long after its first batch, and longer where it had few batches by then.
+
+    The first batch may take as long as a session takes to get going.
+    """
+    ends_s = time.monotonic() + _START_WITHIN_S
+    longest_s: float | None = None
+    while time.monotonic() < ends_s or (
+        longest_s is not None and time.monotonic() < longest_s and _num_batches(query) < _ENOUGH
+    ):
         if not query.isActive:
             error = query.exception()
             why = "" if error is None else f": {str(error).splitlines()[0]}"
             raise HeadwayError(f"the query ended before its time{why}")
-        if not has_begun and query.lastProgress:
-            has_begun, ends_s = True, time.monotonic() + run_s
-        time.sleep(min(_LOOK_EVERY_S, max(ends_s - time.monotonic(), 0.0)))
-    if not has_begun:
+        if longest_s is None and query.lastProgress:
+            ends_s = time.monotonic() + run_s
+            longest_s = ends_s + _MOST_MORE * run_s
+        time.sleep(_POLL_EVERY_S)
+    if longest_s is None:
         raise HeadwayError(
-            f"the query had no batch within {format_duration(_START_WITHIN_S + run_s)}; "
+            f"the query had no batch within {format_duration(_START_WITHIN_S)}; "
             "expected a source that has rows"
         )
+
+
+def _num_batches(query: StreamingQuery) -> int:
+    """Batches with rows among the last hundred."""
+    return sum(1 for progress in query.recentProgress if progress["numInputRows"] > 0)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from headway.assumptions.advice import (
     ADVISED_RUN_S,
     ADVISED_SHARES,
     ADVISED_TRIGGERS_S,
+    ALIKE_LESSONS_RATIO,
     FEWEST_ADVISED_BATCHES,
     LEAST_NARROWING_RATIO,
     MANY_PARTITIONS,
@@ -43,8 +44,6 @@ from headway.models.job.fit_error import AskedBatch, FitError, Shares
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
-
-_ALIKE_RATIO = 1.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +130,7 @@ def advised_runs(
     while pool and len(runs) < most_runs:
         left = [_variance(profile, _with(known, one), asked) for one in pool]
         # Of runs that teach about as much the one that changes least, which comes first.
-        best = int(np.argmax(np.array(left) <= _ALIKE_RATIO * min(left)))
+        best = int(np.argmax(np.array(left) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(left)))
         if left[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
         chosen = pool.pop(best)

@@ -22,7 +22,7 @@ from headway.models.job.calibration import doublings_beyond, widened
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.job.setting import duration_model
 
-_LEAST_S = 1e-6
+_TINY_S = 1e-6
 
 
 class AskedBatch(NamedTuple):
@@ -54,7 +54,7 @@ class Shares(NamedTuple):
         coefficient adds is the duration of a job that has no other.
         """
         model = duration_model(profile, asked.num_slots, asked.shuffle_partitions)
-        duration_s = max(float(model.mean_s(asked.num_rows)), _LEAST_S)
+        duration_s = max(float(model.mean_s(asked.num_rows)), _TINY_S)
         gained = np.array(
             [
                 [_of_one_coefficient(profile.stages, place, one, asked) for one in range(3)]
@@ -148,7 +148,7 @@ class FitError:
                     for one in self._observations
                 ]
             )
-            task_s = np.maximum(rows @ _coefficients(stage), _LEAST_S)
+            task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
             prior = np.square(RUN_NOISE_RATIO.value / _prior_sd_s(stage, float(task_s.mean())))
             # A run weighs one, half for each of its observations.
@@ -201,7 +201,7 @@ def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
     if stage.separation is Separation.TOTALS:
         fixed_sd_s = task_s / np.sqrt(12.0)  # anything from nothing to all of it
     elif stage.separation is Separation.EMPTY:
-        fixed_sd_s = max(EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _LEAST_S)
+        fixed_sd_s = max(EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _TINY_S)
     elif stage.observed is not None and stage.observed.python_ratio is not None:
         fixed_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value
     else:
