@@ -25,7 +25,7 @@ spec: {code: counts.py, rate: 20k/s, target: p99 <= 3s, budget: 1m}
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (None, "counts.py: no such file"),
+        (None, "no such file; expected a Python file"),
         ("other = 1\n", "counts.py: has no function build(spark, setting)"),
         ("1 / 0\n", "counts.py: cannot be run (ZeroDivisionError: division by zero)"),
     ],
