@@ -62,7 +62,6 @@ WAITING: Mapping[str, str] = {
     "scheduling.subset": _GATE,
     "simulation.operator_scheduling": _REPRODUCED,
     "simulation.tuple_scheduling": _REPRODUCED,
-    "batches.tuple_latency.tuple_latency_quantile": _JUDGE,
     "laws.uniform_mixture.uniform_mixture_cdf": _JUDGE,
 }
 

@@ -40,6 +40,7 @@ from headway.domain.plan_parts import (
     RuleOfThumb,
     Sensitivity,
     StageTerm,
+    Verdict,
 )
 from headway.domain.prediction import (
     AdvisedRun,
@@ -133,7 +134,7 @@ __all__ = [
     "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
     "StateProfile", "StatedRange", "StreamAnswer", "Target", "TaskCounts", "TaskTimes", "TasksRule",
-    "TraceStretch", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
+    "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
     "parse_promise",
 ]  # fmt: skip
 

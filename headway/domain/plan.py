@@ -23,6 +23,7 @@ from headway.domain.plan_parts import (
     PromiseNeed,
     RuleOfThumb,
     Sensitivity,
+    Verdict,
 )
 from headway.domain.prediction import Prediction
 from headway.domain.target import AnyPromise, Promise, Target
@@ -73,7 +74,8 @@ class _StreamAnswer:
     more. ``also`` are promises that hold beside ``target``. ``budget_per_hour`` is there where it
     sets the most nodes. ``refused_node_types`` says of each node type that cannot do it, why.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
-    what a reader of the headline must know of it.
+    what a reader of the headline must know of it. ``kept_probability`` is that of all promises
+    together (P23); None in files of before.
     """
 
     target: Target
@@ -105,6 +107,14 @@ class _StreamAnswer:
     chosen: FrontierPoint | None = None
     findings: tuple[Finding, ...] = ()
     declared: DeclaredCosts | None = None
+    kept_probability: float | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the promises are kept at the planned confidence; a plan that keeps them does."""
+        if self.kept_probability is None:
+            return None
+        return Verdict.of(self.kept_probability, self.confidence)
 
     @property
     def ends(self) -> Literal[False]:

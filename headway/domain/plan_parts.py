@@ -54,6 +54,27 @@ class Advice:
     latency_s: float | None = None
 
 
+class Verdict(StrEnum):
+    """Whether promises are kept, at a confidence."""
+
+    KEPT = "kept"
+    NOT_KEPT = "not kept"
+    TOO_CLOSE = "too close to tell"
+
+    @classmethod
+    def of(cls, probability: float, confidence: float) -> Verdict:
+        """The verdict on promises that are kept with a probability.
+
+        Examples
+        --------
+        >>> [str(Verdict.of(probability, 0.95)) for probability in (0.97, 0.71, 0.02)]
+        ['kept', 'too close to tell', 'not kept']
+        """
+        if probability >= confidence:
+            return cls.KEPT
+        return cls.NOT_KEPT if probability <= 1.0 - confidence else cls.TOO_CLOSE
+
+
 class Evidence(StrEnum):
     """What a figure rests on."""
 

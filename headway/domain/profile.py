@@ -44,9 +44,8 @@ class DurationNoise:
     ``autocorrelation`` is the share of that variance that lasts, ``persistence_ratio`` what is left
     of it from one batch to the next; ``run_to_run_ratio`` is the spread (standard deviation of the
     logarithm) between runs of a setting, which no number of batches of one run can reveal. Where
-    batches fall into two modes,
-    ``slow_batch_share`` of them take ``slow_batch_ratio`` times as long as the others; both modes
-    are part of ``batch_ratio``.
+    batches fall into two modes, ``slow_batch_share`` of them take ``slow_batch_ratio`` times as
+    long as the others; both modes are part of ``batch_ratio``.
     """
 
     batch_ratio: float

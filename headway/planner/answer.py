@@ -78,6 +78,7 @@ class FoundSetting:
     rules: tuple[RuleOfThumb, ...] = ()
     limit: RateLimit = field(default_factory=RateLimit)
     after_start: AfterStart | None = None
+    kept_probability: float | None = None
 
 
 def as_plan(
@@ -140,6 +141,7 @@ def as_plan(
         durations=_durations(profile, configuration, found.planned_ratio),
         spark_version=profile.application.spark_version,
         declared=profile.declared,
+        kept_probability=found.kept_probability,
     )
     short = found.shortfall
     if short is None:

@@ -57,7 +57,7 @@ def passage(
     from the settled batch of `λ` on, with the burst beginning at each eighth of an interval; one
     that lasts longer than 200 batches is taken as lasting, and batches never outgrow the settled
     one of `λ_b`. The largest batch `n^*` is what a lasting rate `n^*/max(B, fD(n^*))` settles at,
-    and what is promised of latencies is held against (T4) at that rate and `f`; `s` of (P2) is that
+    and what is promised of latencies is held against (T6) at that rate and `f`; `s` of (P2) is that
     of the largest batch met without margin. Recovery is counted from the burst's end to the first
     batch of usual size, by (P8); bursts that repeat must have recovered before the next. A rate
     limit must let `n^*` pass.

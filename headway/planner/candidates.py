@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
 from headway.models.arrays import Array, Numeric
-from headway.models.job.calibration import fewest_rows
+from headway.models.job.calibration import fewest_rows, spread_ratio
+from headway.models.job.certified import certified
+from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationStack, stacked
 from headway.models.job.setting import (
     SettingLaw,
@@ -33,6 +35,7 @@ from headway.planner.tasks import launches_per_s, most_launches_per_s
 BoolArray = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
+MOST_CERTIFIED = 1
 _LEAST_TAIL = 1e-16
 _LEAST_EXCESS = 1e-9
 
@@ -60,6 +63,11 @@ class Candidates:
             durations=self.durations.take(chosen),
         )
 
+    def is_setting(self, one: Candidates) -> BoolArray:
+        """Which settings are that one."""
+        same = (self.nodes == one.nodes[0]) & (self.partitions == one.partitions[0])
+        return np.asarray(same & (self.trigger_s == one.trigger_s[0]))
+
     def configuration(self, place: int, max_offsets: int | None = None) -> Configuration:
         """One setting as a configuration."""
         space = self.question.space
@@ -82,6 +90,13 @@ class Candidates:
             return self.meets(rate_per_s)
         return np.asarray(latency_s <= self.question.target.limit_s)
 
+    def is_certain(self, rate_per_s: Numeric) -> bool:
+        """Whether one setting that keeps the promises by its moments keeps them by (T4) too."""
+        return all(
+            float(self._asked_only(target).latency_s(rate_per_s)[0]) <= target.limit_s
+            for target in self.question.latency_targets
+        )
+
     def excess(self, rate_per_s: Numeric) -> Array:
         """How far each setting is from its worst promise: increases with the rate, 0 at the limit.
 
@@ -93,7 +108,7 @@ class Candidates:
     def _excess_at(self, rate: Array, factor: Array) -> Array:
         load = load_ratio(
             self.question.profile,
-            self.durations.model(num_axes=2),
+            self.durations.model(num_axes=1),
             rate_per_s=rate,
             trigger_s=self.trigger_s,
             factor=factor,
@@ -114,6 +129,38 @@ class Candidates:
             if len(kept):
                 excess[kept] = self.take(kept)._excess_of_change(promise, rate[kept], factor[kept])
         return excess
+
+    def excess_at_score(self, score: float) -> float:
+        """How far one setting is from its worst promise with durations at a normal score.
+
+        As `excess`, by (T4), at the asked rate; ``inf`` where no latency is quoted.
+        """
+        question = self.question
+        profile = figures_at(question.profile, score)
+        here = self
+        if profile is not question.profile:
+            here = candidates_at(replace(question, profile=profile), self._settings())
+        end = replace(here._upper_end(), score=score)
+        rate, factor = end.rate_and_factor(question.rate_per_s)
+        every = [-math.inf]
+        for target in question.latency_targets:
+            latency_s = here._asked_only(target)._latency_at(rate, factor)
+            every.append(float(_log(latency_s / target.limit_s)[0]))
+        if max(every) <= 0.0:
+            every.extend(
+                float(here._excess_of_change(promise, rate, factor)[0])
+                for promise in question.of_change
+            )
+        return max(every)
+
+    def spread_ratio(self) -> float:
+        """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
+        rows = settled_batch_rows(
+            self.durations.model(num_axes=1), self.question.rate_per_s, self.trigger_s
+        )
+        slots = (self.nodes * self.question.space.num_slots(1)).astype(np.float64)
+        partitions = self.partitions.astype(np.float64)
+        return float(spread_ratio(self.question.profile, slots, partitions, rows)[0])
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch that any promised burst brings; 0 without one. [rows]"""
@@ -138,11 +185,16 @@ class Candidates:
         return self._asked_only(promise.target)._latency_at(*worst)
 
     def latency_s(self, rate_per_s: Numeric) -> Array:
-        """The latency the target is about, at the planned confidence; ``inf`` beyond capacity."""
+        """The latency the target is about, at the planned confidence; ``inf`` beyond capacity.
+
+        By moments where many settings are compared; of one, as it is printed, by (T4).
+        """
         return self._latency_at(*self.planned_rate_and_factor(rate_per_s))
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)
+        if len(self) <= MOST_CERTIFIED:
+            law = certified(law)
         quotable = law.is_quotable & (self.launch_ratio(rate_per_s, factor) <= 1.0)
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
@@ -253,7 +305,7 @@ class Candidates:
     def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(
             self.question.profile,
-            self.durations.model(num_axes=2),
+            self.durations.model(num_axes=1),
             rate_per_s=rate_per_s,
             trigger_s=self.trigger_s,
             factor=factor,

@@ -52,16 +52,27 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     """
     rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
-    best = possible.take(possible.meets(rate_per_s))
+    meeting = possible.take(possible.meets(rate_per_s))
+    while True:
+        chosen = _most_preferred(meeting)
+        others = ~meeting.is_setting(chosen)
+        # Where (T4) bears none of them out, the last one is as good as its moments say.
+        if not others.any() or chosen.is_certain(rate_per_s):
+            return chosen
+        meeting = meeting.take(others)
+
+
+def _most_preferred(best: Candidates) -> Candidates:
+    """The one setting to run, of those that keep every promise by their moments."""
+    question = best.question
     for preferred in (_is_calibrated, _fills_slots, _is_calm):
         best = _preferring(best, preferred(best))
-    is_roomy = best.meets(ROOM_RATIO.value * rate_per_s)
+    is_roomy = best.meets(ROOM_RATIO.value * question.rate_per_s)
     if not is_roomy.any():
         ((place, _),) = best_of_each_node_count(best).values()
         return best.take(np.array([place]))
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
-    question = at_nodes.question
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions
     if question.starts_anew:
         costs_checkpoint = np.zeros_like(costs_checkpoint)

@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.planning import NODE_COUNTS_TRIED, NODE_COUNTS_TRIED_BELOW
+from headway.assumptions.planning import (
+    NODE_COUNTS_TRIED,
+    NODE_COUNTS_TRIED_BELOW,
+    SELDOM_RATIO,
+)
 from headway.domain import Optimality
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import candidates_at
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
+
+_SETTINGS_CERTIFIED = 6
 
 
 class Fewest(NamedTuple):
@@ -96,11 +102,26 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
 
 
 def _will_do(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
-    """Whether a setting of a number of nodes meets the question."""
+    """Whether a setting of a number of nodes meets the question, and (T4) bears it out.
+
+    Moments are sure of settings whose batches seldom overrun; of others those with most room are
+    asked first, and a few are enough to tell.
+    """
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
         question,
         [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
     )
     possible = noise_free_rate_per_s(candidates) >= question.rate_per_s
-    return bool(np.any(possible) and np.any(candidates.take(possible).meets(question.rate_per_s)))
+    if not np.any(possible):
+        return False
+    candidates = candidates.take(possible)
+    excess = candidates.excess(question.rate_per_s)
+    order = np.argsort(excess)
+    meeting = order[excess[order] <= 0.0]
+    overruns = candidates.take(meeting).overrun_probability(question.rate_per_s)
+    seldom_first = meeting[np.argsort(overruns > SELDOM_RATIO.value, kind="stable")]
+    return any(
+        candidates.take(np.array([place])).is_certain(question.rate_per_s)
+        for place in seldom_first[:_SETTINGS_CERTIFIED]
+    )

@@ -30,7 +30,7 @@ def rules_of_thumb(
 
     Notes
     -----
-    **(P12)** Rules of thumb are settings like any other, held against (T4) as the plan is. Dynamic
+    **(P12)** Rules of thumb are settings like any other, held against (T6) as the plan is. Dynamic
     allocation asks for executors while tasks wait longer than a second and lets go of those idle
     for a minute, which batches never leave one: it rests at the first number of nodes whose longest
     level takes a second or less, at most one slot per task.

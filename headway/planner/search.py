@@ -19,6 +19,7 @@ from headway.domain import (
     Promise,
     StreamAnswer,
     Target,
+    Verdict,
 )
 from headway.errors import InputError
 from headway.planner.advice import advice_of
@@ -47,6 +48,7 @@ from headway.planner.sensitivity import sensitivities
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import state_findings
 from headway.planner.tasks import short_of_tasks
+from headway.planner.verdict import kept_probability, settling_advice
 from headway.units import counted
 
 
@@ -252,6 +254,8 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         warnings=_idle_slots(question.profile, configuration),
         limit=limit,
         after_start=after_start(setting, configuration, latency_s),
+        # The search has found it to be kept; halving is no finer than a part in a hundred.
+        kept_probability=max(kept_probability(setting), question.confidence),
     )
 
 
@@ -269,6 +273,7 @@ def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
         setting = candidates_at(question, [(nodes, partitions, trigger_s)])
     configuration, nodes = setting.configuration(0), int(setting.nodes[0])
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
+    probability = kept_probability(setting)
     return FoundSetting(
         offer=offer,
         nodes=nodes,
@@ -288,7 +293,11 @@ def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
         sensitivities=sensitivities(
             question, configuration, nodes, neighbours(question, configuration, nodes)
         ),
-        advice=advice_of(question, configuration, nodes, latency_s),
+        advice=(
+            *settling_advice(setting, Verdict.of(probability, question.confidence)),
+            *advice_of(question, configuration, nodes, latency_s),
+        ),
+        kept_probability=probability,
         warnings=_idle_slots(question.profile, configuration),
     )
 

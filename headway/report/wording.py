@@ -20,6 +20,7 @@ from headway.domain import (
     Provenance,
     Rejection,
     StreamAnswer,
+    Verdict,
 )
 from headway.report.after_start import after_start_fact
 from headway.report.frontier import failing_promises, max_rate_text
@@ -43,6 +44,8 @@ METRIC_NAMES = {
     Metric.BATCH: "batch duration",
     Metric.WINDOW: "window latency",
 }
+
+_ALL_BUT_SURE = 0.99
 
 
 def percent(ratio: float) -> str:
@@ -263,7 +266,19 @@ def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
 def promise_text(plan: Plan) -> str:
     """The latency that a feasible plan was made with, beside the limit."""
     planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
-    return f"up to {planned} of {limit}, {_margin_text(plan)}"
+    return f"up to {planned} of {limit}, {_margin_text(plan)}{_likely_text(plan)}"
+
+
+def _likely_text(plan: StreamAnswer) -> str:
+    """How likely the promises are kept, behind what else is said of them."""
+    probability = plan.kept_probability
+    if probability is None:
+        return ""
+    if probability > _ALL_BUT_SURE:
+        return f"; met with more than {_ALL_BUT_SURE:.0%} probability"
+    if probability < 1.0 - _ALL_BUT_SURE:
+        return f"; met with less than {1.0 - _ALL_BUT_SURE:.0%} probability"
+    return f"; met with {probability:.0%} probability"
 
 
 def _margin_text(plan: StreamAnswer) -> str:
@@ -287,6 +302,7 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     return (
         (f"lowest possible {plan.target.statistic}", _floor_text(plan)),
         ("nearest plan", _nearest_text(plan)),
+        *_verdict_fact(plan),
         *found,
     )
 
@@ -352,6 +368,12 @@ def _bought_text(plan: StreamAnswer) -> str:
 
 def _also_text(plan: StreamAnswer) -> str:
     return " and ".join(str(promise) for promise in plan.also)
+
+
+def _verdict_fact(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
+    if plan.verdict is not Verdict.TOO_CLOSE:
+        return ()
+    return (("verdict", f"{plan.verdict}{_likely_text(plan)} by the nearest plan"),)
 
 
 def _floor_text(plan: InfeasiblePlan) -> str:

@@ -46,7 +46,8 @@ def simulate_microbatch_runs(
     dispersion : float, >= 0
         Variance over mean of row counts, as multiples of Poisson counts; 0 is an even flow. [-]
     autocorrelation : float, -1 < phi < 1
-        Correlation of the normal scores of successive durations. [-]
+        Correlation of the normal scores of successive durations, of all of the noise. Without it
+        the share of the noise that lasts is that of ``duration``. [-]
 
     Returns
     -------
@@ -82,12 +83,17 @@ def simulate_microbatch_runs(
     num_steps = num_warmup_batches + num_batches
     starts, durations, rows = (np.empty((num_steps + 1, num_runs)) for _ in range(3))
     starts[0] = -(trigger_s or float(duration.fixed_s))
-    start, score = np.zeros(num_runs), random.standard_normal(num_runs)
-    renewal = math.sqrt(1.0 - autocorrelation**2)
+    start, level = np.zeros(num_runs), random.standard_normal(num_runs)
+    share, left = float(duration.lasting_share), float(duration.persistence_ratio)
+    if autocorrelation:
+        share, left = 1.0, autocorrelation
+    renewal = math.sqrt(1.0 - left**2)
     for step in range(1, num_steps + 1):
         expected = rate_per_s * (start - starts[step - 1])
         rows[step] = dispersion * random.poisson(expected / dispersion) if dispersion else expected
-        score = autocorrelation * score + renewal * random.standard_normal(num_runs)
+        level = left * level + renewal * random.standard_normal(num_runs)
+        fresh = random.standard_normal(num_runs)
+        score = math.sqrt(share) * level + math.sqrt(1.0 - share) * fresh
         durations[step] = _durations_s(duration, rows[step], score)
         starts[step] = start
         start = _next_starts_s(start, durations[step], trigger_s)

@@ -64,7 +64,7 @@ class LatencyLaw:
         over = np.where(self.stable, state.overrun_probability.ravel(), 0.0)
         self._state = _Noise(state)
         self._on_time = np.where(self._trigger_s > 0.0, 1.0 - over, 0.0)
-        self._next = self._state.next_duration(self._trigger_s, slice(None))
+        self._next = self._after_on_time()
         overrunning = np.flatnonzero(over > _NEGLIGIBLE)
         self._row_of_nodes = np.full(self.stable.size, -1)
         self._row_of_nodes[overrunning] = np.arange(overrunning.size)
@@ -182,7 +182,19 @@ class LatencyLaw:
         scale = ndtr(-lowest) / np.where(raw_total > 0.0, raw_total, 1.0)
         self._node_weight = raw * scale[:, np.newaxis]
         self._node_interval_s = mean[:, np.newaxis] * np.exp(width * score - 0.5 * width * width)
-        self._node_next = self._state.next_duration(self._node_interval_s, chosen)
+        self._node_next = self._state.next_duration(self._node_interval_s, chosen, score)
+
+    def _after_on_time(self) -> _Next:
+        """The batch after one that kept to the trigger: (B15) averaged over such batches."""
+        state = self._state
+        following = state.next_duration(self._trigger_s, slice(None))
+        log_sd = np.maximum(np.sqrt(np.log1p((self._sd_s / self._mean_s) ** 2)), _NARROWEST_LOG_SD)
+        with np.errstate(divide="ignore"):
+            last = np.log(self._trigger_s / self._mean_s) / log_sd + 0.5 * log_sd
+        faster = ndtr(last - state.resemblance) / np.maximum(ndtr(last), _LEAST_BEYOND)
+        return _Next(
+            following.mean_s * np.where(self._on_time > 0.0, faster, 1.0), following.log_sd
+        )
 
 
 class _Noise:
@@ -195,8 +207,14 @@ class _Noise:
         self._additive_sd_s = state.additive_sd_s.ravel()
         self._per_row_noise = state.per_row_noise.ravel()
         self._count_noise_s = state.count_noise_s.ravel()
+        # How much slower the next batch is, in the logarithm, for each score of this one (B15).
+        self.resemblance = state.next_correlation.ravel() * np.sqrt(
+            np.log1p(self._relative_noise**2)
+        )
 
-    def next_duration(self, interval_s: Array, chosen: NDArray[np.intp] | slice) -> _Next:
+    def next_duration(
+        self, interval_s: Array, chosen: NDArray[np.intp] | slice, score: Array | None = None
+    ) -> _Next:
         def of(values: Array) -> Array:
             picked = values[chosen]
             return picked[:, np.newaxis] if interval_s.ndim == 2 else picked
@@ -209,8 +227,12 @@ class _Noise:
             + (of(self._per_row_noise) * work) ** 2
             + of(self._count_noise_s) * interval_s
         )
-        log_sd = np.sqrt(np.log1p(variance / (mean * mean)))
-        return _Next(mean, np.maximum(log_sd, _NARROWEST_LOG_SD))
+        log_variance = np.log1p(variance / (mean * mean))
+        if score is not None:
+            known = of(self.resemblance)
+            mean = mean * np.exp(known * score - 0.5 * known * known)
+            log_variance = np.maximum(log_variance - known * known, 0.0)
+        return _Next(mean, np.maximum(np.sqrt(log_variance), _NARROWEST_LOG_SD))
 
 
 def _blocks(size: int) -> list[slice]:

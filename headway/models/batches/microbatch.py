@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.normal import quick_ndtr
+from headway.models.batches.intervals import (
+    NARROWEST_LOG_SD,
+    IntervalMoments,
+    interval_moments,
+    overrun_of,
+)
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 _TOLERANCE_RATIO = 1e-10
 _MOST_ITERATIONS = 300
+_MOST_CARRIED = 0.999  # beyond, lasting noise piles up without bound
 _LARGEST_CV = 30.0  # beyond, the iteration is on its way to an infinite variance
-_NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,10 @@ class AffineDuration:
     """Standard deviation in proportion to the time spent on rows, >= 0. [-]"""
     after_commit_s: Numeric = 0.0
     """Part of ``fixed_s`` that passes after the sink shows the rows, 0 to ``fixed_s``. [s]"""
+    lasting_share: Numeric = 0.0
+    """Share of the square of ``relative_noise`` that resembles the batch before, 0 to 1. [-]"""
+    persistence_ratio: Numeric = 0.0
+    """What is left of that share from one batch to the next, 0 to below 1. [-]"""
 
     def __post_init__(self) -> None:
         if not np.all(np.asarray(self.fixed_s) > 0.0):
@@ -49,6 +58,11 @@ class AffineDuration:
         after = np.asarray(self.after_commit_s)
         if not (np.all(after >= 0.0) and np.all(after <= self.fixed_s)):
             raise ValueError("after_commit_s must lie between 0 and fixed_s")
+        share, left = np.asarray(self.lasting_share), np.asarray(self.persistence_ratio)
+        if not (np.all(share >= 0.0) and np.all(share <= 1.0)):
+            raise ValueError("lasting_share must lie between 0 and 1")
+        if not (np.all(left >= 0.0) and np.all(left < 1.0)):
+            raise ValueError("persistence_ratio must be 0 or more, below 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,40 @@ class SteadyState:
     """Work that a row finds in its batch beyond the mean, for rows that arrive together. [s]"""
     after_commit_s: Array
     """As in `AffineDuration`. [s]"""
+    lasting_share: Array
+    """As in `AffineDuration`. [-]"""
+    persistence_ratio: Array
+    """As in `AffineDuration`. [-]"""
+    next_correlation: Array
+    """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
+
+
+def state_at(state: SteadyState, chosen: NDArray[np.intp] | BoolArray) -> SteadyState:
+    """The states of some of the settings.
+
+    Parameters
+    ----------
+    state : SteadyState
+        Of many settings.
+    chosen : (k,) array of int or (n,) array of bool
+        Which of them.
+
+    Returns
+    -------
+    SteadyState
+        Of those.
+
+    Notes
+    -----
+    theory.md (B3).
+
+    Examples
+    --------
+    >>> both = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
+    >>> state_at(both, np.array([1])).trigger_s
+    array([8.])
+    """
+    return SteadyState(*(getattr(state, field.name)[chosen] for field in fields(state)))
 
 
 def steady_state(
@@ -128,10 +176,16 @@ def steady_state(
     **(B4)** Rows per interval have variance `φ` times their mean. They come as if in groups of `φ`,
     so a row finds `φ` rows beyond the mean in its own batch: `b φ` is added to `D'`.
 
-    theory.md (B1)-(B4). Against the event simulation, p99 of the latency is within 1.2 % for noise
-    up to 0.1 and offered load up to 0.7, and within 6 % for noise 0.3. Do not quote it for offered
-    load from 0.9 with noise from 0.3 (some 40 % low). Noise is taken as independent from batch to
-    batch: correlation 0.9 at 90 % utilization makes p99 10 % low.
+    **(B15)** Noise of which the share `ρ` lasts, `ψ` of it from batch to batch, to second order:
+    with `p = P(D > B)`, an interval carries `k = r p` of a duration's excess on, so a duration and
+    the noise of the next batch have the covariance `m ρ ψ c^2/(1-kψ)`. With `g = k ρ ψ c^2/(1-kψ)`,
+    (B3) has `g m` more of mean and `2 g m^2` of variance, and in (B6) the score of an interval's
+    batch makes the next one as much slower as the correlation of the two says. For light noise.
+
+    theory.md (B1)-(B4), (B15). Against the event simulation, p99 of the latency is within 1.2 % for
+    noise up to 0.1 and offered load up to 0.7, and within 6 % for noise 0.3. Do not quote it for
+    offered load from 0.9 with noise from 0.3 (some 40 % low), nor where noise lasts and batches
+    mostly overrun (p99 16 % low at `r = 0.7, c = 0.1, ρ = 0.75, ψ = 0.95`): (T4) does it there.
 
     Examples
     --------
@@ -157,6 +211,8 @@ def steady_state(
         count_noise,
         burst,
         after_commit,
+        lasting,
+        persistence,
     ) = (
         np.array(field, dtype=np.float64)
         for field in np.broadcast_arrays(
@@ -169,9 +225,14 @@ def steady_state(
             per_row * per_row * rate * scatter,
             per_row * scatter,
             duration.after_commit_s,
+            duration.lasting_share,
+            duration.persistence_ratio,
         )
     )
-    settings = (fixed, offered_load, interval, relative, additive, row_noise, count_noise)
+    settings = (
+        *(fixed, offered_load, interval, relative, additive, row_noise, count_noise),
+        *(lasting, persistence),
+    )
     solution = _FixedPoint(*(values.ravel() for values in settings)).solve()
     mean, variance = (values.reshape(fixed.shape) for values in solution[:2])
     stable = solution[2].reshape(fixed.shape)
@@ -193,100 +254,26 @@ def steady_state(
         count_noise_s=count_noise,
         burst_s=burst,
         after_commit_s=after_commit,
+        lasting_share=lasting,
+        persistence_ratio=persistence,
+        next_correlation=np.where(
+            stable,
+            _next_correlation(
+                relative * relative * lasting * persistence,
+                offered_load * persistence * moments.overrun_probability,
+                np.maximum(np.sqrt(variance) / mean, NARROWEST_LOG_SD) * relative,
+            ),
+            0.0,
+        ),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalMoments:
-    """Moments of the larger of the trigger interval and a lognormal duration."""
-
-    mean: Array
-    """Mean. [s]"""
-    mean_square: Array
-    """Mean square. [s^2]"""
-    variance: Array
-    """Variance. [s^2]"""
-    overrun_probability: Array
-    """Probability that the duration is the larger. [-]"""
-
-
-def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> IntervalMoments:
-    r"""Moments of the time between the starts of two batches.
-
-    Parameters
-    ----------
-    trigger_s : array, >= 0
-        Trigger interval. [s]
-    mean_s : array, > 0
-        Mean batch duration. [s]
-    variance_s2 : array, >= 0
-        Variance of the batch duration. [s^2]
-
-    Returns
-    -------
-    IntervalMoments
-        Inputs broadcast.
-
-    Notes
-    -----
-    **(B2)** `T = max(B, D)`. With `s, z` of (D1), (D2) at `x = B`: `E[T] = B Φ(z) + m Φ(s-z)`,
-    `E[T^2] = B^2 Φ(z) + m^2 e^(s^2) Φ(2s-z)`; the variance is computed from moments of `T - B`.
-
-    Examples
-    --------
-    >>> one = np.array(1.0)
-    >>> float(interval_moments(2.0 * one, one, 0.0 * one).mean)
-    2.0
-    """
-    return _overrun(trigger_s, mean_s, variance_s2).interval()
-
-
-class _Overrun(NamedTuple):
-    """How a duration, lognormal, reaches beyond the trigger interval.
-
-    The shares of batches, of their time and of its square that lie beyond, each with its score.
-    """
-
-    trigger_s: Array
-    mean_s: Array
-    variance_s2: Array
-    log_sd: Array
-    scores: Array
-    shares: Array
-
-    def interval(self) -> IntervalMoments:
-        """Moments of the longer of duration and trigger interval: (B2)."""
-        trigger_s, mean_square_s2 = self.trigger_s, self.mean_s * self.mean_s + self.variance_s2
-        over = self.shares[0]
-        over_mean, over_square = self.mean_s * self.shares[1], mean_square_s2 * self.shares[2]
-        mean = trigger_s * (1.0 - over) + over_mean
-        # Centred at the trigger interval: nearly all intervals equal it when batches fit.
-        excess = over_mean - trigger_s * over
-        excess_square = over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * over
-        variance = np.maximum(excess_square - excess * excess, 0.0)
-        return IntervalMoments(mean, variance + mean * mean, variance, over)
-
-    def slopes(self) -> _IntervalSlopes:
-        """Derivatives of its mean and mean square."""
-        mean, mean_square = self.mean_s, self.mean_s * self.mean_s + self.variance_s2
-        _, first_over, second_over = self.shares
-        first_density, second_density = _normal_density(self.scores[1:])
-        width_by_variance = 1.0 / (2.0 * self.log_sd * mean_square)
-        width_by_mean = -self.variance_s2 / (self.log_sd * mean * mean_square)
-        return _IntervalSlopes(
-            first_over + mean * first_density * width_by_mean,
-            mean * first_density * width_by_variance,
-            2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
-            second_over + 2.0 * mean_square * second_density * width_by_variance,
-        )
-
-
-def _overrun(trigger_s: Array, mean_s: Array, variance_s2: Array) -> _Overrun:
-    log_sd = np.maximum(np.sqrt(np.log1p(variance_s2 / (mean_s * mean_s))), _NARROWEST_LOG_SD)
-    with np.errstate(divide="ignore"):
-        score = np.log(trigger_s / mean_s) / log_sd + 0.5 * log_sd
-    scores = np.stack([-score, log_sd - score, 2.0 * log_sd - score])
-    return _Overrun(trigger_s, mean_s, variance_s2, log_sd, scores, quick_ndtr(scores))
+def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -> Array:
+    """Of a duration and the noise of the next batch, with ``product`` of their relative spreads."""
+    shared = lasting_variance / (1.0 - np.minimum(carried, _MOST_CARRIED))
+    return np.where(
+        product > 0.0, np.minimum(shared / np.where(product > 0.0, product, 1.0), 1.0), 0.0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +287,8 @@ class _FixedPoint:
     additive_s: Array
     row_noise: Array
     count_noise_s: Array
+    lasting: Array
+    persistence: Array
 
     def solve(self) -> tuple[Array, Array, BoolArray]:
         """Mean, variance and stability of each setting."""
@@ -328,10 +317,11 @@ class _FixedPoint:
 
     def _step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Newton's rule in mean and variance together, for their couplings are strong."""
-        overrun = _overrun(self.trigger_s, mean, variance)
+        overrun = overrun_of(self.trigger_s, mean, variance)
         moments, slopes = overrun.interval(), overrun.slopes()
-        mean_gap = self.fixed_s + self.offered_load * moments.mean - mean
-        variance_gap = self._variance(mean, moments) - variance
+        piled_up = self._piled_up(moments)
+        mean_gap = self.fixed_s + self.offered_load * moments.mean + piled_up * mean - mean
+        variance_gap = self._variance(mean, moments) + 2.0 * piled_up * mean**2 - variance
 
         # The map's own derivatives: first letter the result, second what it is derived by.
         spread = self.offered_load**2 * (1.0 + self.relative**2)
@@ -358,6 +348,15 @@ class _FixedPoint:
             np.maximum(variance + np.where(plain, variance_gap, newton_variance), 0.0),
         )
 
+    def _piled_up(self, moments: IntervalMoments) -> Array:
+        """What lasting noise adds to the mean, by which it is divided: an interval and the noise
+        of the batch that it collects are slow together."""
+        lasting = self.relative**2 * self.lasting * self.persistence
+        carried = self.offered_load * moments.overrun_probability
+        piled_up = carried * lasting / (1.0 - np.minimum(carried * self.persistence, _MOST_CARRIED))
+        # More than light noise could add leaves no moments, while a slow moment always passes.
+        return np.asarray(np.minimum(piled_up, 0.5 * (1.0 - self.offered_load)))
+
     def _variance(self, mean: Array, moments: IntervalMoments) -> Array:
         spread = self.offered_load**2 * moments.variance
         return (
@@ -367,17 +366,3 @@ class _FixedPoint:
             + (self.row_noise * self.offered_load) ** 2 * moments.mean_square
             + self.count_noise_s * moments.mean
         )
-
-
-class _IntervalSlopes(NamedTuple):
-    """Derivatives of the interval's mean and mean square by the duration's mean and variance."""
-
-    mean_by_mean: Array
-    mean_by_variance: Array
-    square_by_mean: Array
-    square_by_variance: Array
-
-
-def _normal_density(score: Array) -> Array:
-    density: Array = np.exp(-0.5 * score * score) / np.sqrt(2.0 * np.pi)
-    return density

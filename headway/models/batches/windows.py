@@ -8,7 +8,8 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from headway.models.arrays import Array, Numeric, open_probability
-from headway.models.batches.microbatch import BoolArray, SteadyState, interval_moments
+from headway.models.batches.intervals import interval_moments
+from headway.models.batches.microbatch import BoolArray, SteadyState
 from headway.models.laws.distributions import (
     bisect_increasing,
     lognormal_quantile,

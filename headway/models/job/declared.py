@@ -27,7 +27,7 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
     `h`, nine times in ten between the ends, is `m(h/m)^(z/1.645)` at the normal score `z ≥ 0` and
     `m(l/m)^(-z/1.645)` below: two halves of a lognormal (a half that reaches or starts from zero is
     a straight line). All figures are taken at the same `z`, since whoever states one too low states
-    the others too low. A prediction is (T4) at `z = 0`, the ends of its 90 % intervals at
+    the others too low. A prediction is (T6) at `z = 0`, the ends of its 90 % intervals at
     `z = ∓1.645`; a plan holds its target at the `z` of its confidence, which at 95 % is the upper
     end of every range. Nothing was profiled, so there is no range of slots, partitions and rows to
     be beyond (`d = 0`), no fit and no spread between runs (`s = 0`): the same job has the same

@@ -21,6 +21,7 @@ from headway.models.arrays import Array
 from headway.models.batches.microbatch import SteadyState
 from headway.models.job.calibration import reasons_outside, spread_ratio
 from headway.models.job.capacity import Capacity, findings_of
+from headway.models.job.certified import certified
 from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationModel, stacked
 from headway.models.job.setting import (
@@ -64,11 +65,12 @@ def predict(
 
     Notes
     -----
-    **(P1)** A prediction is (T4) at the asked setting with `f = (age/age_0)^(-γ)`, and phases of
-    the driver by (E35). The mean tuple
-    latency is split into the driver's phases before the commit, the levels, and the wait: with `t`
-    the interval that a row meets, solved from `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the
-    wait is `t/2` and each level has its share of the last term. The parts add up to `E[L]` exactly.
+    **(P1)** A prediction is the law of (T6), certified by (T4) where more than 2 % of the batches
+    overrun, at the asked setting with `f = (age/age_0)^(-γ)` and phases of the driver by (E35). The
+    mean tuple latency is split into the driver's phases before the commit, the levels, and the
+    wait: with `t` the interval that a row meets, solved from
+    `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the wait is `t/2` and each level has its share
+    of the last term. The parts add up to `E[L]` exactly.
 
     theory.md (P1)-(P3).
     """
@@ -87,12 +89,14 @@ def predict(
     setting = (configuration.num_slots, configuration.shuffle_partitions, settled)
     low_factor = age_factor * math.exp(-Z90 * float(spread_ratio(profile, *setting)))
     high_rate_per_s, high_factor = _upper_end(profile, configuration, model, age_factor)
-    law = _law_with_ends(
-        profile,
-        configuration,
-        model,
-        rate_per_s=np.array([arrivals.rate_per_s, arrivals.rate_per_s, high_rate_per_s]),
-        factor=np.array([age_factor, low_factor, high_factor]),
+    law = certified(
+        _law_with_ends(
+            profile,
+            configuration,
+            model,
+            rate_per_s=np.array([arrivals.rate_per_s, arrivals.rate_per_s, high_rate_per_s]),
+            factor=np.array([age_factor, low_factor, high_factor]),
+        )
     )
     found = tuple(findings_of(capacity, law))
     codes = {one.code for one in found}
@@ -100,7 +104,7 @@ def predict(
     quotable = stable and FindingCode.TOO_CLOSE_TO_SATURATION not in codes
     outside = tuple(reasons_outside(profile, *setting))
     windows, why_no_windows = window_law(profile, law), why_no_window_law(profile)
-    high = bool(law.is_quotable[2])
+    high = bool(law.is_stable[2])
     return Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -168,7 +172,7 @@ def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
         return laws[0]
     names = [field.name for field in fields(SteadyState)]
     values = (np.concatenate([getattr(law.state, name) for law in laws]) for name in names)
-    return SettingLaw(SteadyState(*values), laws[0].weights)
+    return SettingLaw(SteadyState(*values))
 
 
 def _upper_end(

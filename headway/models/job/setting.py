@@ -5,50 +5,49 @@ The vectorised path that prediction and search share.
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile
-from headway.models.arrays import Array, Numeric
-from headway.models.batches.latency_law import LatencyLaw
-from headway.models.batches.microbatch import AffineDuration, BoolArray, SteadyState, steady_state
-from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_mean
+from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.batches.microbatch import (
+    AffineDuration,
+    BoolArray,
+    SteadyState,
+    state_at,
+    steady_state,
+)
+from headway.models.batches.tuple_latency import (
+    tuple_latency_cdf,
+    tuple_latency_mean,
+    tuple_latency_quantile,
+)
 from headway.models.job.duration import DurationModel, level_spans
-from headway.models.laws.distributions import lognormal_cdf
-from headway.models.laws.inverse import averaged_quantile_s
+from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 
 AFTER_COMMIT_PHASES = ("commit_offsets", "other")
 MOST_BATCH_ROWS = 1e15
 _MOST_AMPLIFICATION = 1.0 / (1.0 - HIGHEST_QUOTED_UTILIZATION_RATIO.value)
-# Gauss-Hermite: exact for moments of a normal variable up to the ninth.
-_SLOW_SCORES, _SLOW_TOTALS = hermegauss(5)
-_SLOW_WEIGHTS = _SLOW_TOTALS / _SLOW_TOTALS.sum()
 
 
-class SettingLaw(NamedTuple):
-    """Durations and latencies at an array of settings: theory.md (T4).
-
-    The state has one more axis than the settings, the last: levels of the slow noise, which
-    lasts for many batches, each with its share of time.
-    """
+@dataclass(frozen=True, slots=True)
+class SettingLaw:
+    """Durations and latencies at an array of settings, by their moments: theory.md (B15)."""
 
     state: SteadyState
-    weights: Array
 
     @property
     def is_stable(self) -> BoolArray:
-        """Whether the backlog stays bounded at every level of the slow noise."""
-        return np.asarray(self.state.is_stable.all(axis=-1), dtype=np.bool_)
+        """Whether the moments exist."""
+        return self.state.is_stable
 
     @property
     def offered_load_ratio(self) -> Array:
-        """Work that a second of input brings, at the middle level [s/s]."""
-        return self._middle(self.state.offered_load_ratio)
+        """Work that a second of input brings, on average [s/s]."""
+        return self.state.offered_load_ratio
 
     @property
     def amplification_ratio(self) -> Array:
@@ -60,16 +59,12 @@ class SettingLaw(NamedTuple):
         `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, the third moment likewise, and
         `L = VD + D'` weighted by `D`. A moment whose denominator is not positive is `inf`. Exact.
 
-        theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``; each level of the slow
-        noise counts by its part in the mean latency. ``inf`` where unstable.
+        theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
         state = self.state
-        latency_s = np.where(state.is_stable, tuple_latency_mean(state), 0.0)
         left = 1.0 - state.offered_load_ratio**2 * (1.0 + state.relative_noise**2)
-        amplified_s = self._average(latency_s / np.where(state.is_stable, left, 1.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = amplified_s / self._average(latency_s)
-        return np.where(self.is_stable, ratio, np.inf)
+        amplifies = state.is_stable & (left > 0.0)
+        return np.where(amplifies, 1.0 / np.where(amplifies, left, 1.0), np.inf)
 
     @property
     def is_quotable(self) -> BoolArray:
@@ -81,61 +76,49 @@ class SettingLaw(NamedTuple):
     @property
     def overrun_probability(self) -> Array:
         """Probability that a batch overruns the trigger interval."""
-        return self._average(self.state.overrun_probability)
+        return self.state.overrun_probability
 
     @property
     def utilization_ratio(self) -> Array:
         """Share of time in which a batch runs."""
-        return self._average(self.state.utilization_ratio)
+        return self.state.utilization_ratio
 
     def batch_duration_mean_s(self) -> Array:
-        """Mean batch duration [s]."""
-        return self._average(self.state.mean_duration_s)
+        """Mean batch duration [s]; ``inf`` where unstable."""
+        return self.state.mean_duration_s
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
-        stable = self.state.is_stable
-        mean_s = np.where(stable, self.state.mean_duration_s, 1.0)
-        sd_s = np.where(stable, self.state.sd_duration_s, 0.0)
-        points = np.asarray(x_s, dtype=np.float64)[..., np.newaxis]
-        return self._average(np.where(stable, lognormal_cdf(points, mean_s, sd_s / mean_s), 0.0))
+        mean_s, cv = self._lognormal()
+        return np.where(self.is_stable, lognormal_cdf(x_s, mean_s, cv), 0.0)
 
     def batch_duration_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the batch duration [s]; ``inf`` where unstable."""
-        return averaged_quantile_s(
-            self.batch_duration_cdf, self.batch_duration_mean_s(), q, self.is_stable
+        return np.where(
+            self.is_stable, lognormal_quantile(open_probability(q), *self._lognormal()), np.inf
         )
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
-        return self._average(tuple_latency_mean(self.state))
+        return tuple_latency_mean(self.state)
 
     def tuple_latency_cdf(self, x_s: Numeric) -> Array:
         """Share of rows with a latency of at most ``x_s``."""
-        points = np.asarray(x_s, dtype=np.float64)[..., np.newaxis]
-        return self._average(tuple_latency_cdf(self.state, points))
+        return tuple_latency_cdf(self.state, x_s)
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        # Its nodes are the same wherever it is evaluated.
-        law = LatencyLaw(self.state)
-        return averaged_quantile_s(
-            lambda x_s: self._average(law.cdf(x_s[..., np.newaxis])),
-            self.tuple_latency_mean_s(),
-            q,
-            self.is_stable,
-        )
+        return tuple_latency_quantile(self.state, q)
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> SettingLaw:
         """The law at some of the settings."""
-        values = (getattr(self.state, field.name)[chosen] for field in fields(self.state))
-        return SettingLaw(SteadyState(*values), self.weights)
+        return SettingLaw(state_at(self.state, chosen))
 
-    def _average(self, values: Array) -> Array:
-        return np.asarray(np.sum(values * self.weights, axis=-1))
-
-    def _middle(self, values: Array) -> Array:
-        return np.asarray(values[..., values.shape[-1] // 2])
+    def _lognormal(self) -> tuple[Array, Array]:
+        """Mean and coefficient of variation of the durations."""
+        stable = self.is_stable
+        mean_s = np.where(stable, self.state.mean_duration_s, 1.0)
+        return mean_s, np.where(stable, self.state.sd_duration_s, 0.0) / mean_s
 
 
 def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int) -> DurationModel:
@@ -229,23 +212,19 @@ def setting_law(
     profile : JobProfile
         The job: its noise, drift and arrivals.
     model : DurationModel
-        Mean duration by rows at the slots and partitions; a stack of models takes one axis more
-        than the arrays below have, for the levels of the slow noise.
+        Mean duration by rows at the slots and partitions, or a stack of them.
     rate_per_s, trigger_s, factor : float or (n,) array
         Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
 
     Notes
     -----
-    **(T4)** The law of a setting is that of (B1)-(B6) with the tangent of `fD` at the settled rows:
-    `b = fD'(n)`, `a = fD(n) - bn`. The share `ρ` of the noise variance lasts over many batches
-    (`autocorrelation`): `f` is multiplied by `e^(σ z-σ^2/2)`, `σ = sqrt(ρ) c`, at the five
-    Gauss-Hermite nodes `z` of the normal law; each node has its own settled rows and steady state,
-    and distribution functions are averaged by the weights of the nodes. The rest, `sqrt(1-ρ) c`, is
-    drawn anew for every batch. Quantiles are found on the logarithm of the tail by Chandrupatla's
-    rule. Near the capacity of the slowest node a lognormal no longer tells its tail: quantiles may
-    fall a little there as the rate rises.
+    **(T6)** The law of a setting is that of (B1)-(B6) and (B15) with the tangent of `fD` at the
+    settled rows: `b = fD'(n)`, `a = fD(n) - bn`. Of the noise variance the share `ρ`
+    (`autocorrelation`) lasts, and `ψ` of that (`persistence_ratio`) from a batch to the next.
+    Searches go by it; what is printed of a setting is certified by the chain (T4) of the same line
+    and noise.
     """
-    rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
+    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
     slope_s = factors * model.slope_s(rows)
     fixed_s = np.maximum(factors * model.mean_s(rows) - slope_s * rows, 1e-6)
@@ -253,14 +232,17 @@ def setting_law(
         AffineDuration(
             fixed_s=fixed_s,
             per_row_s=slope_s,
-            relative_noise=_fresh_noise_ratio(profile),
+            relative_noise=profile.noise.batch_ratio,
+            additive_sd_s=profile.noise.added_sd_s,
             after_commit_s=np.minimum(factors * after_commit_s(profile), fixed_s),
+            lasting_share=profile.noise.autocorrelation,
+            persistence_ratio=profile.noise.persistence_ratio,
         ),
         rate,
         trigger,
         profile.arrivals.dispersion_ratio,
     )
-    return SettingLaw(state, _SLOW_WEIGHTS)
+    return SettingLaw(state)
 
 
 def load_ratio(
@@ -279,7 +261,7 @@ def load_ratio(
     profile, model, rate_per_s, trigger_s, factor
         As in :func:`setting_law`.
     highest_offered_load : float, > 0 and <= 1
-        The most work per second of input at the middle level of the slow noise [s/s].
+        The most work per second of input [s/s].
 
     Returns
     -------
@@ -289,46 +271,23 @@ def load_ratio(
     Notes
     -----
     theory.md (P3). Where batches outgrow the trigger interval they run back to back, and by (B8)
-    their variance is finite if ``r^2 (1 + c^2) < 1``, which every level of the slow noise must
-    keep. Free of the fixed point of (B3), which converges slowly where it barely exists.
+    their variance is finite if ``r^2 (1 + c^2) < 1``. Free of the fixed point of (B3), which
+    converges slowly where it barely exists.
     """
-    rate, trigger, factors = _at_slow_levels(profile, rate_per_s, trigger_s, factor)
+    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
     offered_load = rate * factors * model.slope_s(rows)
-    middle = offered_load[..., offered_load.shape[-1] // 2]
-    worst = np.max(offered_load, axis=-1) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
-    return np.asarray(np.maximum(middle / highest_offered_load, worst))
+    return np.asarray(offered_load / allowed_offered_load(profile, highest_offered_load))
 
 
 def allowed_offered_load(profile: JobProfile, highest_offered_load: float) -> float:
-    """The mean work per second of input at which `load_ratio` is 1, if no row comes cheaper [s/s].
+    """The work per second of input at which `load_ratio` is 1 [s/s].
 
     Notes
     -----
     theory.md (P3).
     """
-    levels = _slow_levels(profile)
-    worst = float(levels[-1]) * np.sqrt(1.0 + _fresh_noise_ratio(profile) ** 2)
-    return float(min(highest_offered_load / levels[len(levels) // 2], 1.0 / worst))
-
-
-def _at_slow_levels(
-    profile: JobProfile, rate_per_s: Numeric, trigger_s: Numeric, factor: Numeric
-) -> tuple[Array, Array, Array]:
-    """Settings with one more axis: the levels of the slow noise, whose mean is kept at one."""
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
-    levelled = factors[..., np.newaxis] * _slow_levels(profile)
-    return rate[..., np.newaxis], trigger[..., np.newaxis], levelled
-
-
-def _slow_levels(profile: JobProfile) -> Array:
-    slow_sd = np.sqrt(profile.noise.autocorrelation) * profile.noise.batch_ratio
-    return np.asarray(np.exp(slow_sd * _SLOW_SCORES - 0.5 * slow_sd**2))
-
-
-def _fresh_noise_ratio(profile: JobProfile) -> float:
-    """Coefficient of variation of the part of the noise that every batch draws anew."""
-    return float(np.sqrt(1.0 - profile.noise.autocorrelation) * profile.noise.batch_ratio)
+    return float(min(highest_offered_load, 1.0 / np.sqrt(1.0 + profile.noise.batch_ratio**2)))
 
 
 def _together(*values: Numeric) -> tuple[Array, ...]:

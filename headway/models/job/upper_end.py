@@ -29,7 +29,7 @@ class UpperEnd:
 
     Notes
     -----
-    **(P4)** A plan holds a target against (T4) with `f = e^(z s)`, `s` from (P2) and `z` the normal
+    **(P4)** A plan holds a target against (T6) with `f = e^(z s)`, `s` from (P2) and `z` the normal
     quantile of the confidence, and calls settings of which (P3) quotes no latency infeasible. What
     keeps a target at a rate keeps it at every lower one; but `s` grows as batches get smaller than
     any profiled, so a setting may be held at a higher rate instead: of those at which batches

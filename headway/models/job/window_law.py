@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from headway.domain import EventTimeWindow, JobProfile, WindowKind
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
@@ -25,7 +23,7 @@ _HALF_A_MILLISECOND_S = 0.0005
 class WindowLaw(NamedTuple):
     """Latency from the end of a window to the commit of its final result: theory.md (T5).
 
-    Arrays have the shape of the settings; the law has one axis more, the slow noise.
+    Arrays have the shape of the settings.
     """
 
     latency: WindowLatency
@@ -33,12 +31,11 @@ class WindowLaw(NamedTuple):
 
     def mean_s(self) -> Array:
         """Mean [s]; ``inf`` where unstable."""
-        return np.asarray(np.sum(self.latency.mean_s * self.setting.weights, axis=-1))
+        return self.latency.mean_s
 
     def cdf(self, x_s: Numeric) -> Array:
         """Share of windows that are final within ``x_s`` of their end."""
-        points = np.asarray(x_s, dtype=np.float64)[..., np.newaxis]
-        return np.asarray(np.sum(self.latency.cdf(points) * self.setting.weights, axis=-1))
+        return self.latency.cdf(x_s)
 
     def quantile_s(self, q: Numeric) -> Array:
         """Quantile [s]; ``inf`` where unstable."""
@@ -71,14 +68,13 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
 
     Notes
     -----
-    **(T5)** The window latency of a profiled job: (W2) or (W3) at each level of (T4) with the
-    slide, watermark delay and output mode of its plan, averaged over the levels. The lag is the
-    median distance from the newest event time of a batch to its trigger, which holds the mean gap
-    between rows; it is negative where a batch still reads rows that come while it asks its sources,
-    and then a window whose end plus delay meets a trigger is not missed. Spark's watermark counts
-    whole milliseconds and takes a window that ends on it as ended, so half a millisecond is taken
-    off the lag. Sessions end anywhere on the grid; in update mode their last row comes a gap before
-    their end.
+    **(T5)** The window latency of a profiled job: (W2) or (W3) with the slide, watermark delay and
+    output mode of its plan. The lag is the median distance from the newest event time of a batch to
+    its trigger, which holds the mean gap between rows; it is negative where a batch still reads
+    rows that come while it asks its sources, and then a window whose end plus delay meets a trigger
+    is not missed. Spark's watermark counts whole milliseconds and takes a window that ends on it as
+    ended, so half a millisecond is taken off the lag. Sessions end anywhere on the grid; in update
+    mode their last row comes a gap before their end.
 
     Of several windows the one of the longest slide counts. Windows that end on the epoch grid of
     their slide, as Spark's do without an offset.

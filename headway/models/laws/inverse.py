@@ -17,7 +17,7 @@ _MOST_ROOT_STEPS = 100
 def averaged_quantile_s(
     cdf: Callable[[Array], Array], guess_s: Array, q: Numeric, stable: NDArray[np.bool_]
 ) -> Array:
-    """Inverse of a distribution function that is an average (T4), for each ``q`` and setting.
+    """Inverse of a distribution function that is a mixture (T5), for each ``q`` and setting.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import gammainc, gammaincinv
 
+from headway.assumptions.predictions import MOST_LOST_TAIL_RATIO
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.models.queues.lattice import (
@@ -229,7 +230,8 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     **(Q17)** Choice: (Q16) if both laws are known and a million steps hold them; (Q10) if three
     moments are known; of two moments (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments
     of a lognormal service and gamma arrivals, out of range. (Q10) counts as in range for `c_S ≤ 1`,
-    `c_A ≤ 2`, `ρ ≥ 0.7`, or 0.8 if `c_S < 0.3`; (Q16) for `E[W] > 10^-3 E[A]`.
+    `c_A ≤ 2`, `ρ ≥ 0.7`, or 0.8 if `c_S < 0.3`; (Q16) for `E[W] > 10^-3 E[A]` where the lattice
+    loses at most 5 % of the third moments: lognormal times up to a cv of about 3, gammas of any.
 
     theory.md (Q17) for the choice and the ranges.
 
@@ -270,22 +272,35 @@ def _lattice_wait(
         # A clock keeps to the lattice if its period is a whole number of steps.
         step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)
     try:
-        arrivals = interarrival_on_lattice(step_s)
-        difference = service_on_lattice(step_s).plus(arrivals.negative())
+        arrivals, services = interarrival_on_lattice(step_s), service_on_lattice(step_s)
+        difference = services.plus(arrivals.negative())
         if not difference.mean_s < 0.0:
             # So near to capacity the rounding of the times to steps decides.
             raise LatticeTooLongError("the lattice is too coarse for so full a queue")
         wait = lattice_wait(difference)
     except LatticeTooLongError:
         return _three_moment_wait(interarrival, service, "the law does not fit on a lattice")
-    rare = not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s
+    remark = ""
+    if not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s:
+        remark = "so rare a wait is known to 3% only"
+    elif not (_keeps_its_tail(services, service) and _keeps_its_tail(arrivals, interarrival)):
+        remark = "times vary so much that the lattice cuts off a tail that matters"
     return Wait(
         moments=wait.moments,
         method=WaitMethod.LATTICE,
-        in_range=not rare,
-        remark="so rare a wait is known to 3% only" if rare else "",
+        in_range=not remark,
+        remark=remark,
         law=wait.law,
     )
+
+
+def _keeps_its_tail(on_lattice: LatticeLaw, time: QueueTime) -> bool:
+    """Whether a law on the lattice has the third moment of the time, which makes long waits."""
+    exact_s3, mean_s = time.third_central_s3, time.mean_s
+    assert exact_s3 is not None
+    scale_s3 = exact_s3 + 3.0 * time.variance_s2 * mean_s + mean_s**3
+    lost_s3 = abs(on_lattice.third_central_s3 - exact_s3)
+    return lost_s3 <= MOST_LOST_TAIL_RATIO.value * scale_s3
 
 
 def _three_moment_wait(interarrival: QueueTime, service: QueueTime, remark: str) -> Wait:

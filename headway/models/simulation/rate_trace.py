@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.assumptions.predictions import POLLING_DELAY_S, SLOW_NOISE_MEMORY
+from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
 from headway.models.arrays import Array
 
 _ROUNDING = 1e-9  # a start that stands on the grid may fall a rounding error short of it
@@ -253,9 +253,9 @@ class _Durations:
         self._slow = random.standard_normal(num_runs)
 
     def draw(self, mean_s: Array) -> Array:
-        renewal = math.sqrt(1.0 - SLOW_NOISE_MEMORY.value**2)
+        renewal = math.sqrt(1.0 - USUAL_PERSISTENCE_RATIO.value**2)
         normal = self._random.standard_normal((2, self._num_runs))
-        self._slow = SLOW_NOISE_MEMORY.value * self._slow + renewal * normal[0]
+        self._slow = USUAL_PERSISTENCE_RATIO.value * self._slow + renewal * normal[0]
         score = self._fresh_sd * normal[1] + self._slow_sd * self._slow
         half_variance = 0.5 * (self._fresh_sd**2 + self._slow_sd**2)
         return np.asarray(self._factor * mean_s * np.exp(score - half_variance))

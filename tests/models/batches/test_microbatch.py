@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
-from headway.models.batches.microbatch import (
-    AffineDuration,
-    interval_moments,
-    steady_state,
-)
+from headway.models.batches.intervals import interval_moments
+from headway.models.batches.microbatch import AffineDuration, steady_state
 from tests.oracles.closed_forms import freerun_moments
 
 WORKED = AffineDuration(fixed_s=2.0, per_row_s=3e-4, relative_noise=0.1)

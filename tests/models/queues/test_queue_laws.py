@@ -160,3 +160,25 @@ def test_skewness_of_services_only_lengthens_the_tail() -> None:
     wait = shifted_gamma_wait(Increment(np.array(-0.5), np.ones(()), skewness))
     assert np.all(np.diff(wait.mean_s) > 0.0)
     assert np.all(np.diff(wait.variance_s2) > 0.0)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.7, 0.9])
+@pytest.mark.parametrize("cv", [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0])
+@pytest.mark.parametrize("law", [lognormal_time, gamma_time])
+def test_a_wait_in_range_has_the_mean_and_the_deviation_of_the_exact_one(
+    law: Callable[[float, float], QueueTime], cv: float, rho: float
+) -> None:
+    service = law(rho, cv)
+    wait = queue_wait(gamma_time(1.0, 1.0), service)
+    # Takacs: behind Poisson arrivals both follow from three moments of the service.
+    assert service.third_central_s3 is not None
+    square_s2 = service.variance_s2 + rho**2
+    cube_s3 = service.third_central_s3 + 3.0 * service.variance_s2 * rho + rho**3
+    mean_s = square_s2 / (2.0 * (1.0 - rho))
+    sd_s = np.sqrt(mean_s**2 + cube_s3 / (3.0 * (1.0 - rho)))
+    if wait.in_range:
+        assert wait.mean_s == pytest.approx(mean_s, rel=0.01)
+        assert wait.sd_s == pytest.approx(sd_s, rel=0.025)
+    else:
+        assert "tail" in wait.remark or "measured only" in wait.remark or wait.remark
+    assert wait.in_range == (law is gamma_time or cv <= 3.0)

@@ -1,0 +1,142 @@
+"""The time between the starts of two batches: the longer of trigger interval and duration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.laws.normal import quick_ndtr
+
+NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalMoments:
+    """Moments of the larger of the trigger interval and a lognormal duration."""
+
+    mean: Array
+    """Mean. [s]"""
+    mean_square: Array
+    """Mean square. [s^2]"""
+    variance: Array
+    """Variance. [s^2]"""
+    overrun_probability: Array
+    """Probability that the duration is the larger. [-]"""
+
+
+def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> IntervalMoments:
+    r"""Moments of the time between the starts of two batches.
+
+    Parameters
+    ----------
+    trigger_s : array, >= 0
+        Trigger interval. [s]
+    mean_s : array, > 0
+        Mean batch duration. [s]
+    variance_s2 : array, >= 0
+        Variance of the batch duration. [s^2]
+
+    Returns
+    -------
+    IntervalMoments
+        Inputs broadcast.
+
+    Notes
+    -----
+    **(B2)** `T = max(B, D)`. With `s, z` of (D1), (D2) at `x = B`: `E[T] = B Φ(z) + m Φ(s-z)`,
+    `E[T^2] = B^2 Φ(z) + m^2 e^(s^2) Φ(2s-z)`; the variance is computed from moments of `T - B`.
+
+    Examples
+    --------
+    >>> one = np.array(1.0)
+    >>> float(interval_moments(2.0 * one, one, 0.0 * one).mean)
+    2.0
+    """
+    return overrun_of(trigger_s, mean_s, variance_s2).interval()
+
+
+class Overrun(NamedTuple):
+    """How a duration, lognormal, reaches beyond the trigger interval.
+
+    The shares of batches, of their time and of its square that lie beyond, each with its score.
+    """
+
+    trigger_s: Array
+    mean_s: Array
+    variance_s2: Array
+    log_sd: Array
+    scores: Array
+    shares: Array
+
+    def interval(self) -> IntervalMoments:
+        """Moments of the longer of duration and trigger interval: (B2)."""
+        trigger_s, mean_square_s2 = self.trigger_s, self.mean_s * self.mean_s + self.variance_s2
+        over = self.shares[0]
+        over_mean, over_square = self.mean_s * self.shares[1], mean_square_s2 * self.shares[2]
+        mean = trigger_s * (1.0 - over) + over_mean
+        # Centred at the trigger interval: nearly all intervals equal it when batches fit.
+        excess = over_mean - trigger_s * over
+        excess_square = over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * over
+        variance = np.maximum(excess_square - excess * excess, 0.0)
+        return IntervalMoments(mean, variance + mean * mean, variance, over)
+
+    def slopes(self) -> IntervalSlopes:
+        """Derivatives of its mean and mean square."""
+        mean, mean_square = self.mean_s, self.mean_s * self.mean_s + self.variance_s2
+        _, first_over, second_over = self.shares
+        first_density, second_density = _normal_density(self.scores[1:])
+        width_by_variance = 1.0 / (2.0 * self.log_sd * mean_square)
+        width_by_mean = -self.variance_s2 / (self.log_sd * mean * mean_square)
+        return IntervalSlopes(
+            first_over + mean * first_density * width_by_mean,
+            mean * first_density * width_by_variance,
+            2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
+            second_over + 2.0 * mean_square * second_density * width_by_variance,
+        )
+
+
+def overrun_of(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Overrun:
+    """How durations reach beyond the trigger interval.
+
+    Parameters
+    ----------
+    trigger_s, mean_s, variance_s2 : array
+        As in `interval_moments`.
+
+    Returns
+    -------
+    Overrun
+        Inputs broadcast.
+
+    Notes
+    -----
+    theory.md (B2).
+
+    Examples
+    --------
+    >>> one = np.array(1.0)
+    >>> float(overrun_of(2.0 * one, one, 0.0 * one).interval().overrun_probability)
+    0.0
+    """
+    log_sd = np.maximum(np.sqrt(np.log1p(variance_s2 / (mean_s * mean_s))), NARROWEST_LOG_SD)
+    with np.errstate(divide="ignore"):
+        score = np.log(trigger_s / mean_s) / log_sd + 0.5 * log_sd
+    scores = np.stack([-score, log_sd - score, 2.0 * log_sd - score])
+    return Overrun(trigger_s, mean_s, variance_s2, log_sd, scores, quick_ndtr(scores))
+
+
+class IntervalSlopes(NamedTuple):
+    """Derivatives of the interval's mean and mean square by the duration's mean and variance."""
+
+    mean_by_mean: Array
+    mean_by_variance: Array
+    square_by_mean: Array
+    square_by_variance: Array
+
+
+def _normal_density(score: Array) -> Array:
+    density: Array = np.exp(-0.5 * score * score) / np.sqrt(2.0 * np.pi)
+    return density
