@@ -22,10 +22,8 @@ from headway.domain import (
 )
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import spread_ratio
-from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import (
-    SettingLaw,
     duration_model,
     setting_law,
     settled_batch_rows,
@@ -157,12 +155,7 @@ def law_holds(
     law = setting_law(
         case.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
     )
-    kept = _keeps(case, law)
-    # One setting is what a plan names: it is held against the chain of its batches too.
-    return kept & _keeps(case, certified(law)) if law.is_stable.shape == (1,) else kept
-
-
-def _keeps(case: Case, law: SettingLaw) -> NDArray[np.bool_]:
+    quotable = law.is_quotable
     limit_s, quantile = case.target.limit_s, case.target.quantile
     if case.target.metric is Metric.BATCH:
         kept = (
@@ -174,7 +167,7 @@ def _keeps(case: Case, law: SettingLaw) -> NDArray[np.bool_]:
         kept = law.tuple_latency_mean_s() <= limit_s
     else:
         kept = law.tuple_latency_cdf(limit_s) >= quantile
-    return np.asarray(law.is_quotable & kept)
+    return np.asarray(quotable & kept)
 
 
 def highest_rate(

@@ -23,6 +23,7 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
+from headway.planner.candidates import Candidates
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
@@ -50,12 +51,28 @@ def check_against_enumeration(seed: int) -> None:
             assert holds_at(case, point.configuration, point.sustainable_rate_per_s)
 
 
+@pytest.fixture
+def by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search as it goes by moments; what the chain of batches bears out is another question."""
+    monkeypatch.setattr(Candidates, "is_certain", lambda _settings, _rate_per_s: True)
+
+
+@pytest.mark.usefixtures("by_moments")
 @pytest.mark.parametrize("seed", range(60))
 def test_plan_equals_enumeration(seed: int) -> None:
     check_against_enumeration(seed)
 
 
+def test_what_the_chain_refutes_takes_another_node() -> None:
+    case = random_case(131)
+    answer = case.answer()
+    assert answer.feasible
+    assert answer.nodes == 3
+    assert answer.planned_latency_s <= case.target.limit_s
+
+
 @pytest.mark.statistical
+@pytest.mark.usefixtures("by_moments")
 @pytest.mark.parametrize("seed", range(60, 500))
 def test_plan_equals_enumeration_at_length(seed: int) -> None:
     check_against_enumeration(seed)
