@@ -107,7 +107,10 @@ def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
             counted(asked.shuffle_partitions, "shuffle partition"),
             f"{ran.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
         )
-    if limit is not None and seen.rows_per_batch_high > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
+    most = 1.0 + IGNORED_LIMIT_RATIO.value
+    # A source that replays rows at the wanted rate needs no limit.
+    at_rate = setting.rate_per_s is not None and seen.rate_per_s <= most * setting.rate_per_s
+    if limit is not None and not at_rate and seen.rows_per_batch_high > most * limit:
         _ignored(
             f"at most {limit:,} rows per batch",
             f"{seen.rows_per_batch_high:,.0f}; give the reader .options(**setting.reader_options), "
