@@ -20,7 +20,7 @@ from scale.evidence import Error, all_errors, read_errors, write_errors
 from scale.split import COVERED_SHARE, LEAST_COVERED_SHARE, LEAST_ERRORS, is_fitted
 
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
-from headway.models.job.predict import Z90
+from headway.domain import Z90
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = ("slots", "partitions", "rows")

@@ -8,7 +8,7 @@ from headway.domain.burst import Burst
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
 from headway.domain.declared import (
-    SCORE_OF_RANGE,
+    Z90,
     DeclaredCosts,
     DeclaredWork,
     Provenance,
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from headway.domain.tuning import Explored, QuerySetting
 
 __all__ = [
-    "APPLICATION_PROFILE_SCHEMA", "PLATFORMS", "PROFILE_SCHEMA", "SCORE_OF_RANGE", "Advice",
+    "APPLICATION_PROFILE_SCHEMA", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
     "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
     "Burst", "CatchUp", "Change", "Cluster", "Configuration", "Coverage", "DStreamsProfile",

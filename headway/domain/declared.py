@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from headway.domain.configuration import Configuration
 
-#: Half the width of a 90% range, in standard deviations.
-SCORE_OF_RANGE = 1.6448536269514722
+#: Half the width of a 90% interval in standard deviations: the normal quantile at 95%.
+Z90 = 1.6448536269514722
 
 
 class Provenance(StrEnum):
@@ -26,7 +26,7 @@ class StatedRange:
 
     Examples
     --------
-    >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(SCORE_OF_RANGE)
+    >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(Z90)
     8.0
     """
 
@@ -52,11 +52,11 @@ class StatedRange:
         Examples
         --------
         >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
-        >>> about.at(0.0), about.at(-SCORE_OF_RANGE), round(about.at(2 * SCORE_OF_RANGE), 3)
+        >>> about.at(0.0), about.at(-Z90), round(about.at(2 * Z90), 3)
         (0.01, 0.0, 0.04)
         """
         end_s = self.high_s if score >= 0 else self.low_s
-        steps = abs(score) / SCORE_OF_RANGE
+        steps = abs(score) / Z90
         if self.mid_s > 0 and end_s > 0:
             return float(self.mid_s * (end_s / self.mid_s) ** steps)
         return max(self.mid_s + (end_s - self.mid_s) * steps, 0.0)

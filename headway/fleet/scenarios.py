@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.domain import SCORE_OF_RANGE
+from headway.domain import Z90
 from headway.fleet.billing import nodes_needed
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Whole
 
@@ -64,7 +64,7 @@ def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) 
     low = np.array([max(below, 1e-9) for below, _ in spreads])
     high = np.array([above for _, above in spreads])
     ends = np.where(normal < 0, 1.0 / low, high)
-    return np.asarray(np.exp(np.log(ends) * normal / SCORE_OF_RANGE))
+    return np.asarray(np.exp(np.log(ends) * normal / Z90))
 
 
 def carries(fleet: Fleet, plan: FleetPlan) -> bool:

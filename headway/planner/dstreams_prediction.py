@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import LatencyDistribution
+from headway.domain import Z90, LatencyDistribution
 from headway.domain.dstreams import DStreamsPrediction, DStreamsSetting
 from headway.domain.prediction import QUOTED_PROBABILITIES, Interval
 from headway.models.batches.dstreams import DStreamsLatency
@@ -20,14 +20,12 @@ from headway.planner.dstreams_batches import DStreamsBatches
 from headway.sparkconf import STREAMING
 from headway.units import counted, format_duration
 
-_END_OF_90 = 1.645
-
 
 def predicted(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float, speed: float = 1.0
 ) -> DStreamsPrediction:
     """What is expected of a setting, with 90 % intervals."""
-    longer = math.exp(_END_OF_90 * batches.spread(setting, load, speed))
+    longer = math.exp(Z90 * batches.spread(setting, load, speed))
     middle = batches.jobs(setting, load, speed)
     low = batches.hopeful.jobs(setting, load, speed, 1.0 / longer)
     high = batches.cautious.jobs(setting, load, speed, longer)

@@ -11,9 +11,8 @@ from headway.assumptions.planning import (
     LEAST_CATCH_UP_RATIO,
     LEAST_LIMIT_RATIO,
 )
-from headway.domain import JobProfile, Metric
+from headway.domain import Z90, JobProfile, Metric
 from headway.models.job.calibration import spread_ratio
-from headway.models.job.predict import Z90
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.promised import PromisedLatency

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import plan_deadline
-from headway.domain import SCORE_OF_RANGE, ApplicationProfile, Deadline, Provenance
+from headway.domain import Z90, ApplicationProfile, Deadline, Provenance
 from headway.models.job.declared import work_at
 from headway.planner.batch_run_time import expected_run_time_s
 from headway.spec.declared_batch import declared_application
@@ -104,7 +104,7 @@ def test_the_plan_is_in_time_at_the_upper_end_and_one_node_fewer_is_not() -> Non
     """The whole range of the work counts, and nothing beside it."""
     profile = declared_application("report", REPORT, 1500.0)
     plan = plan_deadline(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
-    at_end = work_at(profile, SCORE_OF_RANGE)
+    at_end = work_at(profile, Z90)
     assert sum(stage.task_time_s for stage in at_end.stages) == pytest.approx(60_000.0)
     assert simulated_s(at_end, 4 * plan.nodes) <= 1500.0
     assert simulated_s(at_end, 4 * (plan.nodes - 1)) > 1500.0

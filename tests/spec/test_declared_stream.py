@@ -16,7 +16,7 @@ from headway.api.plan import plan
 from headway.api.predict import predict
 from headway.cli.main import run
 from headway.domain import (
-    SCORE_OF_RANGE,
+    Z90,
     Configuration,
     JobProfile,
     Provenance,
@@ -112,16 +112,16 @@ def test_the_plan_is_what_an_expert_says(answer: StreamAnswer) -> None:
 def test_the_planned_setting_keeps_the_promise_when_simulated(answer: StreamAnswer) -> None:
     """At the upper end of every range, which is what the plan is for, and so in the middle too."""
     profile = profile_of(orders())
-    for score in (0.0, SCORE_OF_RANGE):
+    for score in (0.0, Z90):
         at = figures_at(profile, score)
         assert simulated_p99_s(at, answer.configuration, seed=1) <= TARGET_S
     assert answer.planned_latency_s == pytest.approx(
-        simulated_p99_s(figures_at(profile, SCORE_OF_RANGE), answer.configuration, seed=2), rel=0.1
+        simulated_p99_s(figures_at(profile, Z90), answer.configuration, seed=2), rel=0.1
     )
 
 
 def test_one_node_less_keeps_it_with_no_setting_when_simulated(answer: StreamAnswer) -> None:
-    profile = figures_at(profile_of(orders()), SCORE_OF_RANGE)
+    profile = figures_at(profile_of(orders()), Z90)
     for partitions in (8, 12, 16, 24, 32):
         for trigger_s in (0.0, 0.25, 0.5, 1.0):
             fewer = replace(
@@ -243,7 +243,7 @@ def test_a_range_is_met_at_its_ends_and_grows_between(
 ) -> None:
     found = StatedRange(low_s=below * mid_s, mid_s=mid_s, high_s=above * mid_s)
     assert found.at(0.0) == mid_s
-    assert found.at(SCORE_OF_RANGE) == pytest.approx(found.high_s)
-    assert found.at(-SCORE_OF_RANGE) == pytest.approx(found.low_s)
+    assert found.at(Z90) == pytest.approx(found.high_s)
+    assert found.at(-Z90) == pytest.approx(found.low_s)
     low_s, high_s = (found.at(score) for score in scores)
     assert 0.0 <= low_s <= high_s * (1 + 1e-12)

@@ -18,8 +18,8 @@ from campaign.schedule import FITTED, GROUPS
 from ground_truth import Recording
 
 from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
+from headway.domain import Z90
 from headway.models.job.calibration import doublings_beyond, doublings_outside, of_runs_and_fit
-from headway.models.job.predict import Z90
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from scale import host_counts, stream_clusters, task_counts
 from scale.split import Kind

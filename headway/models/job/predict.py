@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from headway.domain import (
+    Z90,
     Arrivals,
     Configuration,
     FindingCode,
@@ -33,8 +34,6 @@ from headway.models.job.setting import (
 )
 from headway.models.job.upper_end import UpperEnd
 from headway.models.job.window_law import why_no_window_law, window_law
-
-Z90 = 1.6449  # half of a 90% interval in standard deviations
 
 
 def predict(

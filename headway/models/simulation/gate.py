@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.domain import Decision, Policy, QueryState, ScheduledQuery
+from headway.domain import Z90, Decision, Policy, QueryState, ScheduledQuery
 from headway.models.arrays import Array
 from headway.models.scheduling.order import grant_order, next_due_s
 
-_SCORE = 1.645
-"""Standard normal quantile at which durations enter a slack: 95%."""
 _TICK_S = 0.001
 
 
@@ -300,7 +298,7 @@ def _new_state(one: _Running, share_cores: float) -> QueryState:
     rows = work.rate_per_s * max(one.ready_s - one.read_to_s, 0.0)
     duration_s = work.duration_s(rows, share_cores)
     second_s = work.duration_s(work.rate_per_s * duration_s, share_cores)
-    margin = 1.0 + _SCORE * work.noise_ratio
+    margin = 1.0 + Z90 * work.noise_ratio
     closing_s = None
     if query.windows is not None:
         closing_s = one.next_end_s + query.windows.watermark_delay_s + work.closing_delay_s

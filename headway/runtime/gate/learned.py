@@ -14,9 +14,10 @@ from headway.assumptions.turns import (
     FEWEST_TO_CORRECT,
     FIRST_SPREAD_RATIO,
 )
+from headway.domain import Z90
 
 _MOST_BATCHES = 200
-_SCORE_OF = {0.95: 1.645, 0.999: 3.09}
+_SCORE_OF = {0.95: Z90, 0.999: 3.09}
 
 
 class BatchDurations:
