@@ -26,7 +26,7 @@ class StatedRange:
 
     Examples
     --------
-    >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(Z90)
+    >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(1.6448536269514722)
     8.0
     """
 
@@ -52,7 +52,7 @@ class StatedRange:
         Examples
         --------
         >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
-        >>> about.at(0.0), about.at(-Z90), round(about.at(2 * Z90), 3)
+        >>> about.at(0.0), about.at(-1.6448536269514722), round(about.at(2 * 1.6448536269514722), 3)
         (0.01, 0.0, 0.04)
         """
         end_s = self.high_s if score >= 0 else self.low_s
