@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from headway.api.backtest import backtest
     from headway.api.capacity import capacity
     from headway.api.check import check
-    from headway.api.deadlines import plan_deadline
     from headway.api.emit import emit
     from headway.api.explain import explain
     from headway.api.explore import explore
@@ -53,7 +52,6 @@ _HOMES = {
     "headway.api.backtest": "backtest",
     "headway.api.capacity": "capacity",
     "headway.api.check": "check",
-    "headway.api.deadlines": "plan_deadline",
     "headway.api.emit": "emit",
     "headway.api.explain": "explain",
     "headway.api.explore": "explore",
@@ -83,7 +81,7 @@ __all__ = [
     "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
     "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "emit", "explain",
     "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "page", "plan",
-    "plan_deadline", "plan_spec", "predict",
+    "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "shared_windows", "shed",
     "simulate", "survey", "validate", "window_log", "windows",
 ]  # fmt: skip

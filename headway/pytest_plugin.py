@@ -35,15 +35,14 @@ def headway_plan() -> Planner:
 
     def planned(source: str | Path, **options: Any) -> Answer:
         if options:
-            from headway import plan, plan_deadline
+            from headway import plan
 
-            if str(options.get("target", "")).lstrip().startswith("deadline"):
-                return plan_deadline(source, **options)
-            return plan(source, **options)
+            answer: Answer = plan(source, **options)
+            return answer
         from headway.api.specs import plan_spec
 
-        answer: Answer = plan_spec(source).plan
-        return answer
+        found: Answer = plan_spec(source).plan
+        return found
 
     return planned
 

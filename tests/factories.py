@@ -14,6 +14,8 @@ from headway.domain import (
     Drift,
     DriverPhase,
     DurationNoise,
+    Finding,
+    FindingCode,
     FrontierPoint,
     InfeasiblePlan,
     Interval,
@@ -116,6 +118,12 @@ def a_profile(**changes: Any) -> JobProfile:
     )
 
 
+def about_stage(name: str) -> Finding:
+    """A finding that names a stage, in whose words the name comes first."""
+    numbers = {"source_tasks": 1, "slots": 8}
+    return Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": name})
+
+
 def a_prediction(**changes: Any) -> Prediction:
     """A stable, calibrated prediction with a p99 tuple latency of 2.3 s."""
     return replace(
@@ -125,7 +133,6 @@ def a_prediction(**changes: Any) -> Prediction:
             stable=True,
             utilization_ratio=0.61,
             calibrated=True,
-            warnings=(),
             batch_duration=LatencyDistribution(mean_s=0.6, p50_s=0.59, p95_s=0.7, p99_s=0.8),
             tuple_latency=LatencyDistribution(
                 mean_s=1.2,
@@ -202,7 +209,6 @@ def a_plan(**changes: Any) -> Plan:
                 "spark.sql.shuffle.partitions": "8",
             },
             query_options={"trigger": "2 seconds", "maxOffsetsPerTrigger": "100000"},
-            warnings=(),
             settings=tuple(
                 PlannedSetting(
                     setting=setting,

@@ -226,7 +226,7 @@ def test_a_value_of_the_wrong_kind_is_named(call: dict[str, object], named: str)
         ({"node_cores": 0}, "node_cores"),
     ],
 )
-def test_a_plan_names_the_value_it_cannot_use(call: dict[str, object], named: str) -> None:
-    asked: dict[str, object] = {"rate": "1k/s", "target": "p99 <= 3s"}
+def test_a_plan_names_the_value_it_cannot_use(call: dict[str, Any], named: str) -> None:
+    asked: dict[str, Any] = {"rate": "1k/s", "target": "p99 <= 3s"}
     with pytest.raises(headway.HeadwayError, match=named):
-        headway.plan(a_profile(), **(asked | call))  # type: ignore[arg-type]
+        headway.plan(a_profile(), **(asked | call))

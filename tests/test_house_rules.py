@@ -24,7 +24,6 @@ TOO_LONG: set[str] = set()
 NUM_TOO_LONG = 0
 
 TOO_SHORT = {
-    "domain/finding.py",
     "domain/kubernetes_names.py",
     "domain/query.py",
     "models/arrays.py",
@@ -64,7 +63,7 @@ _NOT_FULLY_DOCUMENTED = {
     "estimation/regression.py": "is_spread is_spread_within power_law run_to_run_ratio",
     "job/advice.py": "advised_runs",
     "job/calibration.py": (
-        "doublings_beyond doublings_outside far_off_text fewest_rows is_calibrated "
+        "doublings_beyond doublings_outside fewest_rows is_calibrated "
         "is_within_reach of_runs_and_fit reasons_outside spread_ratio widened"
     ),
     "job/capacity.py": "findings_of sustainable_rate_per_s",
@@ -94,7 +93,7 @@ NOT_FULLY_DOCUMENTED = {
     for name, functions in _NOT_FULLY_DOCUMENTED.items()
     for function in functions.split()
 }
-NUM_NOT_FULLY_DOCUMENTED = 57
+NUM_NOT_FULLY_DOCUMENTED = 56
 
 
 def holds(found: set[str], exceptions: set[str], most: int, rule: str) -> None:

@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+
+import headway
+from headway.api.deadlines import plan_deadline
+from headway.api.dstreams import plan_dstreams
+from headway.domain import Deadline, Objective, Target
+from headway.domain.job import Answer
+from headway.errors import InputError
+from headway.formats.profile_file import load_application_profile
+from headway.planner.purchase import best_of
+from tests.planner.test_dstreams import FITTED, profiled
 
 ROOT = Path(__file__).parents[1] / "headway"
 KINDS = frozenset(
     (
         *("JobProfile", "ApplicationProfile", "DStreamsProfile", "StreamingJob", "BatchJob"),
         *("Plan", "InfeasiblePlan", "DeadlinePlan", "InfeasibleDeadlinePlan"),
+        *("DStreamsPlan", "InfeasibleDStreamsPlan", "DStreamsAnswer"),
         *("StreamAnswer", "BatchAnswer", "AnyAnswer", "Answer", "FleetPlan", "Infeasible"),
         *("PlannedJob", "PlannedBatch", "Locked", "LockedBatch"),
     )
 )
 #: Where a class is asked for, how often, and why.
 ALLOWED = {
-    "api/arguments.py": (1, "a profile or the path of one"),
-    "api/deadlines.py": (1, "a profile or the path of one"),
-    "api/schedule.py": (1, "a profile or the path of one"),
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
     "api/fleet_jobs.py": (1, "the place where a job of a fleet gets its needs"),
     "api/specs.py": (1, "the place where a spec gets its planner"),
@@ -83,3 +93,84 @@ def test_a_switch_is_found_however_it_is_written(text: str) -> None:
 
 def test_other_questions_are_not() -> None:
     assert not switches("isinstance(path, str | Path)\nplan.feasible")
+
+
+EXAMPLES = ROOT.parent / "examples"
+
+
+def answers() -> Iterator[Answer]:
+    """A plan of each kind, feasible and not, through the one door where it has one."""
+    for limit in ("10s", "1ms"):
+        yield headway.plan(
+            EXAMPLES / "word-count.profile.yaml", rate="5k/s", target=f"p99 <= {limit}", max_nodes=2
+        )
+        yield plan_dstreams(profiled(FITTED), rate=None, target=f"p99 <= {limit}", max_nodes=2)
+    for limit in ("10m", "1s"):
+        profile = EXAMPLES / "nightly-totals.profile.yaml"
+        yield headway.plan(profile, target=f"deadline <= {limit}", max_nodes=2)
+
+
+def test_every_kind_of_answer_speaks_the_protocol() -> None:
+    asked = [name for name in vars(Answer) if not name.startswith("_")]
+    assert "most_s" in asked
+    seen = set()
+    for answer in answers():
+        seen.add(type(answer).__name__)
+        for name in asked:
+            getattr(answer, name)
+        first = answer.promises[0]
+        assert answer.most_s(first) == answer.planned_s
+        assert isinstance(first, Target | Deadline)
+        assert answer.feasible == (answer.planned_s <= first.limit_s)
+        assert answer.ends == (answer.target is None)
+    assert len(seen) == 6
+
+
+def test_one_door_tells_by_the_promise_what_is_planned() -> None:
+    batch, stream = (EXAMPLES / f"{one}.profile.yaml" for one in ("nightly-totals", "word-count"))
+    deadline = Deadline.parse("deadline <= 10m")
+    recorded, query = load_application_profile(batch), headway.load_profile(stream)
+    by_text = headway.plan(batch, target="deadline <= 10m")
+    assert (
+        by_text == headway.plan(recorded, target=deadline) == plan_deadline(batch, target=deadline)
+    )
+    assert headway.plan(query, rate="5k/s", target="p99 <= 9s") == headway.plan(
+        stream, rate=5000.0, target=["p99 <= 9s"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "asked", "why"),
+    [
+        ("batch", {"target": "deadline <= 1h", "rate": "5k/s"}, "^rate: not for batch jobs"),
+        ("batch", {"target": "deadline <= 1h", "trigger": 2, "budget": 1.0}, "^trigger, budget: "),
+        ("batch", {"target": ["deadline <= 1h", "p99 <= 3s"]}, "must be the only target"),
+        ("batch", {"target": "p99 <= 3s", "rate": "5k/s"}, "p99 <= 3.00 s"),
+        ("stream", {"target": "deadline <= 1h"}, "a streaming job has no end"),
+        ("stream", {"target": "p99 <= 3s"}, "^rate is missing"),
+    ],
+)
+def test_the_door_refuses_what_is_not_of_the_kind(
+    profile: str, asked: dict[str, Any], why: str
+) -> None:
+    job = (
+        load_application_profile(EXAMPLES / "nightly-totals.profile.yaml")
+        if profile == "batch"
+        else headway.load_profile(EXAMPLES / "word-count.profile.yaml")
+    )
+    with pytest.raises(InputError, match=why):
+        headway.plan(job, **asked)
+
+
+def test_one_order_of_sizes_serves_every_kind() -> None:
+    class Size(NamedTuple):
+        nodes: int
+        cost: float | None
+        planned_s: float
+
+    few, cheap, fast = Size(1, 9.0, 5.0), Size(2, 1.0, 5.0), Size(9, 9.0, 1.0)
+    for objective, best in zip(Objective, (few, cheap, fast), strict=True):
+        assert best_of([cheap, fast, few], objective) is best
+    unpriced = Size(2, None, 5.0)
+    assert best_of([unpriced, cheap], Objective.NODES) is cheap
+    assert best_of([few, fast._replace(planned_s=5.0)], Objective.LATENCY) is few

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from headway.domain import (
     PLATFORMS,
@@ -24,6 +24,9 @@ from headway.errors import InputError
 from headway.formats.profile_file import load_profile
 from headway.limits import LARGEST_NUMBER, LONGEST_S
 from headway.units import counted, parse_duration_s, parse_rate_per_s
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile
 
 #: What node types of the catalogue are planned for where nothing is said: what keeps most.
 DEFAULT_PLATFORM = "kubernetes"
@@ -44,9 +47,31 @@ def require_room_for_tasks(cores: int, task_cpus: int) -> None:
         )
 
 
-def job_from(profile: JobProfile | str | Path) -> JobProfile:
-    """The profile, read where it is a file."""
-    return profile if isinstance(profile, JobProfile) else load_profile(profile)
+def job_from(
+    profile: JobProfile | ApplicationProfile | str | Path, promise: Promise | None = None
+) -> JobProfile:
+    """The profile of a query, read where it is a file.
+
+    Raises
+    ------
+    InputError
+        If the file is no such profile, or what was given cannot keep such a promise.
+    """
+    if isinstance(profile, str | Path):
+        return load_profile(profile)
+    if promise is not None:
+        profile.require_can_promise(promise)
+    return cast("JobProfile", profile)
+
+
+def deadline_in(target: object) -> Deadline | None:
+    """The deadline of a batch job, where what is asked for is one."""
+    given = target if isinstance(target, list | tuple) else [target]
+    every = [parse_promise(one) if isinstance(one, str) else one for one in given]
+    found = next((one for one in every if isinstance(one, Deadline)), None)
+    if found is not None and len(every) > 1:
+        raise InputError(f"'{found}' is for batch jobs and must be the only target")
+    return found
 
 
 def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
@@ -76,10 +101,10 @@ def executors_by_cores(node_cores: int, cores: int) -> int:
 
 
 def promises_from(
-    target: Target | str | Sequence[Promise | str],
+    target: Target | Deadline | str | Sequence[Promise | str],
 ) -> tuple[Target, list[Promise]]:
     """The latency that is planned by, and the other promises."""
-    given = [target] if isinstance(target, Target | str) else target
+    given = [target] if isinstance(target, Target | Deadline | str) else target
     if not isinstance(given, Sequence) or not given:
         raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
     every = [_promise(one) for one in given]
@@ -99,7 +124,7 @@ def during_bursts(bursts: Sequence[Burst | str], asked: Sequence[Promise]) -> li
     return [DuringBurst(target=target, burst=burst) for burst in read for target in targets]
 
 
-def _promise(given: Promise | str) -> Promise:
+def _promise(given: Promise | Deadline | str) -> Promise:
     if isinstance(given, Promise):
         return given
     if not isinstance(given, str):
@@ -107,8 +132,7 @@ def _promise(given: Promise | str) -> Promise:
     promise = parse_promise(given)
     if isinstance(promise, Deadline):
         raise InputError(
-            f"target '{promise}': a streaming job has no end; use a latency, e.g. "
-            "'p99 <= 3s', and headway.api.deadlines.plan_deadline for batch jobs"
+            f"target '{promise}': a streaming job has no end; use a latency, e.g. 'p99 <= 3s'"
         )
     return promise
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from headway.api.lock import locked_of
 from headway.api.predict import predict
 from headway.api.specs import Planned, PlannedJob, plan_spec
-from headway.domain import Prediction, Provenance, parse_promise
+from headway.domain import FindingCode, Prediction, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock
 from headway.gate.changes import batch_changes, finding, stream_changes
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
+from headway.words import words_of
 
 _DEFAULT_LIMITS = Limits()
 # Locks hold six digits.
@@ -90,12 +91,9 @@ def _findings(
             f"{promise} cannot be met{at_rate}: {'; '.join(plan.binding)}",
         )  # fmt: skip
     if not planned.plan.calibrated:
-        why = next(iter(planned.warnings), "this configuration is outside the profiled range")
         level = Level.ERROR if limits.strict else Level.WARNING
         asked = key if now.ends else "rate"
-        is_declared = planned.profile.provenance is Provenance.DECLARED
-        text = why if is_declared else f"extrapolated: {why}"
-        yield finding(planned, Rule.CALIBRATION, level, asked, text)
+        yield finding(planned, Rule.CALIBRATION, level, asked, _why_not_calibrated(planned))
     unlocked = Level.ERROR if limits.require_locked else Level.WARNING
     if then is None:
         if has_lock:
@@ -113,6 +111,15 @@ def _findings(
         yield from batch_changes(planned, now, then, limits)
     elif not now.ends:
         yield from stream_changes(planned, now, then, _predicted_as_locked(planned, then), limits)
+
+
+def _why_not_calibrated(planned: Planned) -> str:
+    """What the profile does not speak for, or why no profile could."""
+    prediction = planned.plan.prediction
+    found = planned.plan.findings if prediction is None else prediction.findings
+    why = next(one for one in found if one.code.is_against_calibration)
+    is_extrapolated = why.code.is_outside and why.code is not FindingCode.DECLARED
+    return f"extrapolated: {words_of(why)}" if is_extrapolated else words_of(why)
 
 
 def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
@@ -19,6 +20,7 @@ from headway.domain import (
     ApplicationProfile,
     BatchAnswer,
     Deadline,
+    JobProfile,
     NodeType,
     Objective,
 )
@@ -28,7 +30,7 @@ from headway.units import counted, parse_size_bytes, spark_memory_text
 
 
 def plan_deadline(
-    profile: ApplicationProfile | str | Path,
+    profile: JobProfile | ApplicationProfile | str | Path,
     *,
     target: Deadline | str,
     max_nodes: int = MOST_NODES_OF_PLAN.value,
@@ -69,8 +71,12 @@ def plan_deadline(
     from headway.formats.profile_file import load_application_profile
     from headway.planner.deadline import DeadlineSpace, plan_for_deadline
 
-    job = profile if isinstance(profile, ApplicationProfile) else load_application_profile(profile)
     deadline = target if isinstance(target, Deadline) else Deadline.parse(target)
+    if isinstance(profile, str | Path):
+        job = load_application_profile(profile)
+    else:
+        profile.require_can_promise(deadline)
+        job = cast(ApplicationProfile, profile)
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
     for value, name, most in (

@@ -108,7 +108,7 @@ def plan_dstreams(
     max_nodes, node_cores, cores, confidence, node_types, catalog, task_cpus, platform
         As of :func:`headway.api.plan`; one node type at most.
     lower_memory : bool
-        As of :func:`headway.api.plan_deadline`.
+        As of :func:`headway.api.plan`.
 
     Raises
     ------

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
     arrivals_from,
     count,
+    deadline_in,
     during_bursts,
     executors_by_cores,
     is_number,
@@ -24,6 +26,7 @@ from headway.api.arguments import (
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import (
     Burst,
+    Deadline,
     JobProfile,
     NodeType,
     Objective,
@@ -34,12 +37,62 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 
+if TYPE_CHECKING:
+    from headway.domain import AnyAnswer, ApplicationProfile, BatchAnswer
 
+
+@overload
 def plan(
     profile: JobProfile | str | Path,
     *,
     rate: float | str,
     target: Target | str | Sequence[Promise | str],
+    max_nodes: int = ...,
+    node_cores: int | None = ...,
+    cores: int | None = ...,
+    partitions: int | None = ...,
+    trigger: float | str | None = ...,
+    confidence: float = ...,
+    objective: Objective | str = ...,
+    node_types: Sequence[NodeType | str] = ...,
+    catalog: str | Path | None = ...,
+    budget: float | None = ...,
+    checkpoint: str | None = ...,
+    source_partitions: int | None = ...,
+    task_cpus: int | None = ...,
+    bursts: Sequence[Burst | str] = ...,
+    relaxation: bool = ...,
+    lower_memory: bool = ...,
+    executor_memory_bytes: int | None = ...,
+    platform: str = ...,
+    from_start: bool = ...,
+) -> StreamAnswer: ...
+
+
+@overload
+def plan(
+    profile: ApplicationProfile | str | Path,
+    *,
+    target: Deadline | str,
+    max_nodes: int = ...,
+    node_cores: int | None = ...,
+    cores: int | None = ...,
+    confidence: float = ...,
+    objective: Objective | str = ...,
+    node_types: Sequence[NodeType | str] = ...,
+    catalog: str | Path | None = ...,
+    task_cpus: int | None = ...,
+    lower_memory: bool = ...,
+    executor_memory_bytes: int | None = ...,
+    platform: str = ...,
+) -> BatchAnswer: ...
+
+
+def plan(
+    profile: JobProfile | ApplicationProfile | str | Path,
+    *,
+    rate: float | str | None = None,
+    target: Target | Deadline | str | Sequence[Promise | str],
     max_nodes: int = MOST_NODES_OF_PLAN.value,
     node_cores: int | None = None,
     cores: int | None = None,
@@ -59,18 +112,19 @@ def plan(
     executor_memory_bytes: int | None = None,
     platform: str = DEFAULT_PLATFORM,
     from_start: bool = False,
-) -> StreamAnswer:
-    """The fewest nodes that keep a target at a rate, and the Spark configuration that does.
+) -> AnyAnswer:
+    """The fewest nodes that keep a target, and the Spark configuration that does.
 
     Parameters
     ----------
-    profile : JobProfile or path
-        The job.
+    profile : JobProfile, ApplicationProfile or path
+        The job: a streaming query, or with a deadline a batch job.
     rate : float or str
-        Arrivals to plan for, records per second or e.g. ``"50k/s"``.
-    target : Target or str, or several
-        The promise, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``. Of several all must hold, for
-        instance ``"catch_up <= 15m after 30m"``; the first latency is the one that is planned by.
+        Arrivals to plan a query for, records per second or e.g. ``"50k/s"``.
+    target : Target, Deadline or str, or several
+        The promise, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``, of a batch job
+        ``"deadline <= 10m"``. Of several all must hold, for instance ``"catch_up <= 15m after
+        30m"``; the first latency is the one that is planned by.
     max_nodes : int
         Most nodes that may be bought.
     node_cores, cores : int
@@ -114,11 +168,14 @@ def plan(
     from_start : bool
         Plan for batches that stay as long as those of a fresh JVM, as they are after a restart.
 
+    ``rate``, ``partitions``, ``trigger``, ``budget``, ``checkpoint``, ``source_partitions``,
+    ``bursts``, ``relaxation`` and ``from_start`` are about queries alone.
+
     Raises
     ------
     InputError
-        If a value is not what it should be. A target that cannot be met is no error: the plan
-        then says ``feasible=False``, and why.
+        If a value is not what it should be, or is not for jobs of the kind. A target that cannot
+        be met is no error: the plan then says ``feasible=False``, and why.
     """
     from headway.models.job.advice import AskedSetting
     from headway.planner.checkpoint import Checkpoint
@@ -127,9 +184,37 @@ def plan(
     from headway.planner.space import SearchSpace
     from headway.planner.tasks import with_source_partitions
 
+    deadline = deadline_in(target)
+    if deadline is not None:
+        of_queries = {
+            "rate": rate, "partitions": partitions, "trigger": trigger, "budget": budget,
+            "checkpoint": checkpoint, "source_partitions": source_partitions, "bursts": bursts,
+            "relaxation": relaxation, "from_start": from_start,
+        }  # fmt: skip
+        from headway.api.deadlines import plan_deadline
+
+        given = [name for name, value in of_queries.items() if value not in (None, False, ())]
+        if given:
+            raise InputError(f"{', '.join(given)}: not for batch jobs")
+        return plan_deadline(
+            profile,
+            target=deadline,
+            max_nodes=max_nodes,
+            node_cores=node_cores,
+            cores=cores,
+            node_types=node_types,
+            catalog=catalog,
+            objective=objective,
+            confidence=confidence,
+            executor_memory_bytes=executor_memory_bytes,
+            lower_memory=lower_memory,
+            platform=platform,
+            task_cpus=task_cpus,
+        )
     if rate is None:
         raise InputError("rate is missing; expected the input rate to plan for, e.g. '50k/s'")
-    job = job_from(profile)
+    first, others = promises_from(target)
+    job = job_from(profile, first)
     per_executor = count(
         job.baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
     )
@@ -146,7 +231,6 @@ def plan(
         raise InputError("--node-cores contradicts --node-type, which has its own number of cores")
     if budget is not None and not (is_number(budget) and 0 < budget < math.inf):
         raise InputError(f"budget is {budget!r}; expected a positive price per hour")
-    first, others = promises_from(target)
     others += during_bursts(bursts, [first, *others])
     if source_partitions is not None:
         job = with_source_partitions(

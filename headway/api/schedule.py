@@ -238,7 +238,7 @@ def _duration_of(
     from headway.formats.profile_file import load_profile
     from headway.models.job.setting import duration_model
 
-    known = profile if isinstance(profile, JobProfile) else load_profile(profile)
+    known = load_profile(profile) if isinstance(profile, str | Path) else profile
     model = duration_model(known, num_slots, known.baseline.shuffle_partitions)
     return lambda rows: float(model.mean_s(rows))
 

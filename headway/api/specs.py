@@ -36,12 +36,6 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
     plan: AnswerOf
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What speaks against the plan; first what it is that the profile did not see."""
-        prediction = self.plan.prediction
-        return (*(() if prediction is None else prediction.warnings), *self.plan.warnings)
-
-    @property
     def name(self) -> str:
         """The job's name."""
         return self.file.metadata.name

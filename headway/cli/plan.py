@@ -227,14 +227,13 @@ def command(
                 f"'{deadlines[0]}' is for batch jobs and must be the only target",
                 click.get_current_context(),
             )
-        from headway.api.deadlines import plan_deadline
         from headway.formats.profile_file import load_application_profile
 
         # What the profile is of comes before what its options are for.
         application = load_application_profile(profile)
         refuse(given(*_OF_STREAMS), "not for batch jobs")
         return _shown(
-            plan_deadline(
+            plan(
                 application,
                 target=deadlines[0],
                 max_nodes=max_nodes,

@@ -32,10 +32,11 @@ class _BatchAnswer:
     ``floor_s`` is what no number of nodes comes below: the longest chain of stages, and the
     driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled
     slots, by which the model is scaled. ``calibrated`` is False where the job was profiled on far
-    more or fewer slots, or not at all; ``warnings`` then say so. ``changes`` are the settings that
+    more or fewer slots, or not at all; ``findings`` then say so. ``changes`` are the settings that
     differ from the profiled ones. ``task_cpus`` are the cores that a task takes. ``settings`` hold
     each key beside what it was. ``declared`` are the figures of a job that was not profiled.
-    ``findings`` say why a row of the frontier is worse than one of fewer nodes.
+    ``parts_s`` splits the expected run time; its values add up to it.
+    ``findings`` say, too, why a row of the frontier is worse than one of fewer nodes.
     """
 
     deadline: Deadline
@@ -50,7 +51,6 @@ class _BatchAnswer:
     node_type: NodeType | None
     binding: tuple[str, ...]
     spark_conf: Mapping[str, str]
-    warnings: tuple[str, ...]
     calibrated: bool = True
     changes: tuple[Change, ...] = ()
     spark_version: str | None = None
@@ -58,6 +58,7 @@ class _BatchAnswer:
     settings: tuple[PlannedSetting, ...] = ()
     declared: DeclaredWork | None = None
     findings: tuple[Finding, ...] = ()
+    parts_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ends(self) -> Literal[True]:

@@ -9,11 +9,13 @@ from typing import Literal, TypeAlias
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import task_slots
 from headway.domain.declared import Provenance
+from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change
 from headway.domain.plan_parts import PlannedSetting
 from headway.domain.prediction import LatencyDistribution
-from headway.domain.target import Target
+from headway.domain.target import AnyPromise, Target
+from headway.errors import InputError
 from headway.limits import MOST_INT
 
 
@@ -68,7 +70,7 @@ class DStreamsPrediction:
     utilization_ratio: float
     overrun_probability: float
     calibrated: bool
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     processing_time: LatencyDistribution | None
     scheduling_delay: LatencyDistribution | None
     tuple_latency: LatencyDistribution | None
@@ -107,13 +109,52 @@ class _DStreamsAnswer:
     spark_conf: Mapping[str, str]
     settings: tuple[PlannedSetting, ...]
     changes: tuple[Change, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     spark_version: str | None = None
+
+    @property
+    def ends(self) -> Literal[False]:
+        """An application goes on until it is stopped."""
+        return False
+
+    @property
+    def promises(self) -> tuple[Target]:
+        """The target."""
+        return (self.target,)
 
     @property
     def nodes(self) -> int:
         """Nodes to buy."""
         return self.point.nodes
+
+    @property
+    def executors(self) -> int:
+        """Executors of the setting."""
+        return self.setting.executors
+
+    @property
+    def cores_per_executor(self) -> int:
+        """Cores of each."""
+        return self.setting.cores_per_executor
+
+    @property
+    def prediction(self) -> None:
+        """None: what is ``expected`` of DStreams has other parts."""
+
+    @property
+    def expected_s(self) -> float:
+        """The expected latency [s]; ``inf`` where batches pile up."""
+        return self.point.expected_s
+
+    @property
+    def query_options(self) -> Mapping[str, str]:
+        """None: the batch interval is set in the application's code."""
+        return {}
+
+    @property
+    def provenance(self) -> Provenance:
+        """Whether it rests on measured figures or on declared ones."""
+        return self.expected.provenance
 
     @property
     def planned_s(self) -> float:
@@ -130,6 +171,24 @@ class _DStreamsAnswer:
         """Of all nodes; None without a price."""
         price = None if self.node_type is None else self.node_type.price_per_hour
         return None if price is None else self.nodes * price
+
+    @property
+    def cost(self) -> float | None:
+        """Of an hour."""
+        return self.cost_per_hour
+
+    def most_s(self, promise: AnyPromise) -> float:
+        """What the latency may be, at the planned confidence [s].
+
+        Raises
+        ------
+        InputError
+            If the promise is about another latency than the one that was planned by.
+        """
+        asked = (self.target.metric, self.target.quantile)
+        if not isinstance(promise, Target) or (promise.metric, promise.quantile) != asked:
+            raise InputError(f"target '{promise}': the plan is for {self.target} alone")
+        return self.planned_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

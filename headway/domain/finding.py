@@ -28,11 +28,117 @@ class FindingCode(StrEnum):
     """``growth_per_s``, ``state_rows``, ``batch_s_per_million_rows``."""
     STATE_BREAKS_PROMISE = "state_breaks_promise"
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
+    DECLARED = "declared"
+    """Nothing of the job was measured."""
+    SLOTS_FAR_OFF = "slots_far_off"
+    """``slots``, ``least`` and ``most`` profiled, ``reach_doublings`` of the evidence."""
+    PARTITIONS_FAR_OFF = "partitions_far_off"
+    """``shuffle_partitions``, ``least`` and ``most`` profiled, ``reach_doublings``."""
+    ROWS_FAR_OFF = "rows_far_off"
+    """``batch_rows``, ``least`` and ``most`` profiled, ``reach_doublings``."""
+    BATCH_SIZE_FAR_OFF = "batch_size_far_off"
+    """``rows_ratio`` over the profiled batches of one size, ``reach_doublings``."""
+    CONCURRENT_JOBS_NOT_PROFILED = "concurrent_jobs_not_profiled"
+    """``concurrent_jobs``, ``profiled_concurrent_jobs``."""
+    NO_OUTPUT_MODE = "no_output_mode"
+    """Without it the window latency is unknown."""
+    NO_WATERMARK_DELAY = "no_watermark_delay"
+    """Without it the window latency is unknown."""
+    NO_EVENT_TIMES = "no_event_times"
+    """Without them the window latency is unknown."""
+    ROW_COST_UNKNOWN = "row_cost_unknown"
+    """Batches of one size were profiled, and another is asked about."""
+    BACKLOG_WHEN_PROFILED = "backlog_when_profiled"
+    """``shortest_delay_s``."""
+    BATCHES_MAY_OVERTAKE = "batches_may_overtake"
+    """Several jobs run at a time."""
+    BACKPRESSURE_WHEN_PROFILED = "backpressure_when_profiled"
+    """Rows that it held back waited at the source."""
+    RATE_LIMIT_OF_KAFKA_ONLY = "rate_limit_of_kafka_only"
+    """Named: ``key``."""
+    ROWS_NOT_COUNTED = "rows_not_counted"
+    """The log counts no rows."""
+    IDLE_SLOTS = "idle_slots"
+    """``source_tasks`` of a stage, ``slots``; named: ``stage``."""
+    IDLE_CORES = "idle_cores"
+    """``idle_cores`` of an executor's ``cores_per_executor``, ``task_cpus``."""
+    NODE_RESERVE = "node_reserve"
+    """Of a node, as of `NodeType`: ``cores``, ``reserved_cores``, and where memory is kept
+    ``memory_bytes``, ``reserved_memory_bytes``; named: ``node_type``, ``reserved_by``."""
+    CORE_SPEED_ASSUMED = "core_speed_assumed"
+    """``core_speed_ratio`` over the figures of the profile; named: ``node_type``, their
+    ``provenance``."""
+    NO_MEMORY_PEAKS = "no_memory_peaks"
+    """The heap is what fits on the node."""
+    LOCAL_MEMORY_PEAKS = "local_memory_peaks"
+    """Peaks of a JVM that the driver was in."""
+    HEAP_BELOW_NEED = "heap_below_need"
+    """``heap_bytes``, ``needed_heap_bytes``; named: ``reason`` for the heap."""
+    PYTHON_MEMORY_UNKNOWN = "python_memory_unknown"
+    """``overhead_bytes``; named: ``key`` that plans it."""
+    RATE_LIMIT_BEYOND_PROFILE = "rate_limit_beyond_profile"
+    """``batch_rows``, ``profiled_ratio`` over the batches known; named: ``provenance``."""
+    RATE_LIMIT_OF_EACH_SOURCE = "rate_limit_of_each_source"
+    """``batch_rows`` that meet the target, ``num_sources``."""
+    RATE_LIMIT_NOT_OFFERED = "rate_limit_not_offered"
+    """``batch_rows`` that meet the target; named: ``why`` the source offers none."""
+    RATE_LIMIT_BY_PARTITION = "rate_limit_by_partition"
+    """``batch_rows`` that meet the target, ``num_partitions``; named: ``source``."""
+    RATE_LIMIT_BY_FILE = "rate_limit_by_file"
+    """``batch_rows`` that meet the target, ``file_rows``; named: ``source``."""
+    MODEL_FAR_OFF = "model_far_off"
+    """``modelled_ratio``: the profiled run over the model of its stages."""
+    JOBS_FAILED = "jobs_failed"
+    """``num_jobs`` of the profiled run."""
+    SKEWED_STAGE = "skewed_stage"
+    """``stage_id``, ``longest_s`` and ``mean_s`` of its tasks."""
+    EARLIER_WORDS = "earlier_words"
+    """Of a file that an earlier version wrote, which had no code for it; named: ``text``."""
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it says why the profile does not speak for the numbers."""
+        return self in _OUTSIDE
+
+    @property
+    def is_of_profile(self) -> bool:
+        """Whether it says what the profile does not tell, rather than what the setting does."""
+        return self.is_outside or self in _NO_WINDOWS
+
+    @property
+    def is_against_calibration(self) -> bool:
+        """Whether no latency of the setting is calibrated because of it."""
+        return self.is_outside or self in _HARDLY_PREDICTED
+
+    @property
+    def is_caution(self) -> bool:
+        """Whether nobody may read the headline without it."""
+        return self is FindingCode.STATE_BREAKS_PROMISE
+
+
+_HARDLY_PREDICTED = frozenset(
+    (
+        *(FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW),
+        *(FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.MOSTLY_OVERRUNS),
+    )
+)
+_NO_WINDOWS = frozenset(
+    (FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES)
+)
+_OUTSIDE = frozenset(
+    (
+        *(FindingCode.DECLARED, FindingCode.SLOTS_FAR_OFF, FindingCode.PARTITIONS_FAR_OFF),
+        *(FindingCode.ROWS_FAR_OFF, FindingCode.BATCH_SIZE_FAR_OFF),
+        FindingCode.CONCURRENT_JOBS_NOT_PROFILED,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A code and its numbers, in base units; words are made of it where it is shown.
+
+    ``names`` are those of things that it is about: a stage, a node type, a key of Spark's.
 
     Examples
     --------
@@ -42,3 +148,4 @@ class Finding:
 
     code: FindingCode
     numbers: Mapping[str, float] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)

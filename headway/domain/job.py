@@ -83,7 +83,8 @@ class JobTime(Protocol):
 class Answer(Protocol):
     """What comes of planning a job: what to run where it is ``feasible``, else the nearest to it.
 
-    Implemented by `Plan`, `InfeasiblePlan`, `DeadlinePlan` and `InfeasibleDeadlinePlan`.
+    Implemented by `Plan` and `InfeasiblePlan`, `DeadlinePlan` and `InfeasibleDeadlinePlan`,
+    `DStreamsPlan` and `InfeasibleDStreamsPlan`.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -154,11 +155,7 @@ class Answer(Protocol):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What a reader of the answer must know."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What else speaks against it."""
+        """What speaks against it, or must be known of it."""
 
     @property
     def node_type(self) -> NodeType | None:

@@ -74,7 +74,7 @@ class _StreamAnswer:
     more. ``also`` are promises that hold beside ``target``. ``budget_per_hour`` is there where it
     sets the most nodes. ``refused_node_types`` says of each node type that cannot do it, why.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
-    what a reader of the headline must know of it. ``kept_probability`` is that of all promises
+    what speaks against it, or must be known of it. ``kept_probability`` is that of all promises
     together (P23); None in files of before.
     """
 
@@ -89,7 +89,6 @@ class _StreamAnswer:
     changes: tuple[Change, ...]
     spark_conf: Mapping[str, str]
     query_options: Mapping[str, str]
-    warnings: tuple[str, ...]
     confidence: float = CONFIDENCE.value
     also: tuple[Promise, ...] = ()
     objective: Objective = Objective.NODES

@@ -119,7 +119,6 @@ class Prediction:
     stable: bool
     utilization_ratio: float
     calibrated: bool
-    warnings: tuple[str, ...]
     batch_duration: LatencyDistribution | None
     tuple_latency: LatencyDistribution | None
     window_latency: LatencyDistribution | None

@@ -284,7 +284,7 @@ class JobProfile:
         if isinstance(promise, Deadline):
             raise InputError(
                 f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
-                "'p99 <= 3s', and headway.api.plan_deadline for batch jobs"
+                "'p99 <= 3s'"
             )
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
 from headway.sparkconf import KNOBS, knob_named
 from headway.units import format_duration, format_rate
-from headway.words import all_words, prediction_warnings
+from headway.words import all_words
 
 _APPLIES = {
     Applies.RESTART: "applies when the query restarts",
@@ -35,9 +35,9 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
         f"nodes: {plan.nodes}",
         f"predicted: {_predicted(plan)}",
     ]
-    warnings = [*all_words(plan.findings), *plan.warnings]
+    findings = [*plan.findings]
     if plan.prediction is not None:
-        warnings += prediction_warnings(plan.prediction)
+        findings += plan.prediction.findings
         if plan.prediction.stable:
             highest = format_rate(plan.prediction.sustainable_rate_per_s)
             if plan.feasible and plan.max_rate_per_s is not None:
@@ -51,7 +51,7 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
             else "caution: based on declared costs; nothing was measured"
         )
     lines += [f"binding constraint: {text}" for text in plan.binding]
-    lines += [f"warning: {text}" for text in dict.fromkeys(warnings)]
+    lines += [f"warning: {text}" for text in dict.fromkeys(all_words(findings))]
     # A message must not be able to end the comment that it stands in.
     return [one_line(line) for line in lines]
 

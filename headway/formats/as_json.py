@@ -22,7 +22,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.kept_promise import KeptPromise
-from headway.words import all_words, prediction_warnings
+from headway.words import all_words
 
 if TYPE_CHECKING:
     from headway.domain import AnyAnswer, BatchAnswer
@@ -52,7 +52,7 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "overrun_probability": _number(prediction.overrun_probability),
         "calibrated": prediction.calibrated,
         "provenance": str(prediction.provenance),
-        "warnings": list(prediction_warnings(prediction)),
+        "warnings": list(all_words(prediction.findings)),
         "findings": fields_json(prediction.findings),
         "arrivals": _arrivals(prediction.arrivals),
         "sustainable_rate_per_s": _number(prediction.sustainable_rate_per_s),
@@ -85,7 +85,7 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
         "target": _target(plan.target),
         "rate_per_s": plan.rate_per_s,
         "arrivals": _arrivals(plan.arrivals),
-        "warnings": [*all_words(plan.findings), *plan.warnings],
+        "warnings": list(all_words(plan.findings)),
         "prediction": prediction_json(plan.prediction),
         "confidence": plan.confidence,
         "also": [str(promise) for promise in plan.also],
@@ -105,7 +105,7 @@ def deadline_json(plan: BatchAnswer) -> dict[str, object]:
         "feasible": plan.feasible,
         "promises": promises_json(plan.promises),
         **found,
-        "warnings": [*plan.warnings, *all_words(plan.findings)],
+        "warnings": list(all_words(plan.findings)),
     }
 
 

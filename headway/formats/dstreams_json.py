@@ -12,6 +12,7 @@ from headway.domain.dstreams import (
     DStreamsSetting,
 )
 from headway.formats.as_json import fields_json, latency_json, promises_json
+from headway.words import all_words
 
 DSTREAMS_PREDICTION_SCHEMA = "headway.dstreams-prediction/v1"
 DSTREAMS_PLAN_SCHEMA = "headway.dstreams-plan/v1"
@@ -26,7 +27,8 @@ def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object
         "overrun_probability": fields_json(prediction.overrun_probability),
         "calibrated": prediction.calibrated,
         "provenance": str(prediction.provenance),
-        "warnings": list(prediction.warnings),
+        "warnings": list(all_words(prediction.findings)),
+        "findings": fields_json(prediction.findings),
         "rate_per_s": fields_json(prediction.rate_per_s),
         "sustainable_rate_per_s": fields_json(prediction.sustainable_rate_per_s),
         "batch_duration_s": latency_json(prediction.processing_time),
@@ -55,7 +57,8 @@ def dstreams_plan_json(plan: DStreamsAnswer) -> dict[str, object]:
         "frontier": [_point(point) for point in plan.frontier],
         "changes": fields_json(plan.changes),
         "settings": fields_json(plan.settings),
-        "warnings": list(plan.warnings),
+        "warnings": list(all_words(plan.findings)),
+        "findings": fields_json(plan.findings),
         "confidence": plan.confidence,
         "node_type": fields_json(plan.node_type),
         "spark_version": plan.spark_version,

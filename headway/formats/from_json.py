@@ -22,6 +22,7 @@ from headway.domain import (
     Deadline,
     DeadlinePlan,
     Finding,
+    FindingCode,
     InfeasibleDeadlinePlan,
     InfeasiblePlan,
     Interval,
@@ -137,7 +138,7 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
         "target": target,
         "also": tuple(also),
         "prediction": read_prediction(found.at("prediction")),
-        "warnings": _beside_findings(found),
+        "findings": _findings(found, words_first=True),
     }
     for field in fields(kind):
         if field.name not in read and (field.name not in _SINCE_LATER or field.name in data):
@@ -145,10 +146,20 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     return kind(**read)
 
 
-def _beside_findings(found: At) -> tuple[str, ...]:
-    """The warnings of a file, which hold its findings in words, too."""
-    in_words = all_words(found.of("findings", tuple[Finding, ...]))
-    return tuple(text for text in found.of("warnings", tuple[str, ...]) if text not in in_words)
+def _findings(found: At, *, words_first: bool) -> tuple[Finding, ...]:
+    """What was found. Earlier versions had no code for all of it: what is told in words alone
+    stands behind the words of the findings, or of ``words_first`` not, before them."""
+    coded: tuple[Finding, ...] = found.of("findings", tuple[Finding, ...])
+    told = found.of("warnings", tuple[str, ...])
+    try:
+        all_words(coded)
+    except KeyError as missing:
+        place = found.path("findings")
+        raise InputError(f"{place}: a finding without its {missing}") from None
+    num_beyond = max(len(told) - len(coded), 0)
+    beyond = told[len(coded) :] if words_first else told[:num_beyond]
+    earlier = tuple(Finding(code=FindingCode.EARLIER_WORDS, names={"text": one}) for one in beyond)
+    return (*coded, *earlier) if words_first else (*earlier, *coded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +173,16 @@ class At:
         """A mapping inside."""
         value = self._value(key)
         if not isinstance(value, dict):
-            raise InputError(f"{self._path(key)}: expected a mapping")
-        return At(value, self._path(key))
+            raise InputError(f"{self.path(key)}: expected a mapping")
+        return At(value, self.path(key))
 
     def of(self, key: str, kind: Any) -> Any:
         """A value as what it should be."""
-        return _read(self._value(key), kind, self._path(key))
+        return _read(self._value(key), kind, self.path(key))
 
     def each(self, key: str) -> tuple[At, ...]:
         """The mappings of a list."""
-        values, place = self._value(key), self._path(key)
+        values, place = self._value(key), self.path(key)
         if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
             raise InputError(f"{place}: expected a list of mappings")
         return tuple(At(one, f"{place}[{number}]") for number, one in enumerate(values))
@@ -182,18 +193,19 @@ class At:
 
     def _value(self, key: str) -> object:
         if key not in self.data:
-            raise InputError(f"{self._path(key)}: missing; made by another version?")
+            raise InputError(f"{self.path(key)}: missing; made by another version?")
         return self.data[key]
 
-    def _path(self, key: str) -> str:
+    def path(self, key: str) -> str:
         return f"{self.place}.{key}" if self.place else key
 
 
 def _deadline_plan(found: At) -> BatchAnswer:
     kind = DeadlinePlan if found.of("feasible", bool) else InfeasibleDeadlinePlan
+    had: dict[str, object] = {"findings": []}
+    found = At({**had, **found.data}, found.place)
     plan: BatchAnswer = _noun(kind, found)
-    if "findings" in found.data:
-        plan = replace(plan, warnings=_beside_findings(found))
+    plan = replace(plan, findings=_findings(found, words_first=False))
     if "promises" not in found.data:
         return plan
     promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
@@ -240,14 +252,13 @@ def read_prediction(found: At) -> Prediction:
         stable=found.of("stable", bool),
         utilization_ratio=found.of("utilization", float),
         calibrated=found.of("calibrated", bool),
-        warnings=_beside_findings(found),
         batch_duration=_distribution(found, "batch_duration_s"),
         tuple_latency=_distribution(found, "tuple_latency_s"),
         window_latency=_distribution(found, "window_latency_s"),
         phases_s=found.of("phases_s", Mapping[str, float]),
         sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
         overrun_probability=found.of("overrun_probability", float),
-        findings=found.of("findings", tuple[Finding, ...]),
+        findings=_findings(found, words_first=True),
         provenance=_provenance(found),
         next_run=found.of("next_run", AdvisedRun | None) if "next_run" in found.data else None,
     )
@@ -300,8 +311,13 @@ def _read(value: object, kind: Any, place: str) -> Any:
     if get_origin(kind) is Mapping:
         if not isinstance(value, dict):
             raise InputError(f"{place}: expected a mapping")
+        inner = get_args(kind)[1]
+        # Counts among numbers stay whole.
         return {
-            key: _read(each, get_args(kind)[1], f"{place}.{key}") for key, each in value.items()
+            key: each
+            if inner is float and type(each) is int
+            else _read(each, inner, f"{place}.{key}")
+            for key, each in value.items()
         }
     if is_dataclass(kind):
         if not isinstance(value, dict):
@@ -316,7 +332,7 @@ def _noun(kind: Any, found: At) -> Any:
     given = {
         field.name: found.of(key, hints[field.name])
         for field, key in keys.items()
-        if key in found.data or field.default is MISSING
+        if key in found.data or field.default is field.default_factory is MISSING
     }
     return _made(lambda: kind(**given), found.place)
 

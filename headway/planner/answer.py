@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from headway.domain import (
     AfterStart,
     Configuration,
     Finding,
+    FindingCode,
     FrontierPoint,
     InfeasiblePlan,
     JobProfile,
@@ -40,10 +42,10 @@ from headway.planner.profiled_memory import (
     PYTHON_MEMORY_KEY,
     profiled_memory,
 )
-from headway.planner.purchase import Offer
+from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
 from headway.sparkconf import KNOBS, query_options, spark_conf
-from headway.units import counted, spark_memory_text
+from headway.units import spark_memory_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,6 @@ class FoundSetting:
     chosen: FrontierPoint
     binding: tuple[str, ...]
     optimality: Optimality
-    warnings: tuple[str, ...]
     rejected: tuple[Rejection, ...] = ()
     shortfall: Shortfall | None = None
     findings: tuple[Finding, ...] = ()
@@ -115,17 +116,16 @@ def as_plan(
         planned_latency_s=found.planned_latency_s,
         frontier=found.frontier,
         chosen=found.chosen,
-        findings=found.findings,
+        findings=(
+            *found.findings,
+            *_resource_findings(offer, memory, configuration),
+            *([] if found.limit.finding is None else [found.limit.finding]),
+            *(one for one in prediction.findings if one.code.is_of_profile),
+        ),
         binding=found.binding,
         changes=changes_from_today(profile, configuration, conf),
         spark_conf=conf,
         query_options=options,
-        warnings=(
-            *found.warnings,
-            *_notes(offer, memory, configuration),
-            *([] if found.limit.note is None else [found.limit.note]),
-            *prediction.warnings,
-        ),
         confidence=question.confidence,
         also=question.also,
         objective=objective,
@@ -176,47 +176,45 @@ def _conf(
     return conf
 
 
-def _notes(
+def _resource_findings(
     offer: Offer, memory: MemoryPlan | None, configuration: Configuration
-) -> tuple[str, ...]:
-    found = []
+) -> Iterator[Finding]:
+    """What is to be said of the nodes, the cores and the memory."""
     node_type, profile = offer.node_type, offer.question.profile
-    if node_type is not None and node_type.reserve_text is not None:
-        found.append(f"{node_type.reserve_text}; the driver needs additional room")
+    if node_type is not None:
+        yield from reserve_findings(node_type)
     if node_type is not None and node_type.core_speed_ratio != 1.0:
-        found.append(
-            f"the core speed of {node_type.name} is assumed to be "
-            f"{node_type.core_speed_ratio:g} times that of the "
-            f"{'profiled cores' if profile.declared is None else 'declared costs'}; profile a run "
-            "on this node type to confirm it"
+        yield Finding(
+            code=FindingCode.CORE_SPEED_ASSUMED,
+            numbers={"core_speed_ratio": node_type.core_speed_ratio},
+            names={"node_type": node_type.name, "provenance": str(profile.provenance)},
         )
     per_task, cores = configuration.task_cpus, configuration.cores_per_executor
     if cores % per_task:
-        found.append(
-            f"{counted(cores % per_task, 'core')} of the {cores} cores of an executor stay idle, "
-            f"because each task takes {per_task} (spark.task.cpus)"
+        numbers = {"idle_cores": cores % per_task, "cores_per_executor": cores}
+        yield Finding(code=FindingCode.IDLE_CORES, numbers=numbers | {"task_cpus": per_task})
+    if memory is not None:
+        yield from _memory_findings(memory, profile)
+
+
+def _memory_findings(memory: MemoryPlan, profile: JobProfile) -> Iterator[Finding]:
+    if profile.memory is None:
+        yield Finding(code=FindingCode.NO_MEMORY_PEAKS)
+    if memory.is_measured_locally:
+        yield Finding(code=FindingCode.LOCAL_MEMORY_PEAKS)
+    if memory.heap_bytes < memory.needed_heap_bytes and profile.memory:
+        needed = {"needed_heap_bytes": memory.needed_heap_bytes}
+        yield Finding(
+            code=FindingCode.HEAP_BELOW_NEED,
+            numbers={"heap_bytes": memory.heap_bytes} | needed,
+            names={"reason": memory.reason},
         )
-    if memory is not None and profile.memory is None:
-        found.append(
-            "no memory peaks were recorded: the heap is what fits on the node, not what is needed"
+    if profile.shape.python_operators and not memory.python_bytes:
+        yield Finding(
+            code=FindingCode.PYTHON_MEMORY_UNKNOWN,
+            numbers={"overhead_bytes": memory.overhead_bytes},
+            names={"key": PYTHON_MEMORY_KEY},
         )
-    if memory is not None and memory.is_measured_locally:
-        found.append(
-            "memory peaks were measured in one JVM together with the driver (local[n]), which says "
-            "little about an executor: they do not lower its heap; profile a run on a cluster"
-        )
-    if memory is not None and memory.heap_bytes < memory.needed_heap_bytes and profile.memory:
-        found.append(
-            f"a heap of {spark_memory_text(memory.heap_bytes)}, {memory.reason}, is less than the "
-            f"{spark_memory_text(memory.needed_heap_bytes)} of measured peak plus headroom"
-        )
-    if memory is not None and profile.shape.python_operators and not memory.python_bytes:
-        found.append(
-            "the memory of Python workers was not recorded: the overhead of "
-            f"{spark_memory_text(memory.overhead_bytes)} is Spark's default for Python on "
-            f"Kubernetes; set {PYTHON_MEMORY_KEY} in the profiled run to plan it"
-        )
-    return tuple(found)
 
 
 def _durations(

@@ -39,10 +39,19 @@ class BatchRunTime:
         return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
 
     def mean_s(self, slots: int, core_speed_ratio: float) -> float:
+        """Mean run time, as the sum of its parts."""
+        return sum(self.parts_s(slots, core_speed_ratio).values())
+
+    def parts_s(self, slots: int, core_speed_ratio: float) -> dict[str, float]:
         """Mean run time: the driver alone, the graph, and light stages as mere work."""
         stages_s = run_time(self.dag, slots).mean_s / core_speed_ratio
         others_s = self.profile.other_stages.task_time_s / slots / core_speed_ratio
-        return self.modelled_ratio * (self.profile.driver_only_s + stages_s + others_s)
+        parts_s = {
+            "driver": self.profile.driver_only_s,
+            "stages": stages_s,
+            "light stages": others_s,
+        }
+        return {name: self.modelled_ratio * part_s for name, part_s in parts_s.items()}
 
     def doublings_beyond(self, slots: int) -> float:
         """How far so many slots are from those of the run on record."""

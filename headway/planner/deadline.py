@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from headway.assumptions.advice import FAR_OFF_RATIO
 from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import (
     ApplicationProfile,
     BatchAnswer,
@@ -24,7 +25,8 @@ from headway.domain import (
     Provenance,
 )
 from headway.domain.configuration import task_slots
-from headway.models.job.calibration import DECLARED, far_off_text, is_within_reach
+from headway.domain.job import JobTime
+from headway.models.job.calibration import is_within_reach
 from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.profiled_memory import (
     before_words,
@@ -32,6 +34,7 @@ from headway.planner.profiled_memory import (
     profiled_sizes,
     same_value,
 )
+from headway.planner.purchase import best_of, reserve_findings
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
 from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
 
@@ -101,17 +104,8 @@ def plan_for_deadline(
     every = [_plan(job, deadline, space, confidence, objective) for space in spaces]
     feasible = [one for one in every if one.feasible]
     if not feasible:
-        return min(every, key=lambda one: one.run.planned_s)
-
-    def order(one: BatchAnswer) -> tuple[float, ...]:
-        cost = math.inf if one.run.cost_per_run is None else one.run.cost_per_run
-        if objective is Objective.COST:
-            return cost, one.nodes
-        if objective is Objective.LATENCY:
-            return one.run.planned_s, one.nodes
-        return one.nodes, cost
-
-    return min(feasible, key=order)
+        return min(every, key=lambda one: one.planned_s)
+    return best_of(feasible, objective)
 
 
 def fewest_in_time(
@@ -173,17 +167,21 @@ def _plan(
         frontier=tuple(points),
         floor_s=floor_s,
         modelled_ratio=job.modelled_ratio,
+        parts_s=job.parts_s(slots, speed),
         confidence=confidence,
         node_type=space.node_type,
         binding=tuple(_binding(deadline, run, fewer, floor_s, feasible=bool(in_time))),
         spark_conf=conf,
-        warnings=(*_warnings(job, None if in_range else slots), *_reserve_note(space)),
         calibrated=in_range and measured,
         changes=tuple(_changes(settings)) if measured else (),
         settings=settings,
         spark_version=job.profile.application.spark_version,
         declared=job.profile.declared,
-        findings=tuple(_why_no_better(job, points)),
+        findings=(
+            *_findings(job, None if in_range else slots),
+            *(() if space.node_type is None else reserve_findings(space.node_type)),
+            *_why_no_better(job, points),
+        ),
     )
 
 
@@ -215,12 +213,6 @@ def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterat
     if rises:
         numbers = {"nodes": float(rises[0][0]), "ratio": max(ratio for _, ratio in rises)}
         yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
-
-
-def _reserve_note(space: DeadlineSpace) -> Iterator[str]:
-    text = None if space.node_type is None else space.node_type.reserve_text
-    if text is not None:
-        yield f"{text}; the driver needs additional room"
 
 
 def _task_cpus_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:
@@ -283,7 +275,7 @@ def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
             )
 
 
-def _point(job: BatchRunTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
+def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots = space.num_slots(nodes)
     speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
@@ -291,7 +283,7 @@ def _point(job: BatchRunTime, space: DeadlineSpace, nodes: int, confidence: floa
     return DeadlinePoint(
         nodes=nodes,
         mean_s=mean_s,
-        planned_s=mean_s * job.planned_ratio(slots, speed, confidence),
+        planned_s=job.planned_s(slots, speed, confidence),
         cost_per_run=None if price is None else nodes * price * mean_s / S_PER_HOUR,
     )
 
@@ -305,7 +297,7 @@ def _node_counts(max_nodes: int) -> list[int]:
 
 
 def _fewest_in_time(
-    job: BatchRunTime, space: DeadlineSpace, deadline: Deadline, confidence: float
+    job: JobTime, space: DeadlineSpace, deadline: Deadline, confidence: float
 ) -> DeadlinePoint | None:
     """The first node count that is in time: every count is looked at, from the first whose slots
     have time for the work. More nodes may take longer, since the plan is less sure of them."""
@@ -343,29 +335,29 @@ def _binding(
         )
 
 
-def _warnings(job: BatchRunTime, slots_far_off: int | None) -> Iterator[str]:
+def _findings(job: BatchRunTime, slots_far_off: int | None) -> Iterator[Finding]:
     """What speaks against the plan; ``slots_far_off`` are its slots where few like it were seen."""
     if job.profile.provenance is Provenance.DECLARED:
-        yield DECLARED
+        yield Finding(code=FindingCode.DECLARED)
         return
     if slots_far_off is not None:
-        yield (
-            f"{counted(slots_far_off, 'slot')}, {far_off_text(job.seen_slots, job.seen_slots)}: "
-            "contention between tasks and the network load of so many executors were not profiled"
+        yield Finding(
+            code=FindingCode.SLOTS_FAR_OFF,
+            numbers={
+                "slots": slots_far_off,
+                "least": job.seen_slots,
+                "most": job.seen_slots,
+                "reach_doublings": CALIBRATED_DOUBLINGS.value,
+            },
         )
     ratio = job.modelled_ratio
     if not 1.0 / FAR_OFF_RATIO.value <= ratio <= FAR_OFF_RATIO.value:
-        yield (
-            f"the profiled run took {ratio:.2g} times as long as the model of its stages predicts; "
-            "the plan is scaled by this ratio and is more uncertain"
-        )
+        yield Finding(code=FindingCode.MODEL_FAR_OFF, numbers={"modelled_ratio": ratio})
     if job.profile.num_jobs_failed:
-        yield f"{counted(job.profile.num_jobs_failed, 'job')} failed in the profiled run"
+        numbers: dict[str, float] = {"num_jobs": job.profile.num_jobs_failed}
+        yield Finding(code=FindingCode.JOBS_FAILED, numbers=numbers)
     largest = max(job.profile.stages, key=lambda stage: stage.task_time_s)
-    longest_s = largest.task_time.max_s
-    if longest_s > 3.0 * largest.task_time.mean_s:
-        yield (
-            f"stage {largest.id}: its longest task takes {format_duration(longest_s)}, "
-            f"{longest_s / largest.task_time.mean_s:.1f} times the mean: skew, which more nodes "
-            "do not help"
-        )
+    mean_s, longest_s = largest.task_time.mean_s, largest.task_time.max_s
+    if longest_s > 3.0 * mean_s:
+        numbers = {"stage_id": largest.id, "longest_s": longest_s, "mean_s": mean_s}
+        yield Finding(code=FindingCode.SKEWED_STAGE, numbers=numbers)

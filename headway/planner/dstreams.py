@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
-from headway.domain import ApplicationProfile, Applies, Change, NodeType, PlannedSetting, Target
+from headway.domain import (
+    ApplicationProfile,
+    Applies,
+    Change,
+    Finding,
+    FindingCode,
+    NodeType,
+    PlannedSetting,
+    Target,
+)
 from headway.domain.dstreams import (
     DStreamsAnswer,
     DStreamsPlan,
@@ -118,7 +127,7 @@ def plan_dstreams(
         spark_conf=conf,
         settings=settings,
         changes=tuple(_changes(search, setting, settings)),
-        warnings=(*expected.warnings, *_warnings(search, conf)),
+        findings=(*expected.findings, *_findings(search, conf)),
         spark_version=profile.application.spark_version,
     )
 
@@ -323,8 +332,9 @@ def _changes(
             )
 
 
-def _warnings(search: _Search, conf: Mapping[str, str]) -> Iterator[str]:
-    if STREAMING.partition_rate in conf:
-        yield f"only direct Kafka streams heed {STREAMING.partition_rate}"
+def _findings(search: _Search, conf: Mapping[str, str]) -> Iterator[Finding]:
+    key = STREAMING.partition_rate
+    if key in conf:
+        yield Finding(code=FindingCode.RATE_LIMIT_OF_KAFKA_ONLY, names={"key": key})
     if search.batches.seen_rate_per_s is None:
-        yield "the log counts no rows: planned for the profiled rate, and without a rate limit"
+        yield Finding(code=FindingCode.ROWS_NOT_COUNTED)

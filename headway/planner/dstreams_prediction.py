@@ -8,17 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import Z90, LatencyDistribution
+from headway.assumptions.predictions import (
+    CALIBRATED_DOUBLINGS,
+    HIGHEST_QUOTED_UTILIZATION_RATIO,
+)
+from headway.domain import Z90, Finding, FindingCode, LatencyDistribution
 from headway.domain.dstreams import DStreamsPrediction, DStreamsSetting
 from headway.domain.prediction import QUOTED_PROBABILITIES, Interval
 from headway.models.batches.dstreams import DStreamsLatency
 from headway.models.batches.job_pool import DStreamJobs, busy_mean_s
-from headway.models.job.calibration import far_off_text, is_within_reach
+from headway.models.job.calibration import is_within_reach
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.planner.dstreams_batches import DStreamsBatches
 from headway.sparkconf import STREAMING
-from headway.units import counted, format_duration
 
 
 def predicted(
@@ -45,7 +47,7 @@ def predicted(
         utilization_ratio=busy,
         overrun_probability=_overrun(batches, setting, middle),
         calibrated=quotable and not reasons,
-        warnings=(*reasons, *_notes(batches, setting, load, busy)),
+        findings=(*reasons, *_findings(batches, setting, load, busy)),
         processing_time=None if found is None else _processing(batches, middle, low, high),
         scheduling_delay=None if found is None else _delay(batches, found),
         tuple_latency=None
@@ -88,48 +90,44 @@ def _overrun(batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJo
     return 1.0 - float(lognormal_cdf(setting.batch_interval_s, busy_s, batches.cv))
 
 
-def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[str]:
+def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[Finding]:
     """Why the profile does not speak for a setting."""
     of_slots, of_rows = batches.doublings(setting, load)
+    reach, seen = CALIBRATED_DOUBLINGS.value, batches.seen
     if not is_within_reach(of_slots):
-        far = far_off_text(batches.seen.num_slots, batches.seen.num_slots)
-        yield f"{counted(setting.num_slots, 'slot')}, {far}"
+        profiled = {"least": seen.num_slots, "most": seen.num_slots, "reach_doublings": reach}
+        numbers = {"slots": setting.num_slots, **profiled}
+        yield Finding(code=FindingCode.SLOTS_FAR_OFF, numbers=numbers)
     if not is_within_reach(of_rows):
-        rows = load * setting.batch_interval_s / batches.seen.batch_interval_s
-        yield f"batches of {rows:.3g} times the profiled rows, {far_off_text(1, 1)}"
-    if setting.concurrent_jobs != batches.seen.concurrent_jobs:
-        yield (
-            f"{counted(setting.concurrent_jobs, 'job')} at a time, profiled with "
-            f"{batches.seen.concurrent_jobs}: how jobs share the slots is estimated"
+        ratio = load * setting.batch_interval_s / seen.batch_interval_s
+        numbers = {"rows_ratio": ratio, "reach_doublings": reach}
+        yield Finding(code=FindingCode.BATCH_SIZE_FAR_OFF, numbers=numbers)
+    if setting.concurrent_jobs != seen.concurrent_jobs:
+        yield Finding(
+            code=FindingCode.CONCURRENT_JOBS_NOT_PROFILED,
+            numbers={
+                "concurrent_jobs": setting.concurrent_jobs,
+                "profiled_concurrent_jobs": seen.concurrent_jobs,
+            },
         )
 
 
-def _notes(
+def _findings(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float, busy: float
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     if not math.isclose(load * setting.batch_interval_s, batches.seen.batch_interval_s):
-        yield (
-            "profiled with batches of one size, so what a row costs is unknown: expected is "
-            "half way between nothing and all that tasks run, plans count on the worse"
-        )
+        yield Finding(code=FindingCode.ROW_COST_UNKNOWN)
     if HIGHEST_QUOTED_UTILIZATION_RATIO.value < busy < 1.0:
-        yield "too close to saturation to tell latencies"
+        numbers = {"utilization_ratio": busy}
+        yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=numbers)
     if batches.was_behind:
-        yield (
-            f"every batch on record waited {format_duration(batches.shortest_delay_s)} or longer "
-            "for those before it: latencies here are without such a backlog"
-        )
+        numbers = {"shortest_delay_s": batches.shortest_delay_s}
+        yield Finding(code=FindingCode.BACKLOG_WHEN_PROFILED, numbers=numbers)
     if setting.concurrent_jobs > 1:
-        yield (
-            "several jobs run at a time (spark.streaming.concurrentJobs): batches may end in "
-            "another order than they came"
-        )
+        yield Finding(code=FindingCode.BATCHES_MAY_OVERTAKE)
     properties = batches.profile.application.properties
     if properties.get(STREAMING.backpressure) == "true":
-        yield (
-            "backpressure was on: rows that it held back waited at the source, which the "
-            "latencies here do not hold"
-        )
+        yield Finding(code=FindingCode.BACKPRESSURE_WHEN_PROFILED)
 
 
 def _latency(

@@ -13,6 +13,7 @@ from headway.models.job.setting import SettingLaw
 from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
 from headway.planner.question import burst_of
 from headway.units import format_rate
+from headway.words import words_of
 
 _WINDOW_MODES_WITHOUT_WAIT = ("update", "complete")
 
@@ -131,7 +132,9 @@ def require_predictable(profile: JobProfile, promise: Promise) -> None:
         )
     unavailable = why_no_window_law(profile)
     if unavailable is not None:
-        raise InputError(f"target '{target}': {unavailable}; use a target on tuple latency")
+        raise InputError(
+            f"target '{target}': {words_of(unavailable)}; use a target on tuple latency"
+        )
 
 
 def log_excess(promised: PromisedLatency, law: SettingLaw, least_tail: float) -> Array:

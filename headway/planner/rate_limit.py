@@ -11,7 +11,7 @@ from headway.assumptions.planning import (
     LEAST_CATCH_UP_RATIO,
     LEAST_LIMIT_RATIO,
 )
-from headway.domain import Z90, JobProfile, Metric
+from headway.domain import Z90, Finding, FindingCode, JobProfile, Metric
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
@@ -19,7 +19,6 @@ from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s
 from headway.sparkconf import Counts, ReaderLimit, reader_limit
-from headway.units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ class RateLimit:
 
     rows: int | None = None
     option: Mapping[str, str] = field(default_factory=dict)
-    note: str | None = None
+    finding: Finding | None = None
 
 
 def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
@@ -52,17 +51,17 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
     if rows is None:
         return RateLimit()
     if question.profile.declared is None:
-        (_, known), what = question.profile.rows_per_batch_range, "the largest profiled one"
+        _, known = question.profile.rows_per_batch_range
     else:
-        known, what = _settled_rows(question, setting), "those at this rate"
+        known = _settled_rows(question, setting)
     farthest = FARTHEST_LIMIT_RATIO.value * known
     if rows > farthest:
-        return RateLimit(
-            note=(
-                f"no rate limit: even batches of {counted(math.floor(farthest), 'row')}, "
-                f"{FARTHEST_LIMIT_RATIO.value:g} times {what}, meet the target, and the cost of "
-                "larger ones is unknown"
-            )
+        numbers = {"profiled_ratio": FARTHEST_LIMIT_RATIO.value}
+        return _no_limit(
+            FindingCode.RATE_LIMIT_BEYOND_PROFILE,
+            math.floor(farthest),
+            numbers,
+            provenance=str(question.profile.provenance),
         )
     return _option_of_source(question, setting, rows)
 
@@ -70,17 +69,12 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
 def _option_of_source(question: Question, setting: Candidates, rows: int) -> RateLimit:
     profile = question.profile
     sources = profile.shape.sources
-    would = f"no rate limit, though batches of up to {counted(rows, 'row')} meet the target"
     if len(sources) != 1:
-        return RateLimit(
-            note=(
-                f"{would}: each of the {len(sources)} sources has its own rate limit; divide the "
-                "rows among them by their input rates"
-            )
-        )
+        numbers = {"num_sources": len(sources)}
+        return _no_limit(FindingCode.RATE_LIMIT_OF_EACH_SOURCE, rows, numbers)
     limit = reader_limit(sources[0])
     if limit.key is None:
-        return RateLimit(note=f"{would}: {limit.why_none}")
+        return _no_limit(FindingCode.RATE_LIMIT_NOT_OFFERED, rows, why=limit.why_none)
     if limit.counts is Counts.ROWS:
         return RateLimit(rows=rows, option={limit.key: str(rows)})
     if limit.counts.of_files:
@@ -88,13 +82,22 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
     partitions = _source_partitions(profile)
     each = rows // partitions
     if each < LEAST_LIMIT_RATIO.value * _settled_rows(question, setting) * _busiest_share(profile):
-        return RateLimit(
-            note=(
-                f"{would}: {limit.source} limits each of its {counted(partitions, 'partition')} "
-                "separately, and the busiest one would fall behind"
-            )
+        return _no_limit(
+            FindingCode.RATE_LIMIT_BY_PARTITION,
+            rows,
+            {"num_partitions": partitions},
+            source=limit.source,
         )
     return RateLimit(rows=each * partitions, option={limit.key: str(each)})
+
+
+def _no_limit(
+    code: FindingCode, rows: int, numbers: Mapping[str, float] | None = None, **names: str
+) -> RateLimit:
+    """That there is no rate limit, and why."""
+    return RateLimit(
+        finding=Finding(code=code, numbers={"batch_rows": rows, **(numbers or {})}, names=names)
+    )
 
 
 def _limit_in_files(
@@ -102,20 +105,14 @@ def _limit_in_files(
 ) -> RateLimit:
     """In files of the mean size that was profiled, or in their bytes: theory.md (P6)."""
     arrivals = question.profile.observed_arrivals
-    would = f"no rate limit, though batches of up to {counted(rows, 'row')} meet the target"
     if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
-        return RateLimit(note=f"{would}: {limit.why_none}")
+        return _no_limit(FindingCode.RATE_LIMIT_NOT_OFFERED, rows, why=limit.why_none)
     num_files = math.floor(rows / arrivals.file_mean_rows)
     held = math.floor(num_files * arrivals.file_mean_rows)
     # The source takes whole files, one at the least.
     if held < LEAST_LIMIT_RATIO.value * settled_rows:
-        each = counted(round(arrivals.file_mean_rows), "row")
-        return RateLimit(
-            note=(
-                f"{would}: {limit.source} takes whole files, of {each} on average, and fewer "
-                "files than that would let the query fall behind; write smaller ones"
-            )
-        )
+        numbers = {"file_rows": round(arrivals.file_mean_rows)}
+        return _no_limit(FindingCode.RATE_LIMIT_BY_FILE, rows, numbers, source=limit.source)
     option_value = num_files
     if limit.counts is Counts.BYTES:
         option_value = math.floor(num_files * arrivals.file_mean_bytes)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import (
     Advice,
     Arrivals,
     Configuration,
+    Finding,
+    FindingCode,
     FrontierPoint,
     JobProfile,
     NodeType,
@@ -39,7 +40,7 @@ from headway.planner.infeasible import (
 )
 from headway.planner.nearest import Nearest, needs_of
 from headway.planner.promised import require_predictable
-from headway.planner.purchase import Offer, offers_of
+from headway.planner.purchase import Offer, best_of, offers_of
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.reasons import binding_constraints, neighbours, rejected_neighbours
@@ -49,7 +50,6 @@ from headway.planner.space import SearchSpace
 from headway.planner.state_growth import state_findings
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
-from headway.units import counted
 
 
 def plan(
@@ -134,9 +134,9 @@ def plan(
         raise InputError(f"no node type can run the job: {'; '.join(refused)}")
     found = _best(offers, objective)
     answer = (
-        _infeasible(found, Nearest(offers=offers, objective=objective))
-        if found.nodes is None
-        else _feasible(found.offer, found.nodes, found.fewest, found.fastest)
+        _feasible(found.offer, found.nodes, found.fewest, found.fastest)
+        if isinstance(found, _Feasible)
+        else _infeasible(found, Nearest(offers=offers, objective=objective))
     )
     if checkpoint is Checkpoint.EXISTING:
         answer = _with_new_checkpoint(answer, question)
@@ -168,48 +168,49 @@ def question_of(
     return held_by(question, checkpoint)
 
 
-class _Found(NamedTuple):
-    """An offer with the nodes to take of it; None where no number of them will do."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An offer with what was found of it."""
 
     offer: Offer
-    nodes: int | None
     fewest: Fewest
+
+
+@dataclass(frozen=True, slots=True)
+class _Feasible(_Found):
+    """An offer with the nodes to take of it, and the fastest setting where that is asked for."""
+
+    nodes: int
     fastest: Candidates | None = None
+
+    @property
+    def cost(self) -> float | None:
+        return self.offer.cost_per_hour(self.nodes)
+
+    @property
+    def planned_s(self) -> float:
+        setting = self.fastest or chosen_at(self.offer.question, self.nodes)
+        return float(setting.latency_s(self.offer.question.rate_per_s)[0])
 
 
 def _best(offers: Sequence[Offer], objective: Objective) -> _Found:
-    """The offer that serves the objective best; of those that will not do, the one with most room.
-
-    Ties go to the cheaper, then to the fewer nodes, then to the one named first.
-    """
+    """The offer that serves the objective best; where none will do, the one with most room."""
     every = [_found(offer, objective) for offer in offers]
-    feasible = [found for found in every if found.nodes is not None]
-    if not feasible:
-        return min(every, key=_how_far)
-
-    def order(found: _Found) -> tuple[float, ...]:
-        assert found.nodes is not None
-        cost = found.offer.cost_per_hour(found.nodes)
-        cost = math.inf if cost is None else cost
-        if objective is Objective.COST:
-            return cost, found.nodes
-        if objective is Objective.LATENCY:
-            assert found.fastest is not None
-            rate_per_s = found.offer.question.rate_per_s
-            return float(found.fastest.latency_s(rate_per_s)[0]), cost
-        return found.nodes, cost
-
-    return min(feasible, key=order)
+    feasible = [found for found in every if isinstance(found, _Feasible)]
+    return best_of(feasible, objective) if feasible else min(every, key=_how_far)
 
 
 def _found(offer: Offer, objective: Objective) -> _Found:
     fewest = fewest_nodes(offer.question)
-    if objective is not Objective.LATENCY or fewest.nodes is None:
-        return _Found(offer, fewest.nodes, fewest)
+    if fewest.nodes is None:
+        return _Found(offer, fewest)
+    if objective is not Objective.LATENCY:
+        return _Feasible(offer, fewest, fewest.nodes)
     latency_s, fastest = lowest_latency_in_reach(offer.question)
     if latency_s > offer.question.target.limit_s or not fastest.meets(offer.question.rate_per_s)[0]:
-        return _Found(offer, fewest.nodes, fewest, chosen_at(offer.question, fewest.nodes))
-    return _Found(offer, int(fastest.nodes[0]), fewest, fastest)
+        at_fewest = chosen_at(offer.question, fewest.nodes)
+        return _Feasible(offer, fewest, fewest.nodes, at_fewest)
+    return _Feasible(offer, fewest, int(fastest.nodes[0]), fastest)
 
 
 def _how_far(found: _Found) -> tuple[float, float]:
@@ -241,7 +242,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=_frontier(offer, nodes),
         chosen=own,
-        findings=tuple(state_findings(setting)),
+        findings=(*state_findings(setting), *_idle_slots(question.profile, configuration)),
         binding=binding_constraints(question, setting, rejected),
         rejected=rejected,
         optimality=fewest.optimality,
@@ -251,7 +252,6 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
             *advice_of(question, configuration, nodes, latency_s),
         ),
         rules=rules_of_thumb(offer, configuration, own),
-        warnings=_idle_slots(question.profile, configuration),
         limit=limit,
         after_start=after_start(setting, configuration, latency_s),
         # The search has found it to be kept; halving is no finer than a part in a hundred.
@@ -298,7 +298,7 @@ def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
             *advice_of(question, configuration, nodes, latency_s),
         ),
         kept_probability=probability,
-        warnings=_idle_slots(question.profile, configuration),
+        findings=tuple(_idle_slots(question.profile, configuration)),
     )
 
 
@@ -344,12 +344,9 @@ def _require_prices(
         raise InputError(f"{needs} needs the price {which}; give it, e.g. price=0.192")
 
 
-def _idle_slots(profile: JobProfile, configuration: Configuration) -> tuple[str, ...]:
+def _idle_slots(profile: JobProfile, configuration: Configuration) -> Iterator[Finding]:
     """Stages that cannot use the slots: their tasks are fixed by the source."""
     slots = configuration.num_slots
-    return tuple(
-        f"{stage.name} has {counted(stage.num_source_tasks or 0, 'task')}, one per source "
-        f"partition, so {slots - (stage.num_source_tasks or 0)} of {slots} slots are idle in "
-        "this stage; more source partitions would use them"
-        for stage in short_of_tasks(profile, slots)
-    )
+    for stage in short_of_tasks(profile, slots):
+        numbers = {"source_tasks": stage.num_source_tasks or 0, "slots": slots}
+        yield Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": stage.name})

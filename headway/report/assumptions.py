@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from headway.assumptions import AnyAssumption, advice, fits, planning, predictions, resources
 from headway.domain import (
+    Answer,
+    BatchAnswer,
     CatchUp,
     DuringBurst,
     Evidence,
+    FindingCode,
     InfeasiblePlan,
     StreamAnswer,
 )
@@ -21,10 +24,19 @@ _MIB = parse_size_bytes("1m")
 
 def assumption_lines(plan: StreamAnswer) -> list[str]:
     """What the plan assumes, one item each: name, value, source."""
-    lines = []
+    return _lines(plan, assumptions_of(plan))
+
+
+def batch_assumption_lines(plan: BatchAnswer) -> list[str]:
+    """As `assumption_lines`, of the plan of a batch job."""
+    return _lines(plan, batch_assumptions_of(plan))
+
+
+def _lines(plan: Answer, assumptions: Iterator[AnyAssumption]) -> list[str]:
+    lines: list[str] = []
     if plan.node_type is not None and plan.node_type.reserve_text is not None:
         lines += paragraph(f"{plan.node_type.reserve_text}.", lead="  ")
-    for one in assumptions_of(plan):
+    for one in assumptions:
         lines += paragraph(f"{one.name}: {one.text} ({one.source}).", lead="  ")
     return lines
 
@@ -62,6 +74,25 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield planning.WORTHWHILE_LATENCY_RATIO
     if plan.prediction.overrun_probability >= advice.OVERRUNS_SHOWN_RATIO.value:
         yield advice.OVERRUNS_SHOWN_RATIO
+
+
+def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
+    """As `assumptions_of`, of the plan of a batch job."""
+    if plan.declared is None:
+        yield predictions.USUAL_RUN_TO_RUN_RATIO
+        yield predictions.SPREAD_PER_DOUBLING_RATIO
+        yield predictions.CALIBRATED_DOUBLINGS
+    else:
+        factor = predictions.DECLARED_RANGE_RATIO.value
+        figures = (plan.declared.work, plan.declared.driver)
+        if any(one.mid_s > 0 and math.isclose(one.high_s, factor * one.mid_s) for one in figures):
+            yield predictions.DECLARED_RANGE_RATIO
+        yield predictions.DECLARED_TASK_NOISE_RATIO
+    codes = {one.code for one in plan.findings}
+    if FindingCode.MODEL_FAR_OFF in codes:
+        yield advice.FAR_OFF_RATIO
+    if codes & {FindingCode.MODEL_RISES, FindingCode.MORE_NODES_LESS_SURE}:
+        yield planning.SAME_FIGURE_RATIO
 
 
 def _of_the_choice(plan: StreamAnswer) -> Iterator[AnyAssumption]:

@@ -18,18 +18,10 @@ _MOST_ROWS = 16
 
 def deadline_text(plan: BatchAnswer) -> str:
     """A plan as lines of at most 100 columns."""
-    verb = "keeps" if plan.nodes == 1 else "keep"
-    head = (
-        f"{counted(plan.nodes, 'node')} {verb} {plan.deadline}"
-        if plan.feasible
-        else f"infeasible: no configuration meets {plan.deadline}"
-    )
-    executors = counted(plan.executors, "executor")
-    per_task = per_task_text(plan.task_cpus)
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
-        ("configuration", f"{executors} x {counted(plan.cores_per_executor, 'core')}{per_task}"),
+        ("configuration", configuration_text(plan)),
         ("run time", f"{expected} expected, up to {planned} {sure}"),
         ("physical floor", format_duration(plan.floor_s)),
     ]
@@ -38,21 +30,37 @@ def deadline_text(plan: BatchAnswer) -> str:
     if plan.run.cost_per_run is not None:
         facts.append(("cost per run", f"{plan.run.cost_per_run:.4g}"))
     blocks = [
-        [*paragraph(head), *aligned(facts)],
+        [*paragraph(deadline_headline(plan)), *aligned(facts)],
         [
             "binding constraints",
             *(line for text in plan.binding for line in paragraph(text, lead="  ")),
         ],
-        [
-            line
-            for text in (*plan.warnings, *all_words(plan.findings))
-            for line in paragraph(text, lead="note: ")
-        ],
-        ["run time by nodes", *aligned(_rows(plan), right=(1, 2, 3, 4)), *_legend(plan)],
+        [line for text in all_words(plan.findings) for line in paragraph(text, lead="note: ")],
+        ["run time by nodes", *run_time_lines(plan)],
         ["changes against the profiled run", *aligned(_change_rows(plan))] if plan.changes else [],
         ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def deadline_headline(plan: BatchAnswer) -> str:
+    """The answer in one sentence."""
+    if not plan.feasible:
+        return f"infeasible: no configuration meets {plan.deadline}"
+    verb = "keeps" if plan.nodes == 1 else "keep"
+    return f"{counted(plan.nodes, 'node')} {verb} {plan.deadline}"
+
+
+def configuration_text(plan: BatchAnswer) -> str:
+    """The executors of a plan, and what a task takes of them."""
+    executors = counted(plan.executors, "executor")
+    cores = counted(plan.cores_per_executor, "core")
+    return f"{executors} x {cores}{per_task_text(plan.task_cpus)}"
+
+
+def run_time_lines(plan: BatchAnswer) -> list[str]:
+    """Run time and cost by the number of nodes."""
+    return [*aligned(_rows(plan), right=(1, 2, 3, 4)), *_legend(plan)]
 
 
 def _change_rows(plan: BatchAnswer) -> list[tuple[str, ...]]:

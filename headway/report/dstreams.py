@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from headway.domain import LatencyDistribution
+from headway.domain import Finding, LatencyDistribution
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration, format_rate
+from headway.words import all_words
 
 
 def dstreams_prediction_text(prediction: DStreamsPrediction) -> str:
@@ -21,7 +22,7 @@ def dstreams_prediction_text(prediction: DStreamsPrediction) -> str:
         ],
         _latencies(prediction),
         _phases(prediction),
-        [line for text in prediction.warnings for line in paragraph(text, lead="note: ")],
+        _notes(prediction.findings),
     )
 
 
@@ -58,7 +59,7 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
             "binding constraints",
             *(line for text in plan.binding for line in paragraph(text, lead="  ")),
         ],
-        [line for text in plan.warnings for line in paragraph(text, lead="note: ")],
+        _notes(plan.findings),
         ["latency by nodes", *aligned(list(_frontier(plan)), right=(1, 2, 3))],
         ["changes against the profiled run", *aligned(list(_changes(plan)))]
         if plan.changes
@@ -76,7 +77,7 @@ def dstreams_header(plan: DStreamsAnswer, version: str) -> list[str]:
         f"target: {plan.target} at {_rate(plan.rate_per_s)}",
         f"nodes: {plan.nodes}",
         f"batch interval, set in the application's code: {_interval(plan.setting)}",
-        *(f"warning: {text}" for text in plan.warnings),
+        *(f"warning: {text}" for text in all_words(plan.findings)),
     ]
 
 
@@ -144,6 +145,10 @@ def _frontier(plan: DStreamsAnswer) -> Iterator[tuple[str, ...]]:
 def _changes(plan: DStreamsAnswer) -> Iterator[tuple[str, ...]]:
     for change in plan.changes:
         yield (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
+
+
+def _notes(findings: Iterable[Finding]) -> list[str]:
+    return [line for text in all_words(findings) for line in paragraph(text, lead="note: ")]
 
 
 def _rate(rate_per_s: float | None) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.domain import (
+    Answer,
     Applies,
     Metric,
     Objective,
     RuleOfThumb,
+    StatedRange,
     StreamAnswer,
 )
 from headway.report.advice import narrowing_text
@@ -62,10 +65,10 @@ _NUMBERS = "Numbers in brackets are equations; headway explain --equation P2 sho
 
 def explanation_text(plan: StreamAnswer) -> str:
     """The plan explained, as lines of at most 100 columns."""
-    sections = (
+    return sections_text(
         ("Answer", _answer(plan)),
         ("Declared costs", _declared(plan)),
-        ("Binding constraints", [line for text in plan.binding for line in _item(text)]),
+        ("Binding constraints", [line for text in plan.binding for line in item(text)]),
         ("Nodes for each target", aligned(needs_rows(plan))),
         ("Distance from the optimum", _optimality(plan)),
         ("Nearest feasible targets", _nearest(plan)),
@@ -75,36 +78,41 @@ def explanation_text(plan: StreamAnswer) -> str:
         ("After a restart", after_start_lines(plan) if plan.feasible else []),
         ("Why not less", aligned(rejection_rows(plan))),
         (f"{plan.target.statistic} with one change", _sensitivities(plan)),
-        ("Settings, and when they apply", _settings(plan)),
+        ("Settings, and when they apply", settings_lines(plan)),
         ("Executor memory", _memory(plan)),
         ("Comparison with rules of thumb", _rules(plan)),
         ("Other improvements", _advice(plan)),
-        ("Rejected node types", [x for t in plan.refused_node_types for x in _item(t)]),
+        ("Rejected node types", [x for t in plan.refused_node_types for x in item(t)]),
     )
+
+
+def sections_text(*sections: tuple[str, list[str]]) -> str:
+    """Titles with their lines, where there are any, and how to look up the equations."""
     parts = ["\n".join([title, *lines]) for title, lines in sections if lines]
     return "\n\n".join([*parts, _NUMBERS])
 
 
-def _item(text: str) -> list[str]:
+def item(text: str) -> list[str]:
+    """A text under a title, as lines."""
     return paragraph(text, lead="  ")
 
 
 def _answer(plan: StreamAnswer) -> list[str]:
-    lines = _item(headline(plan) + ".")
+    lines = item(headline(plan) + ".")
     for text in cautions(plan):
-        lines += _item(f"{text[:1].upper()}{text[1:]}.")
+        lines += item(f"{text[:1].upper()}{text[1:]}.")
     if plan.also:
-        lines += _item("It also meets " + " and ".join(map(str, plan.also)) + ".")
+        lines += item("It also meets " + " and ".join(map(str, plan.also)) + ".")
     if plan.feasible:
-        lines += _item(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
-    lines += _item(f"Configuration: {setting_text(plan.configuration)}.")
-    lines += _item(f"Max rate within target: {max_rate_text(plan)}.")
+        lines += item(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
+    lines += item(f"Configuration: {setting_text(plan.configuration)}.")
+    lines += item(f"Max rate within target: {max_rate_text(plan)}.")
     if plan.node_type is not None:
         price = ""
         if plan.cost_per_hour is not None:
             price = f", {cost_text(plan.cost_per_hour)} per hour"
-        lines += _item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
-    return lines + _item(stability_text(plan.prediction))
+        lines += item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
+    return lines + item(stability_text(plan.prediction))
 
 
 def _declared(plan: StreamAnswer) -> list[str]:
@@ -113,14 +121,20 @@ def _declared(plan: StreamAnswer) -> list[str]:
         return []
     levels = [level.name for level in plan.durations.levels] if plan.durations else []
     per_row = {f"row in {name}": one for name, one in zip(levels, costs.task_per_row, strict=False)}
-    ranges = {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
+    return range_lines(
+        {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
+    )
+
+
+def range_lines(ranges: Mapping[str, StatedRange]) -> list[str]:
+    """Declared figures by name, and what their ranges mean."""
     rows = [("", "low", "middle", "high")] + [
         (name, *(format_duration(end_s) for end_s in (one.low_s, one.mid_s, one.high_s)))
         for name, one in ranges.items()
     ]
     return [
         *aligned(rows, right=(1, 2, 3)),
-        *_item(
+        *item(
             "Each range contains the true value with a probability of 90%. A figure declared "
             "without a range is taken to be right within a factor of 1.5."
         ),
@@ -133,28 +147,28 @@ def _optimality(plan: StreamAnswer) -> list[str]:
         return []
     if not plan.feasible:
         if found.proved:
-            lines += _item(
+            lines += item(
                 "Proven: every configuration of every number of nodes was tried, or ruled out by "
                 "a bound; theory.md (P5), (P9)."
             )
         return lines
     if plan.objective is Objective.LATENCY:
-        lines += _item("The plan has the lowest latency in the search space; (P6).")
+        lines += item("The plan has the lowest latency in the search space; (P6).")
     elif plan.nodes == 1:
-        lines += _item("One node is the minimum.")
+        lines += item("One node is the minimum.")
     elif found.proved:
-        lines += _item(
+        lines += item(
             f"Proven: every configuration with fewer than {counted(plan.nodes, 'node')} was tried, "
             "or ruled out by a bound that noise can only worsen; theory.md (P5), (P9)."
         )
     else:
-        lines += _item(
+        lines += item(
             f"No plan has fewer than {counted(found.least_nodes, 'node')}, by the bound of "
             f"theory.md (P9): this one is at most {found.gap_ratio(plan.nodes):.0%} above the "
             "minimum. The numbers just below it were tried."
         )
     if found.relaxed_nodes is not None:
-        lines += _item(
+        lines += item(
             f"The convex relaxation, theory.md (P15), needs {found.relaxed_nodes:.3g} nodes; it "
             "allows fractions of nodes and tasks, and has no noise."
         )
@@ -164,7 +178,7 @@ def _optimality(plan: StreamAnswer) -> list[str]:
 def _nearest(plan: StreamAnswer) -> list[str]:
     lines = aligned(nearest_rows(plan, "with another {}"))
     if not plan.feasible and plan.physical_floor_s is not None:
-        lines += _item(
+        lines += item(
             f"Physical floor: {format_duration(plan.physical_floor_s)}, for the driver and one "
             "task "
             "per stage without rows; theory.md (P13)."
@@ -173,7 +187,7 @@ def _nearest(plan: StreamAnswer) -> list[str]:
 
 
 def _latency(plan: StreamAnswer) -> list[str]:
-    lines = _item(METRIC_NAMES[plan.target.metric] + ": " + _FORMULAS[plan.target.metric] + ".")
+    lines = item(METRIC_NAMES[plan.target.metric] + ": " + _FORMULAS[plan.target.metric] + ".")
     if not plan.prediction.is_quotable:
         return lines
     total_s = sum(plan.prediction.phases_s.values())
@@ -198,7 +212,7 @@ def _latency(plan: StreamAnswer) -> list[str]:
 
 def _confidence(plan: StreamAnswer) -> list[str]:
     durations = plan.durations
-    lines = _item(
+    lines = item(
         f"Planned at a confidence level of {plan.confidence:.0%}: durations are taken "
         + (
             f"{durations.planned_ratio:.3g} times as long as expected, "
@@ -213,22 +227,22 @@ def _confidence(plan: StreamAnswer) -> list[str]:
         )
     )
     if durations is not None and plan.declared is not None:
-        lines += _item(
+        lines += item(
             f"Noise: batches of a run are assumed to vary by {durations.batch_noise_ratio:.0%}."
         )
     elif durations is not None:
-        lines += _item(
+        lines += item(
             f"Noise: batches of a run vary by {durations.batch_noise_ratio:.0%} "
             f"({durations.autocorrelation:.0%} of the variance lasts over batches), runs by "
             f"{durations.run_to_run_ratio:.0%}."
         )
     caution = caution_text(plan.prediction)
     if caution is not None:
-        lines += _item(caution)
+        lines += item(caution)
     run = plan.prediction.next_run
     if run is not None and run.narrowing is not None:
         told = narrowing_text(run, plan.configuration)
-        lines += _item(f"Next run: {told}; theory.md (E42).")
+        lines += item(f"Next run: {told}; theory.md (E42).")
     return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
 
 
@@ -245,7 +259,7 @@ def _sensitivities(plan: StreamAnswer) -> list[str]:
     lines = aligned(rows, right=(1,))
     limit_s = plan.target.limit_s
     if any(one.latency_s <= limit_s and not one.keeps_target for one in plan.sensitivities):
-        lines += _item("A latency below the limit that is marked as missed misses another target.")
+        lines += item("A latency below the limit that is marked as missed misses another target.")
     return lines
 
 
@@ -255,7 +269,8 @@ def _difference(latency_s: float, planned_s: float) -> str:
     return f"{latency_s / planned_s - 1.0:+.0%}"
 
 
-def _settings(plan: StreamAnswer) -> list[str]:
+def settings_lines(plan: Answer) -> list[str]:
+    """Every setting, when it applies, and what it was."""
     was = {change.setting: change.before for change in plan.changes}
     rows = [
         (
@@ -280,8 +295,8 @@ def _settings(plan: StreamAnswer) -> list[str]:
 def _memory(plan: StreamAnswer) -> list[str]:
     if plan.memory is None:
         known = "profiled" if plan.declared is None else "declared"
-        return _item(f"As {known}: no memory peak was recorded and no node type was given.")
-    return [*aligned(memory_rows(plan.memory), right=(1,)), *_item("theory.md (P10).")]
+        return item(f"As {known}: no memory peak was recorded and no node type was given.")
+    return [*aligned(memory_rows(plan.memory), right=(1,)), *item("theory.md (P10).")]
 
 
 def _rules(plan: StreamAnswer) -> list[str]:

@@ -236,7 +236,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
             ("expected run time", format_duration(plan.run.mean_s), ""),
             ("planned run time", format_duration(plan.run.planned_s), f"{plan.confidence:.0%}"),
         ],
-        notes=(*plan.binding, *plan.warnings, *all_words(plan.findings)),
+        notes=(*plan.binding, *all_words(plan.findings)),
         tables=(
             ("Run time by nodes", rows, (1, 2, 4)),
             ("Changes against the profiled run", changes, ()),

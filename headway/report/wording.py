@@ -204,7 +204,7 @@ def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     """What is to be said of a prediction beside its stability, without repetition."""
     said = (FindingCode.OVER_CAPACITY, FindingCode.TOO_CLOSE_TO_SATURATION)
     beside = [one for one in prediction.findings if one.code not in said]
-    return tuple(dict.fromkeys((*all_words(beside), *prediction.warnings)))
+    return tuple(dict.fromkeys(all_words(beside)))
 
 
 def caution_text(prediction: Prediction) -> str | None:
@@ -256,7 +256,7 @@ def headline(plan: StreamAnswer) -> str:
 
 def cautions(plan: StreamAnswer) -> tuple[str, ...]:
     """What a reader of the headline must know, in words."""
-    return all_words(plan.findings)
+    return all_words(one for one in plan.findings if one.code.is_caution)
 
 
 def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
@@ -308,8 +308,9 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
-    """Warnings of the plan and its prediction, each once."""
-    return tuple(dict.fromkeys((*plan.warnings, *prediction_notes(plan.prediction))))
+    """What is to be said of the plan and its prediction beside the headline, each once."""
+    beside = all_words(one for one in plan.findings if not one.code.is_caution)
+    return tuple(dict.fromkeys((*beside, *prediction_notes(plan.prediction))))
 
 
 def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:

@@ -54,7 +54,7 @@ def num_used(texts: list[str], file: Path) -> int:
                 if isinstance(profile, JobProfile):
                     headway.predict(profile)
                 else:
-                    headway.plan_deadline(profile, target="deadline <= 10m", max_nodes=3)
+                    headway.plan(profile, target="deadline <= 10m", max_nodes=3)
             except HeadwayError:
                 pass
     return used
@@ -198,6 +198,6 @@ def test_library_calls_have_them_too(given: dict[str, float], message: str) -> N
     with pytest.raises(HeadwayError, match=message):
         headway.predict(a_profile(), **given)  # type: ignore[arg-type]
     if "executors" not in given:
-        asked = {"rate": 100.0, **given}
+        asked: dict[str, Any] = {"rate": 100.0, **given}
         with pytest.raises(HeadwayError, match=message):
-            headway.plan(a_profile(), target="p99 <= 3s", **asked)  # type: ignore[arg-type]
+            headway.plan(a_profile(), target="p99 <= 3s", **asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,9 +45,9 @@ def warmed(**changed: object) -> JobProfile:
     return replace(a_profile(), drift=drift, warm_up=warm_up)
 
 
-def planned(profile: JobProfile, **asked: object) -> Plan:
-    asked = {"rate": RATE, "target": TARGET, "max_nodes": 8} | asked
-    return kept(plan(profile, **asked))  # type: ignore[arg-type]
+def planned(profile: JobProfile, **asked: Any) -> Plan:
+    options: dict[str, Any] = {"rate": RATE, "target": TARGET, "max_nodes": 8}
+    return kept(plan(profile, **(options | asked)))
 
 
 def test_the_first_minute_is_reported_in_numbers() -> None:

@@ -17,6 +17,7 @@ from headway.errors import InputError
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import most_launches_per_s
+from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 
 TARGET = Target.parse("p99 <= 3.2s")
@@ -62,7 +63,7 @@ def test_tasks_of_several_cores_leave_fewer_slots() -> None:
 def test_cores_that_no_task_can_use_are_reported() -> None:
     found = headway.plan(a_profile(), rate=5000.0, target=TARGET, cores=5, task_cpus=2)
     assert found.configuration.num_slots == 2 * found.configuration.executors
-    assert any("1 core of the 5" in text for text in found.warnings)
+    assert any("1 core of the 5" in text for text in all_words(found.findings))
 
 
 def test_a_task_that_fits_no_executor_is_refused_by_name() -> None:

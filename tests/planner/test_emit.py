@@ -21,7 +21,7 @@ from headway.domain import (
 )
 from headway.emitters import FORMATS
 from headway.sparkconf import parse_properties
-from tests.factories import a_plan, a_prediction, an_infeasible_plan
+from tests.factories import a_plan, a_prediction, about_stage, an_infeasible_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,9 @@ def test_messages_cannot_break_out_of_their_comment(name: str) -> None:
         setting="executors", before="1\nspark.evil 1", after="2", applies=Applies.RESTART
     )
     plan = a_plan(
-        binding=("two\nlines\\",), warnings=("carriage\rreturn", "\x85\u2028"), changes=(change,)
+        binding=("two\nlines\\",),
+        findings=tuple(map(about_stage, ("carriage\rreturn", "\x85\u2028"))),
+        changes=(change,),
     )
     text = outputs(plan)[name]
     code = [line for line in text.splitlines() if not line.lstrip().startswith("#")]

@@ -27,6 +27,7 @@ from headway.planner.profiled_memory import PYTHON_MEMORY_KEY
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.units import parse_size_bytes
+from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.jobs import GIB, with_memory
 
@@ -156,7 +157,7 @@ def test_python_workers_keep_what_they_were_allowed_by_cores(allowed: str) -> No
     assert found.memory.python_bytes == 4 * GIB
     assert found.spark_conf[PYTHON_MEMORY_KEY] == "4g"
     assert found.memory.container_bytes <= 64 * GIB
-    assert not any("Python" in text for text in found.warnings)
+    assert not any("Python" in text for text in all_words(found.findings))
 
 
 def test_without_a_record_python_gets_sparks_own_rule_and_the_plan_says_so() -> None:
@@ -166,7 +167,7 @@ def test_without_a_record_python_gets_sparks_own_rule_and_the_plan_says_so() -> 
     assert found.memory.overhead_bytes >= 0.4 * found.memory.heap_bytes
     assert "spark.executor.memoryOverhead" in found.spark_conf
     assert found.memory.container_bytes <= 64 * GIB
-    assert sum(PYTHON_MEMORY_KEY in text for text in found.warnings) == 1
+    assert sum(PYTHON_MEMORY_KEY in text for text in all_words(found.findings)) == 1
 
 
 def test_python_workers_can_be_what_a_node_has_no_room_for() -> None:

@@ -23,6 +23,7 @@ from headway.planner.profiled_memory import profiled_memory
 from headway.report.explanation import explanation_text
 from headway.report.text import plan_text
 from headway.units import spark_memory_bytes
+from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.jobs import GIB, with_memory
 from tests.planner.test_deadline import a_long_job
@@ -81,12 +82,15 @@ def test_a_peak_of_a_local_run_lowers_nothing_and_the_plan_says_so() -> None:
     for answer in (plan_of(local), plan_of(local, lower_memory=True)):
         assert answer.spark_conf["spark.executor.memory"] == "4g"
         assert (
-            sum("one JVM together with the driver (local[n])" in one for one in answer.warnings)
+            sum(
+                "one JVM together with the driver (local[n])" in one
+                for one in all_words(answer.findings)
+            )
             == 1
         )
     driver = small_job(None, app_id="local-1", spark_driver_memory="6g")
     assert plan_of(driver).spark_conf["spark.executor.memory"] == "6g"
-    assert not any("local[n]" in one for one in plan_of(small_job("4g")).warnings)
+    assert not any("local[n]" in one for one in all_words(plan_of(small_job("4g")).findings))
 
 
 def test_without_peaks_the_heap_of_a_local_run_is_kept_too() -> None:
@@ -165,7 +169,7 @@ def test_what_a_spec_gives_is_taken_and_too_little_is_said() -> None:
     assert answer.spark_conf["spark.executor.memory"] == "2g"
     assert answer.memory is not None
     assert answer.memory.heap_bytes == 2 * GIB
-    assert any("2g, as requested, is less than the" in one for one in answer.warnings)
+    assert any("2g, as requested, is less than the" in one for one in all_words(answer.findings))
     assert ("8g", "2g") in [(one.before, one.after) for one in answer.changes]
 
 
@@ -186,7 +190,7 @@ def batch(memory: str | None, **properties: str) -> ApplicationProfile:
                                   (4, False, "16g")],
 )  # fmt: skip
 def test_batch_plans_have_the_same_floor(cores: int, *, lower: bool, given: str) -> None:
-    answer = headway.plan_deadline(
+    answer = headway.plan(
         batch("8g", spark_dynamicAllocation_enabled="true", **{OVERHEAD: "2g"}),
         target=Deadline(limit_s=1e6),
         cores=cores,
@@ -203,7 +207,7 @@ def test_batch_plans_have_the_same_floor(cores: int, *, lower: bool, given: str)
 
 
 def test_a_batch_job_that_set_nothing_is_left_sparks_default() -> None:
-    answer = headway.plan_deadline(batch(None), target=Deadline(limit_s=1e6))
+    answer = headway.plan(batch(None), target=Deadline(limit_s=1e6))
     assert "spark.executor.memory" not in answer.spark_conf
 
 

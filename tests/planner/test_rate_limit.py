@@ -25,6 +25,7 @@ from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.text import plan_text
 from headway.sparkconf import reader_limit
+from headway.words import all_words
 from tests.factories import a_profile
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def test_a_source_that_counts_rows_gets_its_own_option(source: str, key: str) ->
     assert rows is not None
     assert dict(answer.query_options)[key] == str(rows)
     assert set(answer.query_options) == {"trigger", key}
-    assert not [text for text in answer.warnings if "rate limit" in text]
+    assert not [text for text in all_words(answer.findings) if "rate limit" in text]
 
 
 def with_files(profile: JobProfile, mean_rows: float, mean_bytes: float) -> JobProfile:
@@ -107,7 +108,7 @@ def test_a_source_of_files_is_limited_by_the_files_on_record(
     option_value = int(answer.query_options[key])
     assert option_value == most // 1000 * each
     assert answer.configuration.max_offsets_per_trigger == most // 1000 * 1000
-    assert not [text for text in answer.warnings if text.startswith("no rate limit")]
+    assert not [text for text in all_words(answer.findings) if text.startswith("no rate limit")]
     assert parse_plan(json_text(plan_json(answer)), name="p").query_options == answer.query_options
     # One file of more rows than a batch may take cannot be shared out.
     coarse = plan_of(with_files(profile_of(source), 0.9 * most, 20_000.0))
@@ -115,7 +116,7 @@ def test_a_source_of_files_is_limited_by_the_files_on_record(
     for rows in (1.1 * most, 100.0 * most):
         none = plan_of(with_files(profile_of(source), rows, 20_000.0))
         assert set(none.query_options) == {"trigger"}
-        (why,) = (text for text in none.warnings if text.startswith("no rate limit"))
+        (why,) = (text for text in all_words(none.findings) if text.startswith("no rate limit"))
         assert "takes whole files, of " in why
 
 
@@ -166,7 +167,7 @@ def test_a_source_that_does_not_count_rows_gets_none_and_a_sentence(source: str,
     assert answer.configuration.max_offsets_per_trigger is None
     assert set(answer.query_options) == {"trigger"}
     assert not [change for change in answer.changes if change.setting == "rate limit"]
-    (warning,) = (text for text in answer.warnings if text.startswith("no rate limit"))
+    (warning,) = (text for text in all_words(answer.findings) if text.startswith("no rate limit"))
     assert said in warning
     assert "batches of up to " in warning
 
@@ -174,7 +175,9 @@ def test_a_source_that_does_not_count_rows_gets_none_and_a_sentence(source: str,
 def test_several_sources_have_a_limit_each() -> None:
     answer = plan_of(profile_of("KafkaV2[Subscribe[a]]", "KafkaV2[Subscribe[b]]"))
     assert set(answer.query_options) == {"trigger"}
-    assert any("each of the 2 sources has its own rate limit" in one for one in answer.warnings)
+    assert any(
+        "each of the 2 sources has its own rate limit" in one for one in all_words(answer.findings)
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +216,7 @@ def test_a_limit_far_beyond_every_profiled_batch_is_no_limit() -> None:
     answer = plan_of(replace(profile, stages=stages))
     assert answer.configuration.max_offsets_per_trigger is None
     assert set(answer.query_options) == {"trigger"}
-    (warning,) = (text for text in answer.warnings if text.startswith("no rate limit"))
+    (warning,) = (text for text in all_words(answer.findings) if text.startswith("no rate limit"))
     assert (
         "even batches of 500,000 rows, 10 times the largest profiled one, meet the target"
         in warning

@@ -24,7 +24,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, phase_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.html import plan_page
-from tests.factories import a_configuration, a_plan, a_prediction, an_infeasible_plan
+from tests.factories import a_configuration, a_plan, a_prediction, about_stage, an_infeasible_plan
 
 HOSTILE = """</script><script>alert("it's")</script><!-- & <img src=x onerror=alert(1)>"""
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -167,7 +167,7 @@ def test_an_infeasible_plan_quotes_no_latency() -> None:
 def test_names_cannot_break_out_of_their_place() -> None:
     plan = a_plan(
         binding=(HOSTILE,),
-        warnings=(HOSTILE,),
+        findings=(about_stage(HOSTILE),),
         spark_conf={HOSTILE: HOSTILE},
         query_options={HOSTILE: HOSTILE},
         prediction=a_prediction(phases_s={HOSTILE: 1.0}),

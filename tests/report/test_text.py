@@ -22,7 +22,7 @@ from headway.domain import (
 )
 from headway.report.columns import aligned
 from headway.report.text import plan_text, prediction_text
-from tests.factories import a_configuration, a_plan, a_prediction
+from tests.factories import a_configuration, a_plan, a_prediction, about_stage
 from tests.factories import an_infeasible_plan as nearest_plan
 
 LONG = "a very long name " * 12
@@ -39,7 +39,7 @@ def an_infeasible_plan(**changes: Any) -> InfeasiblePlan:
 
 
 def a_long_plan() -> Plan:
-    plan = a_plan(binding=(LONG,), warnings=(LONG,))
+    plan = a_plan(binding=(LONG,), findings=(about_stage(LONG),))
     setting = Configuration(
         executors=123456,
         cores_per_executor=128,
@@ -65,7 +65,9 @@ def a_long_plan() -> Plan:
 
 TEXTS = {
     "prediction": prediction_text(a_prediction()),
-    "long prediction": prediction_text(a_prediction(warnings=(LONG,), phases_s={LONG: 1.0})),
+    "long prediction": prediction_text(
+        a_prediction(findings=(about_stage(LONG),), phases_s={LONG: 1.0})
+    ),
     "unstable": prediction_text(unstable()),
     "plan": plan_text(a_plan()),
     "long plan": plan_text(a_long_plan()),
@@ -102,11 +104,10 @@ def test_phases_have_a_share_and_a_bar_in_proportion() -> None:
 
 
 def test_each_warning_is_a_note_and_said_once() -> None:
-    text = prediction_text(a_prediction(warnings=("first", "second", "first"), calibrated=False))
-    assert [line for line in text.split("\n") if line.startswith("note:")] == [
-        "note: first",
-        "note: second",
-    ]
+    findings = tuple(map(about_stage, ("first", "second", "first")))
+    text = prediction_text(a_prediction(findings=findings, calibrated=False))
+    noted = [line for line in text.split("\n") if line.startswith("note:")]
+    assert [line.split(" has ")[0] for line in noted] == ["note: first", "note: second"]
     assert "Extrapolated" in text
 
 
@@ -291,7 +292,7 @@ def test_one_node_keeps_and_other_metrics_are_named() -> None:
 def test_names_from_logs_cannot_command_the_terminal() -> None:
     plan = a_plan(
         binding=(HOSTILE,),
-        warnings=(HOSTILE,),
+        findings=(about_stage(HOSTILE),),
         spark_conf={HOSTILE: HOSTILE},
         prediction=a_prediction(phases_s={HOSTILE: 1.0}),
     )

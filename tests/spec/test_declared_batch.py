@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway import plan_deadline
+from headway import plan as plan_job
 from headway.domain import Z90, ApplicationProfile, Deadline, Provenance
 from headway.models.job.declared import work_at
 from headway.planner.batch_run_time import expected_run_time_s
 from headway.spec.declared_batch import declared_application
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
+from headway.words import all_words
 from tests.oracles.stage_dag import simulated_lognormal_stage_dag
 
 REPORT = DeclaredBatch(
@@ -28,7 +29,7 @@ REPORT = DeclaredBatch(
 
 def nodes(declared: DeclaredBatch, deadline_s: float, end: str | None = None) -> int:
     profile = declared_application("report", declared, deadline_s, end=end)
-    plan = plan_deadline(profile, target=Deadline(limit_s=deadline_s), max_nodes=500)
+    plan = plan_job(profile, target=Deadline(limit_s=deadline_s), max_nodes=500)
     assert plan.feasible
     return plan.nodes
 
@@ -103,7 +104,7 @@ def simulated_s(profile: ApplicationProfile, slots: int) -> float:
 def test_the_plan_is_in_time_at_the_upper_end_and_one_node_fewer_is_not() -> None:
     """The whole range of the work counts, and nothing beside it."""
     profile = declared_application("report", REPORT, 1500.0)
-    plan = plan_deadline(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
+    plan = plan_job(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
     at_end = work_at(profile, Z90)
     assert sum(stage.task_time_s for stage in at_end.stages) == pytest.approx(60_000.0)
     assert simulated_s(at_end, 4 * plan.nodes) <= 1500.0
@@ -115,17 +116,19 @@ def test_the_plan_is_in_time_at_the_upper_end_and_one_node_fewer_is_not() -> Non
 def test_certain_work_needs_no_margin_and_nothing_is_changed() -> None:
     sure = replace(REPORT, work_s=Quantity.exactly(36_000.0))
     profile = declared_application("report", sure, 1500.0)
-    plan = plan_deadline(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
+    plan = plan_job(profile, target=Deadline(limit_s=1500.0), max_nodes=500)
     assert plan.run.planned_s == plan.run.mean_s
     assert plan.changes == ()
     assert not plan.calibrated
     assert plan.declared == profile.declared
-    assert plan.warnings[0] == "based on declared costs: nothing of this job was measured"
+    assert (
+        all_words(plan.findings)[0] == "based on declared costs: nothing of this job was measured"
+    )
 
 
 def test_one_end_of_the_range_is_certain() -> None:
     """A fleet asks for one end after the other and adds no margin of its own."""
     high = declared_application("report", REPORT, 1500.0, end="high")
     assert sum(stage.task_time_s for stage in high.stages) == pytest.approx(60_000.0)
-    plan = plan_deadline(high, target=Deadline(limit_s=1500.0), max_nodes=500)
+    plan = plan_job(high, target=Deadline(limit_s=1500.0), max_nodes=500)
     assert plan.run.planned_s == plan.run.mean_s

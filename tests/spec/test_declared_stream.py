@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,15 +57,16 @@ def profile_of(declared: DeclaredStream, rate_per_s: float = RATE_PER_S) -> JobP
     return declared_profile("orders", declared, Quantity.exactly(rate_per_s))
 
 
-def planned(profile: JobProfile, rate_per_s: float = RATE_PER_S, **asked: object) -> StreamAnswer:
-    return plan(
+def planned(profile: JobProfile, rate_per_s: float = RATE_PER_S, **asked: Any) -> StreamAnswer:
+    answer: StreamAnswer = plan(
         profile,
         rate=rate_per_s,
         target=f"p99 <= {TARGET_S}s",
         max_nodes=20,
         node_types=[NODE],
-        **asked,  # type: ignore[arg-type]
+        **asked,
     )
+    return answer
 
 
 @pytest.fixture(scope="module")

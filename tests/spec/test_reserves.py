@@ -18,6 +18,7 @@ from headway.formats.from_json import parse_plan
 from headway.spec.parts import built_in_catalog, node_type_of, reserve_of
 from headway.spec.spec_file import parse_spec
 from headway.units import parse_size_bytes, spark_memory_bytes
+from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.test_deadline import a_long_job
 
@@ -97,7 +98,7 @@ def test_executors_fit_what_is_left(platform: str, name: str) -> None:
     cores = int(plan.spark_conf["spark.executor.cores"])
     assert per_node * cores <= reserve.cores_left(node.cores)
     assert per_node * container_bytes(plan) <= reserve.memory_left_bytes(node.memory_bytes)
-    (said,) = (one for one in plan.warnings if "left to the system" in one)
+    (said,) = (one for one in all_words(plan.findings) if "left to the system" in one)
     assert f"({platform}, figures of 2026-11-22)" in said
     assert plan.node_type is not None
     assert plan.node_type.cores + plan.node_type.reserved_cores == node.cores
@@ -117,7 +118,7 @@ def test_kubernetes_is_what_is_planned_for_where_nothing_is_said() -> None:
 def test_figures_of_the_user_are_what_spark_may_take() -> None:
     (kind,) = node_types_from(["own:cores=4,memory=14g"], platform="kubernetes")
     assert (kind.cores, kind.memory_bytes, kind.reserve_text) == (4, 14 * GIB, None)
-    assert not [one for one in plan_of(node_types=[kind]).warnings if "left to" in one]
+    assert not [one for one in all_words(plan_of(node_types=[kind]).findings) if "left to" in one]
 
 
 def test_a_catalogue_may_tell_its_own_reserves(tmp_path: Path) -> None:
@@ -156,13 +157,13 @@ def test_a_cluster_keeps_what_its_platform_does_or_what_its_file_says() -> None:
 
 
 def test_batch_plans_leave_the_same() -> None:
-    plan = headway.plan_deadline(
+    plan = headway.plan(
         a_long_job(), target=Deadline(limit_s=1e6), node_types=["m6i.xlarge"], platform="yarn"
     )
     assert plan.node_type is not None
     assert plan.node_type.cores == 3
     assert plan.cores_per_executor <= 3
-    assert any("left to the system (yarn" in one for one in plan.warnings)
+    assert any("left to the system (yarn" in one for one in all_words(plan.findings))
 
 
 def test_the_command_takes_the_platform(capsys: pytest.CaptureFixture[str]) -> None:

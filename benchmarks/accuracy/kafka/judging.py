@@ -15,7 +15,7 @@ from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.recovery import limited_recovery_s, recovery_s
-from headway.words import prediction_warnings
+from headway.words import all_words
 from kafka.cases import Job, Mode
 from kafka.runs import Record
 
@@ -137,7 +137,7 @@ def _figures(prediction: Prediction) -> Record:
     return {
         "stable": prediction.is_quotable,
         "calibrated": prediction.calibrated,
-        "warnings": list(prediction_warnings(prediction)),
+        "warnings": list(all_words(prediction.findings)),
         "tuple_latency_s": _distribution(prediction.tuple_latency),
         "batch_duration_s": _distribution(prediction.batch_duration),
     }

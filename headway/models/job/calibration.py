@@ -13,13 +13,10 @@ from headway.assumptions.predictions import (
     NUM_LEARNED,
     SPREAD_PER_DOUBLING_RATIO,
 )
-from headway.domain import JobProfile, Separation, TasksRule
+from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
 
 BoolArray = NDArray[np.bool_]
-
-#: Why no number from declared figures is calibrated.
-DECLARED = "based on declared costs: nothing of this job was measured"
 
 _LEAST = 1e-9
 _NO_NUMBER = 1e15
@@ -146,7 +143,7 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
 
 def reasons_outside(
     profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """Why a setting is beyond what the profile can speak for; nothing if it is not.
 
     Notes
@@ -154,44 +151,22 @@ def reasons_outside(
     theory.md (P2).
     """
     if profile.declared is not None:
-        yield DECLARED
+        yield Finding(code=FindingCode.DECLARED)
         return
-    asked = (num_slots, shuffle_partitions, batch_rows)
-    for value, (low, high), reach, what, one, why in zip(
-        asked,
+    for (code, name, value), (low, high), reach in zip(
+        (
+            (FindingCode.SLOTS_FAR_OFF, "slots", num_slots),
+            (FindingCode.PARTITIONS_FAR_OFF, "shuffle_partitions", shuffle_partitions),
+            (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
+        ),
         _ranges(profile),
         _reach(profile),
-        ("slots", "shuffle partitions", "rows per batch"),
-        ("slot", "shuffle partition", "row per batch"),
-        (
-            "contention between tasks and the network load of so many executors were not profiled",
-            "the cost per shuffle partition is extrapolated",
-            "the cost per row is extrapolated",
-        ),
         strict=True,
     ):
         # Batches that grow without bound have no number of rows to tell.
         if not is_within_reach(doublings_outside(value, low, high), reach) and value < _NO_NUMBER:
-            named = what if value != 1 else one
-            reason = why if reach else "no tasks are on record, only progress events"
-            yield f"{_rounded(value)} {named}, {far_off_text(low, high, reach)}: {reason}"
-
-
-def far_off_text(low: float, high: float, reach: float = CALIBRATED_DOUBLINGS.value) -> str:
-    """What was profiled, of a value that is too far from it (P2).
-
-    Examples
-    --------
-    >>> far_off_text(2, 8)
-    'more than 4 times outside the profiled 2 to 8'
-    """
-    profiled = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
-    beyond = f"more than {2.0**reach:g} times outside" if reach else "outside"
-    return f"{beyond} the profiled {profiled}"
-
-
-def _rounded(value: float) -> str:
-    return f"{float(f'{value:.4g}'):,.10g}"
+            numbers = {name: value, "least": low, "most": high, "reach_doublings": reach}
+            yield Finding(code=code, numbers=numbers)
 
 
 def _reach(profile: JobProfile) -> tuple[float, float, float]:

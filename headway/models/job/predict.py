@@ -110,7 +110,6 @@ def predict(
         stable=stable,
         utilization_ratio=_utilization_ratio(law, configuration),
         calibrated=quotable and not outside and FindingCode.MOSTLY_OVERRUNS not in codes,
-        warnings=outside if why_no_windows is None else (*outside, why_no_windows),
         batch_duration=_distribution(
             law.batch_duration_mean_s(), law.batch_duration_quantile_s, has_high=high
         )
@@ -129,7 +128,7 @@ def predict(
         overrun_probability=float(law.overrun_probability[0])
         if configuration.trigger_s > 0
         else 0.0,
-        findings=found,
+        findings=(*found, *outside, *(() if why_no_windows is None else (why_no_windows,))),
         provenance=profile.provenance,
     )
 

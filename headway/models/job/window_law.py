@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headway.domain import EventTimeWindow, JobProfile, WindowKind
+from headway.domain import EventTimeWindow, Finding, FindingCode, JobProfile, WindowKind
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
     WindowEnds,
@@ -42,17 +42,17 @@ class WindowLaw(NamedTuple):
         return averaged_quantile_s(self.cdf, self.mean_s(), q, self.setting.is_stable)
 
 
-def why_no_window_law(profile: JobProfile) -> str | None:
+def why_no_window_law(profile: JobProfile) -> Finding | None:
     """What the profile does not tell of its windows; None if it has none, or tells enough (T5)."""
     shape, arrivals = profile.shape, profile.observed_arrivals
     if not shape.windows:
         return None
     if shape.output_mode is None:
-        return "window latency is unavailable: the recorded plan has no output mode"
+        return Finding(code=FindingCode.NO_OUTPUT_MODE)
     if shape.output_mode == "append" and shape.watermark_delay_s is None:
-        return "window latency is unavailable: the recorded plan has no watermark delay"
+        return Finding(code=FindingCode.NO_WATERMARK_DELAY)
     if arrivals is None or arrivals.event_time_lag_s is None:
-        return "window latency is unavailable: no event times were recorded"
+        return Finding(code=FindingCode.NO_EVENT_TIMES)
     return None
 
 

@@ -19,6 +19,7 @@ from headway.models.job.calibration import (
     reasons_outside,
     spread_ratio,
 )
+from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 
 
@@ -101,14 +102,14 @@ def test_progress_alone_speaks_for_the_slots_and_partitions_on_record_only() -> 
         assert list(reasons_outside(profile, slots, partitions, rows)) == []
     for slots, partitions in ((9, 8), (1, 8), (4, 17), (4, 3)):
         assert not is_calibrated(profile, slots, partitions, 3000.0)
-        (why,) = reasons_outside(profile, slots, partitions, 3000.0)
+        (why,) = all_words(reasons_outside(profile, slots, partitions, 3000.0))
         assert why.endswith(": no tasks are on record, only progress events")
-    (why,) = reasons_outside(profile, 16, 8, 3000.0)
+    (why,) = all_words(reasons_outside(profile, 16, 8, 3000.0))
     assert why.startswith("16 slots, outside the profiled 2 to 8: ")
 
 
 def test_each_reason_names_what_was_asked_and_what_was_seen() -> None:
-    reasons = list(reasons_outside(profile_of(), 33, 65, 1e6))
+    reasons = all_words(reasons_outside(profile_of(), 33, 65, 1e6))
     assert len(reasons) == 3
     assert reasons[0].startswith("33 slots, more than 4 times outside the profiled 2 to 8: ")
     assert reasons[1].startswith(

@@ -30,6 +30,7 @@ from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.duration import DurationModel
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
+from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.oracles.microbatch import simulate_microbatch
 
@@ -80,7 +81,8 @@ def ask(
 
 
 def codes(prediction: Prediction) -> set[FindingCode]:
-    return {finding.code for finding in prediction.findings}
+    """What is said of the setting itself, not of what the profile speaks for."""
+    return {one.code for one in prediction.findings if not one.code.is_of_profile}
 
 
 def latency_of(prediction: Prediction) -> LatencyDistribution:
@@ -162,7 +164,7 @@ def test_beyond_capacity_there_is_no_latency_but_a_rate() -> None:
     assert prediction.tuple_latency is None
     assert prediction.phases_s == {}
     assert 0 < prediction.sustainable_rate_per_s < 50000.0
-    (finding,) = prediction.findings
+    (finding,) = (one for one in prediction.findings if not one.code.is_of_profile)
     assert finding.code is FindingCode.OVER_CAPACITY
     assert finding.numbers["stable_up_to_per_s"] == prediction.sustainable_rate_per_s
     assert ask(straight(), 0.99 * prediction.sustainable_rate_per_s).stable
@@ -240,10 +242,10 @@ def test_an_age_is_positive(age_s: float) -> None:
 def test_inside_the_profile_it_is_calibrated_outside_wider() -> None:
     inside = ask(a_profile(), 5000.0)
     assert inside.calibrated
-    assert inside.warnings == ()
+    assert all_words(inside.findings) == ()
     outside = ask(a_profile(), 5000.0, executors=16)
     assert not outside.calibrated
-    assert any("64 slots" in warning for warning in outside.warnings)
+    assert any("64 slots" in warning for warning in all_words(outside.findings))
     widths = []
     for latency in (latency_of(inside), latency_of(outside)):
         assert latency.interval90_p99_s is not None
@@ -269,7 +271,7 @@ def test_close_to_saturation_no_latency_is_reported() -> None:
     assert prediction.tuple_latency is None
     assert prediction.batch_duration is None
     assert prediction.phases_s == {}
-    (finding,) = prediction.findings
+    (finding,) = (one for one in prediction.findings if not one.code.is_of_profile)
     assert finding.code is FindingCode.TOO_CLOSE_TO_SATURATION
     latency_up_to_per_s = finding.numbers["told_up_to_per_s"]
     assert latency_up_to_per_s == pytest.approx(45000.0, rel=1e-3)
@@ -285,7 +287,7 @@ def test_a_trigger_that_most_batches_overrun_is_reported() -> None:
 
 def test_a_query_without_exchange() -> None:
     prediction = ask(straight(), 10000.0, shuffle_partitions=999)
-    assert not any("partitions" in warning for warning in prediction.warnings)
+    assert not any("partitions" in warning for warning in all_words(prediction.findings))
     assert all(stage.tasks_rule is TasksRule.SOURCE for stage in straight().stages)
 
 

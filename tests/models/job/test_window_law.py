@@ -20,6 +20,7 @@ from headway.domain import (
 from headway.models.batches.microbatch import AffineDuration
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model
+from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.oracles.microbatch import simulate_microbatch
 from tests.oracles.windows import RowStream, simulate_windows
@@ -141,20 +142,20 @@ def test_against_the_event_simulation() -> None:
 def test_what_the_plan_does_not_say_is_said(shape: dict[str, Any], said: str) -> None:
     found = at(windowed(**shape), 10.0)
     assert found.window_latency is None
-    assert any(said in warning for warning in found.warnings)
+    assert any(said in warning for warning in all_words(found.findings))
 
 
 def test_without_event_times_nothing_is_reported() -> None:
     profile = replace(windowed(), observed_arrivals=replace(SEEN, event_time_lag_s=None))
     found = at(profile, 10.0)
     assert found.window_latency is None
-    assert any("no event times were recorded" in warning for warning in found.warnings)
+    assert any("no event times were recorded" in warning for warning in all_words(found.findings))
 
 
 def test_a_query_without_windows_is_not_asked() -> None:
     found = at(windowed(windows=()), 10.0)
     assert found.window_latency is None
-    assert not any("window" in warning for warning in found.warnings)
+    assert not any("window" in warning for warning in all_words(found.findings))
 
 
 def test_over_capacity_no_window_leaves_in_time() -> None:

@@ -1,0 +1,121 @@
+"""The plan of a batch job in words: every number with where it comes from."""
+
+from __future__ import annotations
+
+from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
+from headway.domain import BatchAnswer, Provenance
+from headway.report.assumptions import batch_assumption_lines
+from headway.report.columns import aligned, paragraph
+from headway.report.deadline import configuration_text, deadline_headline, run_time_lines
+from headway.report.explanation import item, range_lines, sections_text, settings_lines
+from headway.units import counted, format_duration
+from headway.words import all_words
+
+_DRIVER = {Provenance.MEASURED: "measured on the driver", Provenance.DECLARED: "declared"}
+# Where each part of the expected run time is from.
+_SOURCES = {
+    "stages": "makespan of their graph; (J1)-(J5)",
+    "light stages": "their work, shared out over the slots",
+}
+
+
+def batch_explanation_text(plan: BatchAnswer) -> str:
+    """The plan explained, as lines of at most 100 columns."""
+    return sections_text(
+        ("Answer", _answer(plan)),
+        ("Declared costs", _declared(plan)),
+        ("Binding constraints", [line for text in plan.binding for line in item(text)]),
+        ("Distance from the optimum", _optimality(plan)),
+        ("Where the run time comes from", _run_time(plan)),
+        ("Uncertainty", _uncertainty(plan)),
+        ("Assumptions", batch_assumption_lines(plan)),
+        ("Run time by nodes", run_time_lines(plan)),
+        ("Settings, and when they apply", settings_lines(plan)),
+    )
+
+
+def _answer(plan: BatchAnswer) -> list[str]:
+    lines = item(f"{deadline_headline(plan)}.")
+    lines += item(
+        f"Planned run time: up to {format_duration(plan.planned_s)} of "
+        f"{format_duration(plan.deadline.limit_s)}; {format_duration(plan.expected_s)} expected."
+    )
+    lines += item(f"Configuration: {configuration_text(plan)}.")
+    if plan.node_type is not None:
+        cost = "" if plan.cost is None else f", {plan.cost:.4g} per run"
+        lines += item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{cost}.")
+    return lines
+
+
+def _declared(plan: BatchAnswer) -> list[str]:
+    if plan.declared is None:
+        return []
+    return range_lines({"driver": plan.declared.driver, "tasks in all": plan.declared.work})
+
+
+def _optimality(plan: BatchAnswer) -> list[str]:
+    if not plan.feasible:
+        most = f"{plan.frontier[-1].nodes:,}"
+        return item(f"Proven: every number of nodes up to {most} misses the deadline; (P16).")
+    if plan.nodes == 1:
+        return item("One node is the minimum.")
+    fewest = next((one for one in plan.frontier if one.planned_s <= plan.deadline.limit_s), None)
+    if fewest is not None and fewest.nodes < plan.nodes:
+        return item(
+            f"{counted(fewest.nodes, 'node')} would meet the deadline, too; the objective is not "
+            "the fewest nodes."
+        )
+    return item(
+        f"Every number of nodes below {plan.nodes} was tried, or has too few slots for the work of "
+        "the tasks; (P16)."
+    )
+
+
+def _run_time(plan: BatchAnswer) -> list[str]:
+    measured = plan.provenance is Provenance.MEASURED
+    lines = item(
+        "The driver's time alone, the makespan of the stage graph on the slots, and the work of "
+        "light stages shared out over the slots; theory.md (P16), (J1)-(J5)."
+    )
+    if measured:
+        lines += item(
+            f"All of it is scaled by {plan.modelled_ratio:.3g}, the profiled run time over that of "
+            "the model at the same slots; (P16)."
+        )
+    total_s = sum(plan.parts_s.values())
+    sources = _SOURCES | {"driver": _DRIVER[plan.provenance]}
+    rows = [
+        (
+            name,
+            format_duration(part_s),
+            f"{part_s / total_s:.0%}",
+            sources[name],
+        )
+        for name, part_s in plan.parts_s.items()
+        if total_s > 0 and part_s / total_s >= 0.005
+    ]
+    if rows:
+        lines += ["  Expected run time by part:", *aligned(rows, right=(1, 2), indent=4)]
+    return lines + item(
+        f"Physical floor: {format_duration(plan.floor_s)}, with a slot for every task: the driver "
+        "and the longest chain of stages; (P16)."
+    )
+
+
+def _uncertainty(plan: BatchAnswer) -> list[str]:
+    ratio = plan.planned_s / plan.expected_s
+    lines = item(
+        f"Planned at a confidence level of {plan.confidence:.0%}: the run is taken to last "
+        f"{ratio:.3g} times as long as expected, "
+        + (
+            f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
+            "of slots beyond the profiled ones; theory.md (P2), (P16)."
+            if plan.declared is None
+            else "with both figures at that end of their declared ranges; theory.md (P19)."
+        )
+    )
+    if not plan.calibrated and plan.declared is None:
+        lines += item("Extrapolated: outside the profiled range, see the notes.")
+    return lines + [
+        line for text in all_words(plan.findings) for line in paragraph(text, lead="  note: ")
+    ]

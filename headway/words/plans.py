@@ -1,0 +1,201 @@
+"""Findings about a plan in words: its nodes, memory, rate limit and slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from headway.domain import Finding, FindingCode, NodeType
+from headway.units import counted, format_duration, format_rate, spark_memory_text
+from headway.words.predictions import rows_text
+
+
+def _less_sure(found: Finding) -> str:
+    numbers = found.numbers
+    return (
+        f"more than {_nodes(numbers['nodes'])} do not lower the planned run time of "
+        f"{format_duration(numbers['planned_s'])}: they are expected to be as fast, but are "
+        f"further from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more "
+        "uncertain; profile a run with more slots"
+    )
+
+
+def _model_rises(found: Finding) -> str:
+    numbers = found.numbers
+    return (
+        f"from {_nodes(numbers['nodes'])} on, the model predicts up to "
+        f"{numbers['ratio'] - 1.0:.0%} more run time than with fewer: it approximates stages that "
+        "compete for slots; a real run takes no longer"
+    )
+
+
+def _nodes(number: float) -> str:
+    return counted(round(number), "node")
+
+
+def _state_breaks(found: Finding) -> str:
+    numbers = found.numbers
+    rows_then = float(f"{numbers['state_rows_then']:.3g}")
+    return (
+        f"caution: the state grows by {format_rate(numbers['growth_per_s'])} at this rate; after "
+        f"{format_duration(numbers['missed_after_s'])} it has {rows_text(rows_then)} instead of "
+        f"{rows_text(numbers['state_rows'])}, and the target is missed: limit the state with a "
+        "watermark or a time to live"
+    )
+
+
+def _limit_of_kafka(found: Finding) -> str:
+    return f"only direct Kafka streams heed {found.names['key']}"
+
+
+def _idle_slots(found: Finding) -> str:
+    tasks, slots = round(found.numbers["source_tasks"]), round(found.numbers["slots"])
+    return (
+        f"{found.names['stage']} has {counted(tasks, 'task')}, one per source "
+        f"partition, so {slots - tasks} of {slots} slots are idle in "
+        "this stage; more source partitions would use them"
+    )
+
+
+def _idle_cores(found: Finding) -> str:
+    numbers = found.numbers
+    return (
+        f"{counted(round(numbers['idle_cores']), 'core')} of the "
+        f"{numbers['cores_per_executor']:.0f} cores of an executor stay idle, "
+        f"because each task takes {numbers['task_cpus']:.0f} (spark.task.cpus)"
+    )
+
+
+def _node_reserve(found: Finding) -> str:
+    counts = {name: round(number) for name, number in found.numbers.items()}
+    node_type = NodeType(
+        name=found.names["node_type"], reserved_by=found.names.get("reserved_by"), **counts
+    )
+    return f"{node_type.reserve_text}; the driver needs additional room"
+
+
+def _core_speed(found: Finding) -> str:
+    node_type, ratio = found.names["node_type"], found.numbers["core_speed_ratio"]
+    figures = "profiled cores" if found.names["provenance"] == "measured" else "declared costs"
+    return (
+        f"the core speed of {node_type} is assumed to be {ratio:g} times that of the {figures}; "
+        "profile a run on this node type to confirm it"
+    )
+
+
+def _heap_below_need(found: Finding) -> str:
+    return (
+        f"a heap of {_memory(found, 'heap_bytes')}, {found.names['reason']}, is less than the "
+        f"{_memory(found, 'needed_heap_bytes')} of measured peak plus headroom"
+    )
+
+
+def _python_memory(found: Finding) -> str:
+    return (
+        "the memory of Python workers was not recorded: the overhead of "
+        f"{_memory(found, 'overhead_bytes')} is Spark's default for Python on "
+        f"Kubernetes; set {found.names['key']} in the profiled run to plan it"
+    )
+
+
+def _memory(found: Finding, name: str) -> str:
+    return spark_memory_text(round(found.numbers[name]))
+
+
+def _limit_beyond_profile(found: Finding) -> str:
+    measured = found.names["provenance"] == "measured"
+    known = "the largest profiled one" if measured else "those at this rate"
+    return (
+        f"no rate limit: even batches of {rows_text(found.numbers['batch_rows'])}, "
+        f"{found.numbers['profiled_ratio']:g} times {known}, meet the target, and the cost of "
+        "larger ones is unknown"
+    )
+
+
+def _no_limit(found: Finding) -> str:
+    rows = rows_text(found.numbers["batch_rows"])
+    return f"no rate limit, though batches of up to {rows} meet the target"
+
+
+def _limit_of_each_source(found: Finding) -> str:
+    return (
+        f"{_no_limit(found)}: each of the {found.numbers['num_sources']:.0f} sources has its own "
+        "rate limit; divide the rows among them by their input rates"
+    )
+
+
+def _limit_not_offered(found: Finding) -> str:
+    return f"{_no_limit(found)}: {found.names['why']}"
+
+
+def _limit_by_partition(found: Finding) -> str:
+    partitions = counted(round(found.numbers["num_partitions"]), "partition")
+    return (
+        f"{_no_limit(found)}: {found.names['source']} limits each of its {partitions} "
+        "separately, and the busiest one would fall behind"
+    )
+
+
+def _limit_by_file(found: Finding) -> str:
+    return (
+        f"{_no_limit(found)}: {found.names['source']} takes whole files, of "
+        f"{rows_text(found.numbers['file_rows'])} on average, and fewer "
+        "files than that would let the query fall behind; write smaller ones"
+    )
+
+
+def _model_far_off(found: Finding) -> str:
+    return (
+        f"the profiled run took {found.numbers['modelled_ratio']:.2g} times as long as the model "
+        "of its stages predicts; the plan is scaled by this ratio and is more uncertain"
+    )
+
+
+def _jobs_failed(found: Finding) -> str:
+    return f"{counted(round(found.numbers['num_jobs']), 'job')} failed in the profiled run"
+
+
+def _skewed_stage(found: Finding) -> str:
+    longest_s, mean_s = found.numbers["longest_s"], found.numbers["mean_s"]
+    return (
+        f"stage {found.numbers['stage_id']:.0f}: its longest task takes "
+        f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
+        "nodes do not help"
+    )
+
+
+def _earlier_words(found: Finding) -> str:
+    return found.names["text"]
+
+
+#: By the code of a finding about a plan.
+OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
+    FindingCode.MORE_NODES_LESS_SURE: _less_sure,
+    FindingCode.MODEL_RISES: _model_rises,
+    FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
+    FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: _limit_of_kafka,
+    FindingCode.ROWS_NOT_COUNTED: (
+        "the log counts no rows: planned for the profiled rate, and without a rate limit"
+    ),
+    FindingCode.IDLE_SLOTS: _idle_slots,
+    FindingCode.IDLE_CORES: _idle_cores,
+    FindingCode.NODE_RESERVE: _node_reserve,
+    FindingCode.CORE_SPEED_ASSUMED: _core_speed,
+    FindingCode.NO_MEMORY_PEAKS: (
+        "no memory peaks were recorded: the heap is what fits on the node, not what is needed"
+    ),
+    FindingCode.LOCAL_MEMORY_PEAKS: (
+        "memory peaks were measured in one JVM together with the driver (local[n]), which says "
+        "little about an executor: they do not lower its heap; profile a run on a cluster"
+    ),
+    FindingCode.HEAP_BELOW_NEED: _heap_below_need,
+    FindingCode.PYTHON_MEMORY_UNKNOWN: _python_memory,
+    FindingCode.RATE_LIMIT_BEYOND_PROFILE: _limit_beyond_profile,
+    FindingCode.RATE_LIMIT_OF_EACH_SOURCE: _limit_of_each_source,
+    FindingCode.RATE_LIMIT_NOT_OFFERED: _limit_not_offered,
+    FindingCode.RATE_LIMIT_BY_PARTITION: _limit_by_partition,
+    FindingCode.RATE_LIMIT_BY_FILE: _limit_by_file,
+    FindingCode.MODEL_FAR_OFF: _model_far_off,
+    FindingCode.JOBS_FAILED: _jobs_failed,
+    FindingCode.SKEWED_STAGE: _skewed_stage,
+    FindingCode.EARLIER_WORDS: _earlier_words,
+}

@@ -1,0 +1,166 @@
+"""Findings about a setting in words: what it will do, and what the profile tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from headway.domain import Finding, FindingCode
+from headway.units import counted, format_duration, format_rate
+
+
+def _over_capacity(found: Finding) -> str:
+    rate = format_rate(found.numbers["rate_per_s"])
+    return f"over capacity at {rate}: the backlog grows; {_stable_up_to(found)}"
+
+
+def _too_close(found: Finding) -> str:
+    numbers = found.numbers
+    if "rate_per_s" not in numbers:  # rows are not counted
+        return "too close to saturation to tell latencies"
+    known_per_s = numbers["told_up_to_per_s"]
+    known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
+    return (
+        f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
+        f"at a utilisation of {numbers['utilization_ratio']:.0%} it depends too much on small "
+        f"errors in the cost per row{known}; {_stable_up_to(found)}"
+    )
+
+
+def _stable_up_to(found: Finding) -> str:
+    most_per_s = found.numbers["stable_up_to_per_s"]
+    return f"stable up to {format_rate(most_per_s)}" if most_per_s > 0 else "not stable at any rate"
+
+
+def _mostly_overruns(found: Finding) -> str:
+    return (
+        f"{found.numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, "
+        "so the query runs as fast as possible; a longer trigger interval or more slots would "
+        "avoid that"
+    )
+
+
+def _limit_too_low(found: Finding) -> str:
+    numbers = found.numbers
+    enough = numbers.get("enough_rows")
+    return (
+        f"the rate limit of {rows_text(numbers['limit_rows'])} per batch admits "
+        f"{format_rate(numbers['passed_per_s'])}, less than the input rate of "
+        f"{format_rate(numbers['rate_per_s'])}: the backlog grows"
+        + ("" if enough is None else f"; {rows_text(enough)} would suffice")
+    )
+
+
+def _limit_leaves_little(found: Finding) -> str:
+    return (
+        f"the rate limit of {rows_text(found.numbers['limit_rows'])} per batch leaves less "
+        f"than {found.numbers['catch_up_ratio'] - 1.0:.0%} of the input rate for catching up"
+    )
+
+
+def _state_grows(found: Finding) -> str:
+    numbers = found.numbers
+    return (
+        f"the state grows by {format_rate(numbers['growth_per_s'])}: this prediction is for the "
+        f"{rows_text(numbers['state_rows'])} at the end of the profiled run, and every further "
+        f"million makes a batch {format_duration(numbers['batch_s_per_million_rows'])} longer"
+    )
+
+
+def _slots_far_off(found: Finding) -> str:
+    return _far_off(
+        found,
+        counted(round(found.numbers["slots"]), "slot"),
+        "contention between tasks and the network load of so many executors were not profiled",
+    )
+
+
+def _partitions_far_off(found: Finding) -> str:
+    return _far_off(
+        found,
+        counted(round(found.numbers["shuffle_partitions"]), "shuffle partition"),
+        "the cost per shuffle partition is extrapolated",
+    )
+
+
+def _rows_far_off(found: Finding) -> str:
+    rows = found.numbers["batch_rows"]
+    what = f"{_rounded(rows)} {'row' if rows == 1 else 'rows'} per batch"
+    return _far_off(found, what, "the cost per row is extrapolated")
+
+
+def _far_off(found: Finding, asked: str, why: str) -> str:
+    numbers = found.numbers
+    least, most, reach = numbers["least"], numbers["most"], numbers["reach_doublings"]
+    profiled = _rounded(least) if least == most else f"{_rounded(least)} to {_rounded(most)}"
+    if not reach:
+        why = "no tasks are on record, only progress events"
+    return f"{asked}, {_beyond(reach)} the profiled {profiled}: {why}"
+
+
+def _beyond(reach_doublings: float) -> str:
+    return f"more than {2.0**reach_doublings:g} times outside" if reach_doublings else "outside"
+
+
+def _rounded(value: float) -> str:
+    return f"{float(f'{value:.4g}'):,.10g}"
+
+
+def _batch_size_far_off(found: Finding) -> str:
+    ratio, reach = found.numbers["rows_ratio"], found.numbers["reach_doublings"]
+    return f"batches of {ratio:.3g} times the profiled rows, {_beyond(reach)} the profiled 1"
+
+
+def _jobs_not_profiled(found: Finding) -> str:
+    return (
+        f"{counted(round(found.numbers['concurrent_jobs']), 'job')} at a time, profiled with "
+        f"{found.numbers['profiled_concurrent_jobs']:.0f}: how jobs share the slots is estimated"
+    )
+
+
+def _backlog(found: Finding) -> str:
+    return (
+        f"every batch on record waited {format_duration(found.numbers['shortest_delay_s'])} or "
+        "longer for those before it: latencies here are without such a backlog"
+    )
+
+
+def rows_text(number: float) -> str:
+    """A number of rows."""
+    return counted(round(number), "row")
+
+
+#: By the code of a finding about a setting.
+OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
+    FindingCode.OVER_CAPACITY: _over_capacity,
+    FindingCode.TOO_CLOSE_TO_SATURATION: _too_close,
+    FindingCode.MOSTLY_OVERRUNS: _mostly_overruns,
+    FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
+    FindingCode.RATE_LIMIT_LEAVES_LITTLE: _limit_leaves_little,
+    FindingCode.STATE_GROWS: _state_grows,
+    FindingCode.DECLARED: "based on declared costs: nothing of this job was measured",
+    FindingCode.SLOTS_FAR_OFF: _slots_far_off,
+    FindingCode.PARTITIONS_FAR_OFF: _partitions_far_off,
+    FindingCode.ROWS_FAR_OFF: _rows_far_off,
+    FindingCode.BATCH_SIZE_FAR_OFF: _batch_size_far_off,
+    FindingCode.CONCURRENT_JOBS_NOT_PROFILED: _jobs_not_profiled,
+    FindingCode.NO_OUTPUT_MODE: (
+        "window latency is unavailable: the recorded plan has no output mode"
+    ),
+    FindingCode.NO_WATERMARK_DELAY: (
+        "window latency is unavailable: the recorded plan has no watermark delay"
+    ),
+    FindingCode.NO_EVENT_TIMES: "window latency is unavailable: no event times were recorded",
+    FindingCode.ROW_COST_UNKNOWN: (
+        "profiled with batches of one size, so what a row costs is unknown: expected is "
+        "half way between nothing and all that tasks run, plans count on the worse"
+    ),
+    FindingCode.BACKLOG_WHEN_PROFILED: _backlog,
+    FindingCode.BATCHES_MAY_OVERTAKE: (
+        "several jobs run at a time (spark.streaming.concurrentJobs): batches may end in "
+        "another order than they came"
+    ),
+    FindingCode.BACKPRESSURE_WHEN_PROFILED: (
+        "backpressure was on: rows that it held back waited at the source, which the "
+        "latencies here do not hold"
+    ),
+}

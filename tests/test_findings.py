@@ -1,0 +1,164 @@
+"""What is found is a code with its numbers, worded in one room; no page decides by its words."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from headway.api.check import check
+from headway.api.deadlines import plan_deadline
+from headway.api.dstreams import plan_dstreams
+from headway.api.plan import plan
+from headway.domain import AnyAnswer, Finding, FindingCode
+from headway.errors import InputError
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.dstreams_json import dstreams_plan_json
+from headway.formats.from_json import parse_any_plan
+from headway.formats.profile_file import load_application_profile, load_profile
+from headway.gate import Rule
+from headway.words import all_words
+from headway.words.plans import OF_PLANS
+from headway.words.predictions import OF_PREDICTIONS
+from tests.gate.conftest import SPEC
+from tests.gate.conftest import folder as folder
+from tests.planner.test_dstreams import FITTED, profiled
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+# Who shows findings, and the two that put one into a message of another kind.
+SHOW = ("report/", "emitters/", "formats/as_json.py", "formats/dstreams_json.py")
+PUT_IN_A_MESSAGE = ("planner/promised.py", "api/check.py", "formats/from_json.py")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((ROOT / "headway").rglob("*.py")):
+        name = str(path.relative_to(ROOT / "headway"))
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_code_has_its_words_once() -> None:
+    assert not OF_PLANS.keys() & OF_PREDICTIONS.keys()
+    assert OF_PLANS.keys() | OF_PREDICTIONS.keys() == set(FindingCode)
+
+
+def test_words_are_asked_for_where_findings_are_shown() -> None:
+    asking = {
+        name
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("headway.words")
+    }
+    others = {name for name in asking if not name.startswith(("words/", *SHOW))}
+    assert others == set(PUT_IN_A_MESSAGE)
+
+
+def test_no_noun_has_warnings_and_nothing_is_decided_by_words() -> None:
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute | ast.keyword):
+                said = node.attr if isinstance(node, ast.Attribute) else node.arg
+                assert said != "warnings", f"{name}:{node.value.lineno}"
+            if isinstance(node, ast.Compare | ast.If | ast.IfExp | ast.Match):
+                asked = node if isinstance(node, ast.Compare) else getattr(node, "test", node)
+                names = {one.id for one in ast.walk(asked) if isinstance(one, ast.Name)}
+                assert not names & {"words_of", "all_words"}, f"{name}:{node.lineno}"
+
+
+@cache
+def answers() -> dict[str, AnyAnswer]:
+    stream = load_profile(EXAMPLES / "word-count.profile.yaml")
+    batch = load_application_profile(EXAMPLES / "nightly-totals.profile.yaml")
+    return {
+        "far off": plan(stream, rate="300k/s", target="p99 <= 30s", cores=8),
+        "over capacity": plan(stream, rate="90M/s", target="p99 <= 3s", max_nodes=1),
+        "of a catalogue": plan(
+            stream, rate="20k/s", target="p99 <= 3s", node_types=["m6i.xlarge"], task_cpus=2
+        ),
+        "another core speed": plan(
+            stream,
+            rate="1234567/s",
+            target="mean <= 30s",
+            node_types=["fast:cores=5,memory=14g,price=0.2,speed=1.3"],
+            task_cpus=2,
+        ),
+        "batch": plan_deadline(batch, target="deadline <= 1h", node_types=["m6i.xlarge"]),
+        "batch far off": plan_deadline(batch, target="deadline <= 1s", max_nodes=300),
+    }
+
+
+@pytest.mark.parametrize("name", answers())
+def test_a_file_holds_both_and_is_read_back_to_the_digit(name: str) -> None:
+    answer = answers()[name]
+    text = json_text(plan_json(answer))
+    written = json.loads(text)
+    assert written["warnings"] == list(all_words(answer.findings))
+    assert [one["code"] for one in written["findings"]] == [one.code for one in answer.findings]
+    read = parse_any_plan(text, name="plan.json")
+    assert [(one.code, one.names) for one in read.findings] == [
+        (one.code, one.names) for one in answer.findings
+    ]
+    assert all_words(read.findings) == all_words(answer.findings)
+    assert json_text(plan_json(read)) == text
+
+
+def test_of_dstreams_too() -> None:
+    answer = plan_dstreams(profiled(FITTED), rate="20k/s", target="p99 <= 5s", concurrent_jobs=2)
+    written = dstreams_plan_json(answer)
+    assert written["warnings"] == list(all_words(answer.findings))
+    assert FindingCode.CONCURRENT_JOBS_NOT_PROFILED in {one.code for one in answer.findings}
+    assert FindingCode.BATCHES_MAY_OVERTAKE in {one.code for one in answer.findings}
+
+
+@pytest.mark.parametrize("name", ["of a catalogue", "batch"])
+def test_what_earlier_versions_said_in_words_alone_is_kept(name: str) -> None:
+    data = json.loads(json_text(plan_json(answers()[name])))
+    had = data["warnings"]
+    # Those of batch jobs stood behind the words of what had no code, and had no names yet.
+    data["findings"] = data["findings"][-1:] if name == "batch" else []
+    assert all(not one.pop("names") for one in data["findings"])
+    if "prediction" in data:
+        data["prediction"] |= {"findings": [], "warnings": ["said before"]}
+    read = parse_any_plan(json.dumps(data), name="plan.json")
+    assert list(all_words(read.findings)) == had
+    assert FindingCode.EARLIER_WORDS in {one.code for one in read.findings}
+    if read.prediction is not None:
+        assert all_words(read.prediction.findings) == ("said before",)
+
+
+def test_a_finding_without_its_numbers_is_refused_at_its_place() -> None:
+    data = json.loads(json_text(plan_json(answers()["batch"])))
+    data["findings"] = [{"code": "over_capacity", "numbers": {}, "names": {}}]
+    with pytest.raises(InputError, match=r"findings: a finding without its 'rate_per_s'"):
+        parse_any_plan(json.dumps(data), name="plan.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (("5k/s", "5M/s"), "over capacity at 5M/s: the backlog grows"),
+        (("5k/s", "150k/s"), "extrapolated: "),
+    ],
+)
+def test_the_gate_says_why_a_plan_is_not_calibrated(
+    folder: Path, change: tuple[str, str], why: str
+) -> None:
+    """Not whatever was warned of first: here that the speed of a node is assumed."""
+    spec = SPEC.replace(*change).replace("cores: 4, memory", "cores: 4, speed: 1.3, memory")
+    (folder / "orders.yaml").write_text(spec.replace("cores_per_executor: 4", "max_nodes: 30"))
+    report = check(["orders.yaml"])
+    (told,) = [one for one in report.findings if one.rule is Rule.CALIBRATION]
+    assert told.message.removeprefix("orders: ").startswith(why)
+
+
+def test_findings_that_differ_in_a_number_differ() -> None:
+    one = Finding(code=FindingCode.JOBS_FAILED, numbers={"num_jobs": 1})
+    assert all_words([one, replace(one, numbers={"num_jobs": 2})]) == (
+        "1 job failed in the profiled run",
+        "2 jobs failed in the profiled run",
+    )
