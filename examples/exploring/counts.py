@@ -1,6 +1,6 @@
 """A query that `headway explore` and `headway.explore` can start at any setting.
 
-    headway explore examples/exploring/counts.yaml
+headway explore examples/exploring/counts.yaml
 """
 
 from __future__ import annotations
