@@ -152,8 +152,8 @@ def test_the_gate_says_why_a_plan_is_not_calibrated(
     spec = SPEC.replace(*change).replace("cores: 4, memory", "cores: 4, speed: 1.3, memory")
     (folder / "orders.yaml").write_text(spec.replace("cores_per_executor: 4", "max_nodes: 30"))
     report = check(["orders.yaml"])
-    (told,) = [one for one in report.findings if one.rule is Rule.CALIBRATION]
-    assert told.message.removeprefix("orders: ").startswith(why)
+    (finding,) = [one for one in report.findings if one.rule is Rule.CALIBRATION]
+    assert finding.message.removeprefix("orders: ").startswith(why)
 
 
 def test_findings_that_differ_in_a_number_differ() -> None:

@@ -34,7 +34,7 @@ FITTED = {
     EVERY: "every run there is",
 }
 WORDS = """\
-What more runs add, told twice, by real runs of 14 queries on two cores.
+What more runs add, shown twice, by real runs of 14 queries on two cores.
 
 ## Batch durations, refitted on one to eight runs
 
@@ -98,11 +98,11 @@ def _table(
         if regime is not None:
             rows = regimes(rows).get(regime, [])
         mean, p99 = errors(rows, "latency", "mean"), errors(rows, "latency", "p99")
-        held, told = covered(rows)
+        held, count = covered(rows)
         yield (
             f"| {words} | {_runs(rows)} | {len(mean)} | {median_size(mean)} "
             f"| {share_within(mean, GOAL_MEAN_RATIO)} | {median_size(p99)} "
-            f"| {share_within(p99, GOAL_P99_RATIO)} | {_half_width(rows)} | {held} of {told} |"
+            f"| {share_within(p99, GOAL_P99_RATIO)} | {_half_width(rows)} | {held} of {count} |"
         )
     yield ""
 

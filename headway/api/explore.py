@@ -87,7 +87,7 @@ def explore(
     seed : int
         Of the random order.
     progress : callable, optional
-        Told what is being done.
+        Called with what is being done.
 
     Raises
     ------
@@ -335,9 +335,9 @@ class _Exploring:
 
 
 def _width_ratio(answer: StreamAnswer) -> float:
-    told = answer.prediction.latency(answer.target.metric)
+    latency = answer.prediction.latency(answer.target.metric)
     statistic = "mean" if answer.target.quantile is None else "p99"
-    interval: Interval | None = None if told is None else told.intervals90_s.get(statistic)
+    interval: Interval | None = None if latency is None else latency.intervals90_s.get(statistic)
     if interval is None or math.isinf(interval.high):
         return math.inf
     return (interval.high - interval.low) / (interval.high + interval.low)

@@ -83,7 +83,7 @@ class FindingCode(StrEnum):
     RATE_LIMIT_NOT_OFFERED = "rate_limit_not_offered"
     """``batch_rows`` that meet the target; named: ``why`` the source offers none."""
     RATE_LIMIT_BY_PARTITION = "rate_limit_by_partition"
-    """``batch_rows`` that meet the target, ``num_partitions``; named: ``source``."""
+    """``batch_rows`` that meet the target, ``num_source_partitions``; named: ``source``."""
     RATE_LIMIT_BY_FILE = "rate_limit_by_file"
     """``batch_rows`` that meet the target, ``file_rows``; named: ``source``."""
     MODEL_FAR_OFF = "model_far_off"

@@ -90,7 +90,6 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
         "confidence": plan.confidence,
         "also": [str(promise) for promise in plan.also],
         "promises": promises_json(plan.promises),
-        "probability": fields_json(plan.kept_probability),
         "verdict": fields_json(plan.verdict),
     }
 

@@ -147,17 +147,17 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
 
 
 def _findings(found: At, *, words_first: bool) -> tuple[Finding, ...]:
-    """What was found. Earlier versions had no code for all of it: what is told in words alone
+    """What was found. Earlier versions had no code for all of it: what stands in words alone
     stands behind the words of the findings, or of ``words_first`` not, before them."""
     coded: tuple[Finding, ...] = found.of("findings", tuple[Finding, ...])
-    told = found.of("warnings", tuple[str, ...])
+    texts = found.of("warnings", tuple[str, ...])
     try:
         all_words(coded)
     except KeyError as missing:
         place = found.path("findings")
         raise InputError(f"{place}: a finding without its {missing}") from None
-    num_beyond = max(len(told) - len(coded), 0)
-    beyond = told[len(coded) :] if words_first else told[:num_beyond]
+    num_beyond = max(len(texts) - len(coded), 0)
+    beyond = texts[len(coded) :] if words_first else texts[:num_beyond]
     earlier = tuple(Finding(code=FindingCode.EARLIER_WORDS, names={"text": one}) for one in beyond)
     return (*coded, *earlier) if words_first else (*earlier, *coded)
 

@@ -86,9 +86,8 @@ class Candidates:
 
     def keep_promises(self, latency_s: Array, rate_per_s: Numeric) -> BoolArray:
         """The same where the latency is known already."""
-        if self.question.also:
-            return self.meets(rate_per_s)
-        return np.asarray(latency_s <= self.question.target.limit_s)
+        kept = np.asarray(latency_s <= self.question.target.limit_s)
+        return kept & self.meets(rate_per_s) if self.question.also else kept
 
     def is_certain(self, rate_per_s: Numeric) -> bool:
         """Whether one setting that keeps the promises by its moments keeps them by (T4) too."""
@@ -190,6 +189,11 @@ class Candidates:
         By moments where many settings are compared; of one, as it is printed, by (T4).
         """
         return self._latency_at(*self.planned_rate_and_factor(rate_per_s))
+
+    def each_latency_s(self, rate_per_s: Numeric) -> Array:
+        """The same of a few settings that are printed beside each other, each by (T4)."""
+        alone = [self.take(np.array([place])) for place in range(len(self))]
+        return np.array([float(one.latency_s(rate_per_s)[0]) for one in alone])
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)

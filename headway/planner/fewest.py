@@ -57,7 +57,7 @@ def fewest_nodes(question: Question) -> Fewest:
     def will_do(place: int) -> bool:
         if place not in tried:
             nodes = counts[place]
-            tried[place] = _will_do(question, nodes, promising[nodes])
+            tried[place] = is_enough(question, nodes, promising[nodes])
         return tried[place]
 
     place = first_place(len(counts), will_do)
@@ -101,7 +101,7 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
         high = lower
 
 
-def _will_do(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
+def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
     """Whether a setting of a number of nodes meets the question, and (T4) bears it out.
 
     Moments are sure of settings whose batches seldom overrun; of others those with most room are

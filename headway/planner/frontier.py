@@ -17,6 +17,7 @@ from headway.planner.noise_free import noise_free_rate_per_s
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
+_BORNE_OUT_RATIO = 1e-3
 _LOWEST_SHARE = 1e-4
 _LEAST_RATE_PER_S = 1e-12
 _HIGHEST_RATE_PER_S = 1e12
@@ -43,19 +44,46 @@ def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[i
 
 
 def frontier_of(
-    candidates: Candidates, node_counts: Sequence[int], price_per_hour: float | None
+    candidates: Candidates,
+    node_counts: Sequence[int],
+    price_per_hour: float | None,
+    fewest_nodes: int,
 ) -> Iterator[FrontierPoint]:
     """The best setting of up to so many nodes: those that do not help can be left idle.
 
-    The candidates may be of more numbers of nodes than are shown.
+    The candidates may be of more numbers of nodes than are shown. Below ``fewest_nodes`` a row
+    never shows the asked rate unless (T4) bears it out.
     """
-    best_at = best_of_each_node_count(candidates)
+    best_at = {
+        nodes: (place, _borne_out_per_s(candidates, place, rate_per_s))
+        if nodes < fewest_nodes
+        else (place, rate_per_s)
+        for nodes, (place, rate_per_s) in best_of_each_node_count(candidates).items()
+    }
     for nodes in node_counts:
         place, rate_per_s = max(
             (best for count, best in best_at.items() if count <= nodes), key=lambda best: best[1]
         )
         configuration = candidates.configuration(place) if rate_per_s > 0 else None
         yield _point(candidates, nodes, configuration, rate_per_s, price_per_hour)
+
+
+def _borne_out_per_s(candidates: Candidates, place: int, rate_per_s: float) -> float:
+    """A rate by moments; where it is as high as the asked one, the highest that (T4) bears out."""
+    asked_per_s = candidates.question.rate_per_s
+    if rate_per_s < asked_per_s:
+        return rate_per_s
+    setting = candidates.take(np.array([place]))
+    if setting.is_certain(asked_per_s):
+        return rate_per_s
+    low_per_s, high_per_s = 0.0, asked_per_s
+    while high_per_s - low_per_s > _BORNE_OUT_RATIO * high_per_s:
+        middle_per_s = 0.5 * (low_per_s + high_per_s)
+        if setting.is_certain(middle_per_s):
+            low_per_s = middle_per_s
+        else:
+            high_per_s = middle_per_s
+    return low_per_s
 
 
 def own_point(

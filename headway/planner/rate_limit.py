@@ -85,7 +85,7 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
         return _no_limit(
             FindingCode.RATE_LIMIT_BY_PARTITION,
             rows,
-            {"num_partitions": partitions},
+            {"num_source_partitions": partitions},
             source=limit.source,
         )
     return RateLimit(rows=each * partitions, option={limit.key: str(each)})

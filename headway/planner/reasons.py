@@ -36,7 +36,7 @@ def neighbours(question: Question, chosen: Configuration, nodes: int) -> tuple[N
     named = [(counted(one, "node"), (one, partitions, trigger_s)) for one in counts]
     named += [(name, (nodes, *beside)) for name, beside in _next_choices(question, chosen, nodes)]
     settings = candidates_at(question, [setting for _, setting in named])
-    latencies_s = settings.latency_s(question.rate_per_s)
+    latencies_s = settings.each_latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s)
     return tuple(
         Neighbour(

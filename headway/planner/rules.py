@@ -42,7 +42,7 @@ def rules_of_thumb(
     most = max(setting[0] for _, setting in ruled)
     space = replace(question.space, max_nodes=max(most, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
-    latencies_s = settings.latency_s(question.rate_per_s)
+    latencies_s = settings.each_latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
     rates_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
     rates_per_s[0] = own.sustainable_rate_per_s  # through its rate limit too

@@ -240,7 +240,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         configuration=configuration,
         planned_latency_s=latency_s,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=_frontier(offer, nodes),
+        frontier=_frontier(offer, nodes, nodes),
         chosen=own,
         findings=(*state_findings(setting), *_idle_slots(question.profile, configuration)),
         binding=binding_constraints(question, setting, rejected),
@@ -262,7 +262,9 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
 def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
     offer = found.offer
     question = offer.question
-    frontier = _frontier(offer, question.space.max_nodes, counts_to_look_at(question))
+    frontier = _frontier(
+        offer, question.space.max_nodes, question.space.max_nodes + 1, counts_to_look_at(question)
+    )
     floor_s, fastest = lowest_latency_in_reach(question)
     needs = tuple(needs_of(nearest))
     failing = [place for place, need in enumerate(needs) if not need.within]
@@ -303,13 +305,13 @@ def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
 
 
 def _frontier(
-    offer: Offer, around: int, looked_at: Sequence[int] = ()
+    offer: Offer, around: int, fewest_nodes: int, looked_at: Sequence[int] = ()
 ) -> tuple[FrontierPoint, ...]:
     """The frontier around a number of nodes; more may be looked at than are shown."""
     space = offer.question.space
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
     candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))
-    return tuple(frontier_of(candidates, counts, offer.price_per_hour))
+    return tuple(frontier_of(candidates, counts, offer.price_per_hour, fewest_nodes))
 
 
 def _with_new_checkpoint(answer: FoundSetting, asked: Question) -> FoundSetting:

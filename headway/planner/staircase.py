@@ -10,6 +10,7 @@ from headway.domain import Metric
 from headway.models.arrays import Array
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import all_candidates, candidates_at
+from headway.planner.fewest import is_enough
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
@@ -57,6 +58,8 @@ class Staircase:
         """The fewest nodes that keep the promises at each rate; None if none do at the highest."""
         rates = np.maximum(np.asarray(rates_per_s, dtype=np.float64), _LEAST_RATE_PER_S).tolist()
         asked = sorted(set(rates))
+        if not self._one_rate_tells_of_others:
+            self._forget()
         most = self._first(asked[-1])
         if most is None:
             return None
@@ -64,16 +67,29 @@ class Staircase:
             self._narrow(self._first(asked[0]) or most, most, asked)
         found: dict[float, int] = {}
         for rate_per_s in _far_apart_first(asked):
-            nodes = self._first(rate_per_s)
+            nodes = self._first_borne_out(rate_per_s)
             if nodes is None:
                 return None
             found[rate_per_s] = nodes
         return tuple(found[rate] for rate in rates)
 
-    def _first(self, rate_per_s: float) -> int | None:
-        """The first count that keeps a rate, with more tried at once the longer none is found."""
+    def _first_borne_out(self, rate_per_s: float) -> int | None:
+        """The first count that keeps a rate by moments and by (T4), as a plan asks for both."""
         if not self._one_rate_tells_of_others:
             self._forget()
+        while (nodes := self._first(rate_per_s)) is not None:
+            place = int(np.searchsorted(self._nodes, nodes))
+            if self._certain_per_s[place] >= rate_per_s:
+                return nodes
+            partitions = [count for count, most_per_s in self._sizes[nodes]]
+            if is_enough(self._question.at_rate(rate_per_s), nodes, partitions):
+                self._certain_per_s[place] = rate_per_s
+                return nodes
+            self._missed_per_s[place] = rate_per_s
+        return None
+
+    def _first(self, rate_per_s: float) -> int | None:
+        """The first count that keeps a rate, with more tried at once the longer none is found."""
         open_places = np.flatnonzero(self._missed_per_s > rate_per_s)
         begin, step = 0, 1
         while begin < len(open_places):
@@ -130,6 +146,7 @@ class Staircase:
     def _forget(self) -> None:
         self._kept_per_s = np.zeros(len(self._nodes))
         self._missed_per_s = self._bounds_per_s * (1.0 + 1e-9)
+        self._certain_per_s = np.zeros(len(self._nodes))
 
 
 def _far_apart_first(rates_per_s: Sequence[float]) -> Iterator[float]:

@@ -241,8 +241,8 @@ def _confidence(plan: StreamAnswer) -> list[str]:
         lines += item(caution)
     run = plan.prediction.next_run
     if run is not None and run.narrowing is not None:
-        told = narrowing_text(run, plan.configuration)
-        lines += item(f"Next run: {told}; theory.md (E42).")
+        text = narrowing_text(run, plan.configuration)
+        lines += item(f"Next run: {text}; theory.md (E42).")
     return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
 
 

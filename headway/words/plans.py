@@ -128,7 +128,7 @@ def _limit_not_offered(found: Finding) -> str:
 
 
 def _limit_by_partition(found: Finding) -> str:
-    partitions = counted(round(found.numbers["num_partitions"]), "partition")
+    partitions = counted(round(found.numbers["num_source_partitions"]), "partition")
     return (
         f"{_no_limit(found)}: {found.names['source']} limits each of its {partitions} "
         "separately, and the busiest one would fall behind"

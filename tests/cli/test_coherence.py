@@ -113,11 +113,10 @@ def test_what_plan_says_predict_explain_and_emit_say_too(asked: Asked) -> None:
 
 def assert_predict_agrees(asked: Asked, plan: dict[str, Any]) -> None:
     predicted = asked.predict(plan["configuration"])
-    differing = {
-        key
-        for key in predicted.keys() | plan["prediction"].keys()
-        if predicted.get(key) != plan["prediction"].get(key)
-    }
+    keys = predicted.keys() | plan["prediction"].keys()
+    if not asked.target.startswith("p99"):
+        keys -= {"next_run"}  # which run tells most depends on the statistic that is asked about
+    differing = {key for key in keys if predicted.get(key) != plan["prediction"].get(key)}
     assert not differing, {
         key: (predicted.get(key), plan["prediction"].get(key)) for key in differing
     }

@@ -27,6 +27,7 @@ READS: list[list[str]] = [
     ["profile", "MISSING", "--tables", "t"],
     ["profile", "MISSING", "-o", "each/"],
     ["profile", "MISSING.headway.jsonl"],
+    ["explore", "MISSING"],
     ["predict", "MISSING"],
     ["windows", "MISSING"],
     ["windows", "windows.profile.yaml", "--explain", "MISSING"],
@@ -73,6 +74,7 @@ WRITES_FOLDERS: list[list[str]] = [
     ["profile", "MISSING", "--tables", "OUTPUT"],
     ["emit", "MISSING", "--files", "OUTPUT", "--diff-from", "MISSING"],
     ["demo", "-o", "OUTPUT"],
+    ["explore", "MISSING", "--folder", "OUTPUT"],
 ]
 #: Commands that read no file, or write none.
 NO_INPUT = {"demo", "init", "schema"}

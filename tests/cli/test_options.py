@@ -260,6 +260,8 @@ SLOW = {
 NOT_TRIED = {
     *(("demo", option) for option in ("--quick", "--output")),
     *(("report", option) for option in ("--output", "--profile", "--log")),
+    # It starts Spark; tests/cli/test_explore.py tries them.
+    *(("explore", option) for option in ("--folder", "--budget", "--json")),
 }
 #: A value of every option, by command where one value does not do for all.
 VALUES: dict[str, Value] = {

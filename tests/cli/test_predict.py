@@ -51,6 +51,7 @@ def test_json_has_the_keys_of_the_contract(
         "window_latency_s",
         "phases_s",
         "configuration",
+        "next_run",
     }
     assert found["schema"] == "headway.prediction/v1"
     assert found["stable"] is True

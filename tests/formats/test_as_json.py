@@ -72,6 +72,8 @@ MORE_KEYS = {
     "findings",
     "declared",
     "after_start",
+    "kept_probability",
+    "verdict",
 }
 CONFIGURATION_KEYS = {
     "executors",

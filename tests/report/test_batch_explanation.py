@@ -38,12 +38,12 @@ def planned(name: str) -> BatchAnswer:
     return plan_deadline(PROFILE, **PLANS[name])  # type: ignore[arg-type]  # by name
 
 
-def told(plan: BatchAnswer) -> str:
+def explained(plan: BatchAnswer) -> str:
     return " ".join(explain(plan).split())
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_every_plan_can_be_told_within_a_terminal_and_from_its_file(
+def test_every_plan_can_be_explained_within_a_terminal_and_from_its_file(
     name: str, tmp_path: Path
 ) -> None:
     text = explain(planned(name))
@@ -64,21 +64,23 @@ def test_the_run_time_is_the_sum_of_its_parts(name: str) -> None:
     assert plan.expected_s == pytest.approx(expected_run_time_s(PROFILE, slots), rel=1e-12)
     for part, part_s in plan.parts_s.items():
         share = part_s / plan.expected_s
-        assert (f"{part} {format_duration(part_s)} {share:.0%}" in told(plan)) == (share >= 0.005)
+        assert (f"{part} {format_duration(part_s)} {share:.0%}" in explained(plan)) == (
+            share >= 0.005
+        )
     assert plan.parts_s["driver"] == plan.modelled_ratio * PROFILE.driver_only_s
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_what_binds_what_is_assumed_and_every_note_is_told(name: str) -> None:
+def test_the_binding_constraint_assumptions_and_every_note_are_explained(name: str) -> None:
     plan = planned(name)
     for text in (*plan.binding, *all_words(plan.findings)):
-        assert text in told(plan)
+        assert text in explained(plan)
     for one in batch_assumptions_of(plan):
-        assert f"{one.name}: {one.text} (" in told(plan)
+        assert f"{one.name}: {one.text} (" in explained(plan)
     assert predictions.SPREAD_PER_DOUBLING_RATIO in batch_assumptions_of(plan)
-    assert f"{plan.planned_s / plan.expected_s:.3g} times as long as expected" in told(plan)
+    assert f"{plan.planned_s / plan.expected_s:.3g} times as long as expected" in explained(plan)
     for setting in plan.settings:
-        assert f"{setting.key} {setting.value}" in told(plan)
+        assert f"{setting.key} {setting.value}" in explained(plan)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -86,10 +88,10 @@ def test_what_is_said_of_the_optimum_holds(name: str) -> None:
     plan = planned(name)
     limit_s = plan.deadline.limit_s
     fewer = [one for one in plan.frontier if one.nodes < plan.nodes]
-    tried = f"Every number of nodes below {plan.nodes} was tried" in told(plan)
-    others = "the objective is not the fewest nodes" in told(plan)
-    none = "misses the deadline; (P16)" in told(plan)
-    assert (tried, others, none, "One node is the minimum." in told(plan)).count(True) == 1
+    tried = f"Every number of nodes below {plan.nodes} was tried" in explained(plan)
+    others = "the objective is not the fewest nodes" in explained(plan)
+    none = "misses the deadline; (P16)" in explained(plan)
+    assert (tried, others, none, "One node is the minimum." in explained(plan)).count(True) == 1
     assert none == (not plan.feasible)
     if plan.feasible and plan.nodes > 1:
         assert others == any(one.planned_s <= limit_s for one in fewer)
@@ -105,7 +107,7 @@ def test_a_declared_job_says_so() -> None:
     from headway.api.specs import plan_spec
 
     plan = plan_spec(EXAMPLES.parent / "configs" / "nightly-report.yaml").plan
-    text = told(plan)
+    text = explained(plan)
     assert "Declared costs low middle high" in text
     assert predictions.SPREAD_PER_DOUBLING_RATIO.name not in text
     assert predictions.USUAL_RUN_TO_RUN_RATIO not in batch_assumptions_of(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ from headway.models.batches.microbatch import SteadyState
 from headway.models.laws.inverse import increasing_root
 from headway.models.laws.normal import quick_ndtr
 
-_NUM_LEVELS = 17  # Rouwenhorst's chain then reaches four standard deviations
-_NUM_STEPS = _NUM_LEVELS - 1
+# Rouwenhorst's chain of 17 levels reaches four standard deviations. Of noise that lasts so little
+# that its levels would lie closer than cells, fewer and wider ones do: what is new smooths them.
+_NUMS_OF_LEVELS = (17, 5, 3)
 _CELLS_PER_FRESH_SD, _CELLS_PER_SD = 1.25, 8.0
 _LEAST_KERNEL_CELLS = 0.5  # narrower, rounding to cells would move the mean
 _MOST_CELLS = 400
@@ -76,7 +77,7 @@ class BatchChain:
 
     @property
     def overrun_probability(self) -> float:
-        """Share of batches that outlast the trigger interval. [-]"""
+        """Share of batches that take longer than the trigger interval. [-]"""
         return 1.0 - float(self.duration_cdf(self.trigger_s)) if self.trigger_s > 0 else 1.0
 
     @property
@@ -158,8 +159,9 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
 
 @lru_cache(maxsize=64)  # a plan asks for the setting it prints several times
 def _chain_of(recursion: _Recursion) -> BatchChain:
-    lasts = recursion.lasting_sd > _NARROWEST_LOG_SD
-    levels = _levels(recursion.persistence) if lasts else _ONE_LEVEL
+    levels = recursion.levels()
+    if levels is _ONE_LEVEL:
+        recursion = recursion.all_drawn_anew()
     grid = recursion.grid(levels)
     joint = _stationary(levels, recursion.kernel(grid, levels), grid)
     next_level = levels.transition.T @ joint
@@ -189,11 +191,11 @@ _ONE_LEVEL = _Levels(np.zeros(1), np.ones((1, 1)), np.ones(1))
 
 
 @lru_cache(maxsize=16)
-def _levels(persistence: float) -> _Levels:
+def _levels(persistence: float, num_levels: int) -> _Levels:
     """Rouwenhorst 1995: binomial shares, and the autocorrelation exactly."""
     stay = 0.5 * (1.0 + persistence)
     transition = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]])
-    for size in range(3, _NUM_LEVELS + 1):
+    for size in range(3, num_levels + 1):
         grown = np.zeros((size, size))
         grown[:-1, :-1] += stay * transition
         grown[:-1, 1:] += (1.0 - stay) * transition
@@ -201,8 +203,9 @@ def _levels(persistence: float) -> _Levels:
         grown[1:, 1:] += stay * transition
         grown[1:-1] *= 0.5
         transition = grown
-    share = np.array([math.comb(_NUM_STEPS, up) for up in range(_NUM_LEVELS)]) / 2.0**_NUM_STEPS
-    score = np.linspace(-1.0, 1.0, _NUM_LEVELS) * math.sqrt(_NUM_STEPS)
+    num_steps = num_levels - 1
+    share = np.array([math.comb(num_steps, up) for up in range(num_levels)]) / 2.0**num_steps
+    score = np.linspace(-1.0, 1.0, num_levels) * math.sqrt(num_steps)
     return _Levels(score, transition, share)
 
 
@@ -262,22 +265,45 @@ class _Recursion:
         variance = self.relative_fresh_variance + np.log1p(beyond_s2 / mean_s**2)
         return np.maximum(np.sqrt(variance), _NARROWEST_LOG_SD)
 
-    def grid(self, levels: _Levels) -> _Grid:
-        load, left = self.offered_load, self.persistence
-        settled_s = max(self.trigger_s, self.fixed_s / (1.0 - load))
+    def all_drawn_anew(self) -> _Recursion:
+        """The same with the noise that lasts counted among what every batch draws anew."""
+        return replace(
+            self,
+            lasting_sd=0.0,
+            relative_fresh_variance=self.relative_fresh_variance + self.lasting_sd**2,
+        )
+
+    def levels(self) -> _Levels:
+        """As many levels as the widest grid can tell from each other."""
+        lowest, highest = self._range()
+        closest = max((highest - lowest) / _MOST_CELLS, _NARROWEST_LOG_SD)
+        for num_levels in _NUMS_OF_LEVELS:
+            if self.lasting_sd * 2.0 / math.sqrt(num_levels - 1) >= closest:
+                return _levels(self.persistence, num_levels)
+        return _ONE_LEVEL
+
+    def _settled_s(self) -> float:
+        return max(self.trigger_s, self.fixed_s / (1.0 - self.offered_load))
+
+    def _range(self) -> tuple[float, float]:
+        """Logarithms of the shortest and the longest interval of the grid."""
+        load, left, settled_s = self.offered_load, self.persistence, self._settled_s()
         fresh = float(self.fresh_sd(np.array([settled_s]))[0])
-        lasting = self.lasting_sd**2
         # Of a line in the logarithm, which free-running batches follow.
-        spread = fresh**2 + lasting * (1.0 + load * left) / (1.0 - load * left)
+        spread = fresh**2 + self.lasting_sd**2 * (1.0 + load * left) / (1.0 - load * left)
         sd = math.sqrt(spread / (1.0 - load**2))
         middle = math.log(float(self.mean_s(np.array([settled_s]))[0]))
-        lowest = middle - _LOWEST_SD * sd
-        if self.trigger_s > 0:
-            lowest = math.log(self.trigger_s)
+        lowest = math.log(self.trigger_s) if self.trigger_s > 0 else middle - _LOWEST_SD * sd
         highest = max(middle, math.log(settled_s)) + _HIGHEST_SD * sd + _HIGHEST_VARIANCES * sd**2
+        return lowest, highest
+
+    def grid(self, levels: _Levels) -> _Grid:
+        lowest, highest = self._range()
+        fresh = float(self.fresh_sd(np.array([self._settled_s()]))[0])
         cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
         cell = max(cell, (highest - lowest) / _MOST_CELLS)
-        step = self.lasting_sd * float(levels.score[-1] - levels.score[0]) / _NUM_STEPS
+        num_steps = len(levels.score) - 1
+        step = self.lasting_sd * 2.0 / math.sqrt(num_steps) if num_steps else 0.0
         cells_per_level = max(math.ceil(step / cell), 1) if step else 0
         if step:
             cell = step / cells_per_level

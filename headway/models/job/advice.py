@@ -182,14 +182,14 @@ def _narrowing(
     question: AskedSetting,
     asked: Shares,
 ) -> Narrowing:
-    told = [
+    latencies = [
         predict(replace(profile, settings=runs), question.configuration, question.arrivals).latency(
             question.metric
         )
         for runs in (known, after)
     ]
     now_s, after_s = (
-        None if one is None else one.intervals90_s.get(question.statistic) for one in told
+        None if one is None else one.intervals90_s.get(question.statistic) for one in latencies
     )
     return Narrowing(
         statistic=question.statistic,

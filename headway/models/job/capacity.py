@@ -31,7 +31,7 @@ from headway.models.job.setting import (
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
 # Of the sustainable rate: each costs two chains.
-_TOLD_SHARES = (1.0, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+_QUOTED_SHARES = (1.0, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 _STATE_STEP_ROWS = 1_000_000
 
 
@@ -94,10 +94,10 @@ class Capacity:
     def latency_up_to_per_s(self) -> float:
         """The highest rate at which a latency can be predicted [records/s]."""
 
-        rates = (share * self.sustainable_rate_per_s for share in _TOLD_SHARES)
-        return next((rate for rate in rates if self._is_told_at(rate)), 0.0)
+        rates = (share * self.sustainable_rate_per_s for share in _QUOTED_SHARES)
+        return next((rate for rate in rates if self._is_quoted_at(rate)), 0.0)
 
-    def _is_told_at(self, rate_per_s: float) -> bool:
+    def _is_quoted_at(self, rate_per_s: float) -> bool:
         law = setting_law(
             self.profile,
             self.model,

@@ -99,11 +99,11 @@ class CertifiedLaw(SettingLaw):
     ) -> Array:
         """What the moments say, and where there is a chain, what it says."""
         values = np.broadcast_to(np.asarray(asked, dtype=np.float64), by_moments.shape)
-        told = by_moments.copy()
+        certified_values = by_moments.copy()
         for place, chain in enumerate(self.chains):
             if chain is not None:
-                told[..., place] = of_chain(chain, values[..., place])
-        return np.asarray(told)
+                certified_values[..., place] = of_chain(chain, values[..., place])
+        return np.asarray(certified_values)
 
 
 def certified(law: SettingLaw) -> CertifiedLaw:

@@ -52,7 +52,7 @@ def learned_work(member: Member, cores: float, busy_cores: float | None) -> Quer
     Parameters
     ----------
     member : Member
-        The query and what its progress told.
+        The query and what its progress reported.
     cores : float, > 0
         Cores of all executors. [-]
     busy_cores : float or None

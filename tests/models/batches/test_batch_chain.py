@@ -37,7 +37,7 @@ def chain_of(duration: AffineDuration, trigger_s: float = 0.0) -> BatchChain:
     return chain
 
 
-def played(duration: AffineDuration, trigger_s: float) -> MicrobatchTrace:
+def simulated(duration: AffineDuration, trigger_s: float) -> MicrobatchTrace:
     return simulate_microbatch_runs(
         duration,
         RATE_PER_S,
@@ -76,7 +76,7 @@ HEAVY = (
 def test_means_and_p99_are_those_of_the_event_simulation(setting: tuple[float, ...]) -> None:
     load, trigger_s, noise, share, persistence = setting
     duration = line(load, noise, share, persistence)
-    chain, trace = chain_of(duration, trigger_s), played(duration, trigger_s)
+    chain, trace = chain_of(duration, trigger_s), simulated(duration, trigger_s)
     assert chain.duration_mean_s == pytest.approx(float(trace.duration_s.mean()), rel=0.02)
     assert chain.latency_mean_s == pytest.approx(trace.latency_mean_s(), rel=0.02)
     for q, rel in ((0.5, 0.02), (0.95, 0.02), (0.99, 0.03)):
@@ -90,7 +90,7 @@ def test_heavy_tails_are_within_eight_per_cent(
 ) -> None:
     load, trigger_s, noise, share, persistence = setting
     duration = line(load, noise, share, persistence)
-    chain, trace = chain_of(duration, trigger_s), played(duration, trigger_s)
+    chain, trace = chain_of(duration, trigger_s), simulated(duration, trigger_s)
     assert chain.latency_mean_s == pytest.approx(trace.latency_mean_s(), rel=0.05)
     expected = float(trace.latency_quantile_s(0.99))
     assert float(chain.latency_quantile_s(0.99)) == pytest.approx(expected, rel=0.08)

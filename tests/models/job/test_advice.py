@@ -85,7 +85,7 @@ def test_each_run_leaves_less_open_than_the_one_before() -> None:
         assert gain.interval_after_s is not None
         assert _width(gain.interval_after_s) < _width(gain.interval_now_s)
     assert question.next_run(profile) == runs[0]
-    # What the second would add is told beside the first.
+    # What the second would add stands beside the first.
     assert gains[1].error_now_ratio == gains[0].error_after_ratio  # type: ignore[union-attr]
 
 

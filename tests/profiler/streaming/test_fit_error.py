@@ -1,4 +1,4 @@
-"""What a fit leaves open, told beforehand, against fits of runs that were drawn."""
+"""What a fit leaves open, predicted beforehand, against fits of runs that were drawn."""
 
 from __future__ import annotations
 
@@ -184,10 +184,12 @@ def duration_s(driver_s: float, stages: Sequence[StageProfile], asked: AskedBatc
 
 
 @cache
-def told_and_seen(settings: tuple[ObservedSetting, ...], asked: AskedBatch) -> tuple[float, float]:
+def predicted_and_seen(
+    settings: tuple[ObservedSetting, ...], asked: AskedBatch
+) -> tuple[float, float]:
     job = replace(the_job(), settings=settings)
-    told = FitError(profile=job, settings=settings).ratio(Shares.of(job, asked))
-    return told, seen_error(job, asked)
+    predicted = FitError(profile=job, settings=settings).ratio(Shares.of(job, asked))
+    return predicted, seen_error(job, asked)
 
 
 SMALL = a_setting(8_000, trigger_s=0.0)
@@ -198,14 +200,14 @@ SMALL_ASKED, LARGE_ASKED, MANY_ASKED = (
 
 @pytest.mark.parametrize("asked", [SMALL_ASKED, LARGE_ASKED, MANY_ASKED])
 @pytest.mark.parametrize("more", [(), (SMALL, SMALL), (a_setting(40_000, 8), a_setting(40_000, 8))])
-def test_the_error_of_a_fit_is_told_before_it_is_made(
+def test_the_error_of_a_fit_is_predicted_before_it_is_made(
     asked: AskedBatch, more: tuple[ObservedSetting, ...]
 ) -> None:
-    told, seen = told_and_seen((*the_job().settings, *more), asked)
-    assert told == pytest.approx(seen, rel=0.3, abs=0.01)
+    predicted, seen = predicted_and_seen((*the_job().settings, *more), asked)
+    assert predicted == pytest.approx(seen, rel=0.3, abs=0.01)
 
 
-def test_a_run_as_named_narrows_as_much_as_told_and_more_than_others_of_its_cost() -> None:
+def test_a_run_as_named_narrows_as_much_as_predicted_and_more_than_others_of_its_cost() -> None:
     job = the_job()
     question = AskedSetting(
         configuration=replace(job.settings[0].configuration, trigger_s=0.0),
@@ -218,13 +220,13 @@ def test_a_run_as_named_narrows_as_much_as_told_and_more_than_others_of_its_cost
     rows = round(named.num_rows)
     as_named = a_setting(rows, named.configuration.shuffle_partitions, 0.0)
     asked = AskedBatch(2, 2, 6_000.0)
-    before = told_and_seen(job.settings, asked)[1]
+    before = predicted_and_seen(job.settings, asked)[1]
     after = {
-        one.rows_per_batch_low: told_and_seen((*job.settings, one, one), asked)[1]
+        one.rows_per_batch_low: predicted_and_seen((*job.settings, one, one), asked)[1]
         for one in (as_named, *others)
     }
-    told = named.narrowing.error_after_ratio / named.narrowing.error_now_ratio
-    assert after[float(rows)] / before == pytest.approx(told, rel=0.35)
+    predicted = named.narrowing.error_after_ratio / named.narrowing.error_now_ratio
+    assert after[float(rows)] / before == pytest.approx(predicted, rel=0.35)
     assert after[float(rows)] < 0.8 * min(
         error for of_rows, error in after.items() if of_rows != float(rows)
     )
