@@ -98,7 +98,12 @@ def test_the_upper_end_of_the_interval_is_what_a_plan_counts_on(
     planned = planned_at(A_WORD_COUNT, rate_per_s, 2, trigger_s, confidence=0.95)
     interval = latency_of(prediction).interval90_p99_s
     assert interval is not None
-    assert interval.high == pytest.approx(float(planned.latency_s(rate_per_s)[0]), rel=1e-3)
+    (planned_s,) = planned.latency_s(rate_per_s)
+    if math.isinf(planned_s):
+        # A plan counts on no latency where small errors grow as much as at that end.
+        assert interval.high > 10.0 * latency_of(prediction).p99_s
+    else:
+        assert interval.high == pytest.approx(planned_s, rel=1e-3)
 
 
 def test_a_younger_jvm_is_slower_at_the_upper_end_too() -> None:
