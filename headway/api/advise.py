@@ -37,7 +37,9 @@ def advise(
     from headway.models.job.advice import AskedSetting, advised_runs
 
     if target is not None and rate is None:
-        raise InputError("a target needs the rate at which it is to be met; give --rate beside --target")
+        raise InputError(
+            "a target needs the rate at which it is to be met; give --rate beside --target"
+        )
     if rate is None:
         return advised_runs(profile)
     if target is None:

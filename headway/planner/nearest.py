@@ -28,6 +28,9 @@ from headway.units import counted, format_rate
 
 Change = Callable[[Question], Question]
 
+_LOWEST_SHARE = 1e-3
+_BORNE_OUT_RATIO = 0.01
+
 
 class Bought(NamedTuple):
     """An offer and the nodes to take of it."""
@@ -134,12 +137,28 @@ class Nearest:
             ).items()
         ]
         highest_per_s = max(rate_per_s for rate_per_s, _ in found)
-        rate_per_s = rounded_down(highest_per_s)
-        if rate_per_s > 0:
-            enough = [bought for reached_per_s, bought in found if reached_per_s >= rate_per_s]
-            bought = min(enough, key=self._order)
+        rate_per_s, bought = self._borne_out(rounded_down(highest_per_s))
+        if bought is not None:
             text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.text()}"
             yield _nearest("rate", text, bought, rate_per_s=rate_per_s)
+
+    def _borne_out(self, highest_per_s: float) -> tuple[float, Bought | None]:
+        """The highest rate up to one by moments that a plan would be made for: (T4)."""
+        low_per_s = high_per_s = highest_per_s
+        bought = None
+        while low_per_s > _LOWEST_SHARE * highest_per_s:
+            bought = self.fewest(partial(Question.at_rate, rate_per_s=low_per_s))
+            if bought is not None:
+                break
+            low_per_s, high_per_s = rounded_down(0.9 * low_per_s), low_per_s
+        while high_per_s - low_per_s > _BORNE_OUT_RATIO * high_per_s:
+            middle_per_s = rounded_down(0.5 * (low_per_s + high_per_s))
+            there = self.fewest(partial(Question.at_rate, rate_per_s=middle_per_s))
+            if there is None:
+                high_per_s = middle_per_s
+            else:
+                low_per_s, bought = middle_per_s, there
+        return low_per_s, bought
 
     def _by_nodes(self) -> Iterator[NearestTarget]:
         beyond = replace(self, offers=tuple(map(with_more_nodes, self.offers)))

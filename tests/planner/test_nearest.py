@@ -21,7 +21,7 @@ from headway.domain import (
     Target,
     parse_promise,
 )
-from headway.planner.candidates import all_candidates
+from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.fewest import first_place
 from headway.planner.infeasible import lowest_latency_in_reach
 from headway.planner.nearest import rounded_down, rounded_up
@@ -71,6 +71,13 @@ def answered(question: Question) -> StreamAnswer:
         also=question.also,
         confidence=question.confidence,
     )
+
+
+@pytest.fixture(autouse=True)
+def _by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search as it goes by moments, as the enumeration does; test_borne_out.py has the rest."""
+    monkeypatch.setattr(Candidates, "is_certain", lambda _settings, _rate_per_s: True)
+    monkeypatch.setattr("headway.planner.candidates.MOST_CERTIFIED", 0)
 
 
 @lru_cache(maxsize=64)
