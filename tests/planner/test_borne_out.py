@@ -1,4 +1,4 @@
-"""What an infeasible plan offers is feasible when it is asked for, the chain of batches included."""
+"""What an infeasible plan offers is feasible when it is asked for, by the chain too."""
 
 from __future__ import annotations
 
