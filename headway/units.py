@@ -63,6 +63,7 @@ _BYTES = {
     "tib": 1024**4,
 }
 HOURS_PER_DAY = 24
+DAYS_PER_MONTH = 30  # as bills are compared
 S_PER_HOUR = 3600.0
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"

@@ -36,6 +36,8 @@ KINDS = frozenset(
 )
 #: Where a class is asked for, how often, and why.
 ALLOWED = {
+    "api/page.py": (8, "the place where a result of any command gets its page"),
+    "report/page.py": (1, "a page of a profile has what no answer has"),
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
     "api/fleet_jobs.py": (1, "the place where a job of a fleet gets its needs"),
     "api/specs.py": (1, "the place where a spec gets its planner"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Tell: TypeAlias = Callable[[str, float], None]
 Shown: TypeAlias = AnyAnswer | Backtest | Playback | JobProfile | ApplicationProfile
-_TARGET_OF_PROFILE_RATIO = 1.5  # a profile has no target: the sliders start this far above its p99
+_TIMES_THE_P99 = 1.5  # a profile has no target: the sliders start this far above its p99
 _TARGET_WITHOUT_LATENCY_S = 1.0
 
 
@@ -157,7 +157,7 @@ def _of_profile(
     latency = prediction.tuple_latency
     limit_s = _TARGET_WITHOUT_LATENCY_S
     if latency is not None and math.isfinite(latency.p99_s):
-        limit_s = float(f"{_TARGET_OF_PROFILE_RATIO * latency.p99_s:.1g}")
+        limit_s = float(f"{_TIMES_THE_P99 * latency.p99_s:.1g}")
     evidence = evidence_of(
         profile,
         Question(

@@ -17,7 +17,7 @@ from headway.planner.noise_free import noise_free_rate_per_s
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
-_BORNE_OUT_RATIO = 1e-3
+_BORNE_OUT_WITHIN = 1e-3
 _LOWEST_SHARE = 1e-4
 _LEAST_RATE_PER_S = 1e-12
 _HIGHEST_RATE_PER_S = 1e12
@@ -77,7 +77,7 @@ def _borne_out_per_s(candidates: Candidates, place: int, rate_per_s: float) -> f
     if setting.is_certain(asked_per_s):
         return rate_per_s
     low_per_s, high_per_s = 0.0, asked_per_s
-    while high_per_s - low_per_s > _BORNE_OUT_RATIO * high_per_s:
+    while high_per_s - low_per_s > _BORNE_OUT_WITHIN * high_per_s:
         middle_per_s = 0.5 * (low_per_s + high_per_s)
         if setting.is_certain(middle_per_s):
             low_per_s = middle_per_s

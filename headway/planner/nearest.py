@@ -28,8 +28,8 @@ from headway.units import counted, format_rate
 
 Change = Callable[[Question], Question]
 
-_LOWEST_SHARE = 1e-3
-_BORNE_OUT_RATIO = 0.01
+_LEAST_TRIED = 1e-3
+_BORNE_OUT_WITHIN = 0.01
 
 
 class Bought(NamedTuple):
@@ -146,12 +146,12 @@ class Nearest:
         """The highest rate up to one by moments that a plan would be made for: (T4)."""
         low_per_s = high_per_s = highest_per_s
         bought = None
-        while low_per_s > _LOWEST_SHARE * highest_per_s:
+        while low_per_s > _LEAST_TRIED * highest_per_s:
             bought = self.fewest(partial(Question.at_rate, rate_per_s=low_per_s))
             if bought is not None:
                 break
             low_per_s, high_per_s = rounded_down(0.9 * low_per_s), low_per_s
-        while high_per_s - low_per_s > _BORNE_OUT_RATIO * high_per_s:
+        while high_per_s - low_per_s > _BORNE_OUT_WITHIN * high_per_s:
             middle_per_s = rounded_down(0.5 * (low_per_s + high_per_s))
             there = self.fewest(partial(Question.at_rate, rate_per_s=middle_per_s))
             if there is None:

@@ -9,10 +9,9 @@ import numpy as np
 from headway.assumptions.advice import SAVING_SHOWN_RATIO
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
 from headway.report.columns import aligned, paragraph
-from headway.units import counted
+from headway.units import DAYS_PER_MONTH, counted
 
 CAPACITY_SCHEMA = "headway.capacity/v1"
-_DAYS_PER_MONTH = 30
 _SAME_WEIGHT = 1e-6
 _SAME_GAP = 1e-6
 
@@ -121,7 +120,7 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     )
     cost = plan.bill.cost_per_day
     most = int(plan.bill.nodes.sum(axis=0).max())
-    by_day, by_month = _money(answer, cost), _money(answer, cost * _DAYS_PER_MONTH)
+    by_day, by_month = _money(answer, cost), _money(answer, cost * DAYS_PER_MONTH)
     nodes = counted(most, "node")
     lines = [f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"]
     such = "no plan with these executors"

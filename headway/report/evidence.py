@@ -39,7 +39,7 @@ from headway.units import format_duration, format_rate
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_SAME_RATIO = 0.01
+_SAME_WITHIN = 0.01
 _TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
 _TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
@@ -254,7 +254,7 @@ def _difference_text(asked: Question, grid: Grid) -> str:
     planned = asked.prediction.latency(asked.target.metric)
     if there is None or planned is None:
         return ""
-    if math.isclose(there.p99_s, planned.p99_s, rel_tol=_SAME_RATIO):
+    if math.isclose(there.p99_s, planned.p99_s, rel_tol=_SAME_WITHIN):
         return ""
     return (
         " It is for cores as profiled, as 'headway predict' is; the plan counts on others, so its "

@@ -11,11 +11,14 @@ from headway.report.charts import DotChart, dot_charts
 from headway.report.comparison import ComparisonRow
 from headway.report.page import Origin, page_text, shortened
 from headway.report.wording import APPLIES, cost_per_month_text, per_task_text
-from headway.units import counted, format_duration, format_rate
+from headway.units import (
+    DAYS_PER_MONTH,
+    counted,
+    format_duration,
+    format_rate,
+)
 from headway.words import all_words
 
-_DAYS_PER_MONTH = 30
-_HOURS_PER_DAY = 24
 _MOST_CHARTS = 12
 Rows = Sequence[tuple[str, ...]]
 
@@ -108,13 +111,13 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
             _span(one.nodes),
             _span(one.spot),
             f"{one.committed:,}",
-            f"{one.cost_per_day * _DAYS_PER_MONTH:,.2f}",
+            f"{one.cost_per_day * DAYS_PER_MONTH:,.2f}",
         )
         for one in plan.purchases
     ]
     prices = [("job", "target", "looser target", f"saves {plan.currency} per month")]
     prices += [
-        (one.job, one.promise, one.looser, f"{one.saves_per_day * _DAYS_PER_MONTH:,.2f}")
+        (one.job, one.promise, one.looser, f"{one.saves_per_day * DAYS_PER_MONTH:,.2f}")
         for one in plan.promise_prices
         if one.saves_per_day >= SAVING_SHOWN_RATIO.value
     ]
@@ -125,7 +128,7 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
         f"{counted(most, 'node')}",
         facts=(("prices", plan.prices_of), ("rates", plan.scenarios)),
         key_figures=[
-            ("cost per month", f"{cost * _DAYS_PER_MONTH:,.0f} {plan.currency}", "of 30 days"),
+            ("cost per month", f"{cost * DAYS_PER_MONTH:,.0f} {plan.currency}", "of 30 days"),
             ("cost per day", f"{cost:,.2f} {plan.currency}", ""),
             ("most nodes at a time", f"{most:,}", ""),
         ],
@@ -144,7 +147,7 @@ def _job_row(one: JobOfCapacity) -> tuple[str, ...]:
         return shortened(one.job), "✗ not served", "", shortened(one.why), "-"
     counts, thing = (one.nodes, "node") if one.nodes else (one.executors, "executor")
     needs = f"{_span(counts)} {thing}{'' if max(counts, default=0) == 1 else 's'}"
-    cost = "-" if one.cost_per_day is None else f"{one.cost_per_day * _DAYS_PER_MONTH:,.2f}"
+    cost = "-" if one.cost_per_day is None else f"{one.cost_per_day * DAYS_PER_MONTH:,.2f}"
     return shortened(one.job), one.pool, one.node_type, needs, cost
 
 

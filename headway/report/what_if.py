@@ -23,7 +23,7 @@ from headway.report.wording import METRIC_NAMES
 
 _RATES = 25
 _MOST_NODES = 6
-_SPREAD = 4.0  # the lowest rate of the sliders is this much below the asked one
+_TIMES_BELOW = 4.0  # the lowest rate of the sliders is this much below the asked one
 _TRIGGERS_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
 _PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 _CORES = (1, 2, 4, 8, 16)
@@ -182,7 +182,7 @@ def rate_stops(rate_per_s: float, highest_rate_per_s: float) -> tuple[float, ...
     >>> (stops[0], 24_000.0 in stops, stops[-1] >= 60_000.0)
     (6000.0, True, True)
     """
-    lowest, highest = rate_per_s / _SPREAD, max(1.2 * highest_rate_per_s, 2.0 * rate_per_s)
+    lowest, highest = rate_per_s / _TIMES_BELOW, max(1.2 * highest_rate_per_s, 2.0 * rate_per_s)
     steps = np.geomspace(lowest, highest, _RATES - 1)
     return tuple(sorted({rate_per_s, *(float(f"{rate:.2g}") for rate in steps), highest}))
 

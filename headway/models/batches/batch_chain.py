@@ -267,11 +267,8 @@ class _Recursion:
 
     def all_drawn_anew(self) -> _Recursion:
         """The same with the noise that lasts counted among what every batch draws anew."""
-        return replace(
-            self,
-            lasting_sd=0.0,
-            relative_fresh_variance=self.relative_fresh_variance + self.lasting_sd**2,
-        )
+        together = self.relative_fresh_variance + self.lasting_sd**2
+        return replace(self, lasting_sd=0.0, relative_fresh_variance=together)
 
     def levels(self) -> _Levels:
         """As many levels as the widest grid can tell from each other."""
@@ -302,8 +299,7 @@ class _Recursion:
         fresh = float(self.fresh_sd(np.array([self._settled_s()]))[0])
         cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
         cell = max(cell, (highest - lowest) / _MOST_CELLS)
-        num_steps = len(levels.score) - 1
-        step = self.lasting_sd * 2.0 / math.sqrt(num_steps) if num_steps else 0.0
+        step = self.lasting_sd * float(np.ptp(levels.score)) / max(len(levels.score) - 1, 1)
         cells_per_level = max(math.ceil(step / cell), 1) if step else 0
         if step:
             cell = step / cells_per_level
@@ -311,10 +307,7 @@ class _Recursion:
         return _Grid(np.exp(lowest + cell * np.arange(num_cells)), cell, cells_per_level)
 
     def kernel(self, grid: _Grid, levels: _Levels) -> Array:
-        """Where the next duration at the middle level falls, from each interval.
-
-        With cells enough at both sides for all other levels, of which each is so many cells away.
-        """
+        """Where the next duration falls at the middle level; with room for the other levels."""
         beyond = grid.cells_per_level * (len(levels.score) // 2)
         num_cells = len(grid.interval_s)
         upper = math.log(grid.interval_s[0]) + grid.cell * (
@@ -330,10 +323,7 @@ class _Recursion:
 
 
 class _Blocks(NamedTuple):
-    """A kernel as blocks of rows, each with the columns that it reaches.
-
-    A tenth of the work, and products so small that no library starts threads for them.
-    """
+    """Blocks of rows of a kernel, with what they reach: little work, too little for threads."""
 
     kernels: Array
     starts: list[int]
@@ -347,10 +337,8 @@ class _Blocks(NamedTuple):
         first = reached.argmax(axis=1)
         width = int((reached.shape[1] - reached[:, ::-1].argmax(axis=1) - first).max())
         starts = np.minimum(first, kernel.shape[1] - width).tolist()
-        kernels = [
-            block[:, start : start + width] for block, start in zip(rows, starts, strict=True)
-        ]
-        return cls(np.array(kernels), starts, kernel.shape[1])
+        parts = [block[:, start : start + width] for block, start in zip(rows, starts, strict=True)]
+        return cls(np.array(parts), starts, kernel.shape[1])
 
     def applied(self, joint: Array) -> Array:
         """The product of some rows of probabilities and the kernel."""
