@@ -77,7 +77,8 @@ def _borne_out_per_s(candidates: Candidates, place: int, rate_per_s: float) -> f
     if setting.is_certain(asked_per_s):
         return rate_per_s
     low_per_s, high_per_s = 0.0, asked_per_s
-    while high_per_s - low_per_s > _BORNE_OUT_WITHIN * high_per_s:
+    least_per_s = _LOWEST_SHARE * asked_per_s
+    while high_per_s > least_per_s and high_per_s - low_per_s > _BORNE_OUT_WITHIN * high_per_s:
         middle_per_s = 0.5 * (low_per_s + high_per_s)
         if setting.is_certain(middle_per_s):
             low_per_s = middle_per_s
