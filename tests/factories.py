@@ -34,6 +34,7 @@ from headway.domain import (
     Target,
     TasksRule,
 )
+from headway.profiler.streaming.samples import StageSample
 
 
 def a_configuration(**changes: Any) -> Configuration:
@@ -243,3 +244,14 @@ def kept(answer: StreamAnswer) -> Plan:
     """The answer, which is feasible."""
     assert answer.feasible, answer.binding
     return answer
+
+
+def a_stage_sample(*, level: int, num_tasks: int, rows: float, **seen: Any) -> StageSample:
+    """A stage of one batch with its rows spread evenly; what a test does not name is nothing."""
+    nothing = dict.fromkeys((field.name for field in fields(StageSample)), 0.0)
+    even = {
+        "level": level, "has_parents": level > 0, "has_tasks": True, "num_tasks": num_tasks,
+        "num_seen": num_tasks, "rows_read": rows, "rows_largest": rows / num_tasks,
+        "python_s": None,
+    }  # fmt: skip
+    return StageSample(**(nothing | even | seen))

@@ -22,26 +22,10 @@ from headway.profiler.streaming.samples import (
     StageSample,
     StateSample,
 )
-from tests.factories import a_configuration, a_profile
+from tests.factories import a_configuration, a_profile, a_stage_sample
 
 Row = dict[str, Any]
 seconds = st.floats(0.01, 10.0)
-UNUSED = (
-    "scheduler_delay_s",
-    "rows_variance",
-    "rows_time_covariance_s",
-    "run_s",
-    "cpu_s",
-    "gc_s",
-    "rows_largest",
-    "rows_written",
-    "input_bytes",
-    "shuffle_read_bytes",
-    "shuffle_write_bytes",
-    "spilled_bytes",
-    "peak_memory_bytes",
-    "peak_heap_bytes",
-)
 
 
 @given(
@@ -75,19 +59,14 @@ def test_shares_of_the_committed_runs_make_their_errors() -> None:
 
 def a_stage(level: int, num_tasks: int, task_s: float, span_s: float) -> StageSample:
     """Tasks that are all alike."""
-    return StageSample(
+    return a_stage_sample(
         level=level,
-        has_parents=level > 0,
-        has_tasks=True,
         num_tasks=num_tasks,
-        num_seen=num_tasks,
-        rows_read=5000.0,
+        rows=5000.0,
+        rows_largest=0.0,
         task_mean_s=task_s,
-        task_sd_s=0.0,
         outside_run_s=0.004,
         span_s=span_s,
-        python_s=None,
-        **dict.fromkeys(UNUSED, 0.0),
     )
 
 

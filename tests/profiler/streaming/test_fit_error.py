@@ -31,7 +31,7 @@ from headway.profiler.streaming.samples import (
     StageSample,
     StateSample,
 )
-from tests.factories import a_configuration, a_profile
+from tests.factories import a_configuration, a_profile, a_stage_sample
 
 DRIVER_S, FIXED_S, PARTS_SD_S, NUM_BATCHES = 0.05, (0.05, 0.06), 0.015, 8
 RUN_RATIO, BATCH_RATIO = 0.08, 0.04
@@ -136,32 +136,15 @@ def a_stage(
         + stage.task_per_row_s * rows / num_tasks
         + stage.task_per_partition_s * partitions
     )
-    return StageSample(
+    return a_stage_sample(
         level=stage.level,
-        has_parents=stage.level > 0,
-        has_tasks=True,
         num_tasks=num_tasks,
-        num_seen=num_tasks,
-        rows_read=rows,
+        rows=rows,
         task_mean_s=factor * task_s,
-        task_sd_s=0.0,
         outside_run_s=part_s,
-        scheduler_delay_s=0.0,
-        rows_variance=0.0,
-        rows_time_covariance_s=0.0,
         span_s=factor * task_s * max(num_tasks / 2, 1.0),
         run_s=1.0,
         cpu_s=1.0,
-        gc_s=0.0,
-        python_s=None,
-        rows_largest=rows / num_tasks,
-        rows_written=0.0,
-        input_bytes=0.0,
-        shuffle_read_bytes=0.0,
-        shuffle_write_bytes=0.0,
-        spilled_bytes=0.0,
-        peak_memory_bytes=0.0,
-        peak_heap_bytes=0.0,
     )
 
 

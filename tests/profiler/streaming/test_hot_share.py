@@ -7,6 +7,7 @@ import pytest
 
 from headway.profiler.streaming.samples import StageSample
 from headway.profiler.streaming.stage_fit import _beside_rows, _hot_share_ratio
+from tests.factories import a_stage_sample
 
 
 def a_sample(num_tasks: int, largest: float, rows: float = 1e4) -> StageSample:
@@ -14,28 +15,15 @@ def a_sample(num_tasks: int, largest: float, rows: float = 1e4) -> StageSample:
     others = (rows - largest) / (num_tasks - 1) if num_tasks > 1 else 0.0
     of_task = np.array([largest, *[others] * (num_tasks - 1)])
     time_s = 0.01 + 1e-6 * of_task
-    nothing = dict.fromkeys(
-        (
-            "outside_run_s", "scheduler_delay_s", "span_s", "run_s", "cpu_s", "gc_s",
-            "rows_written", "input_bytes", "shuffle_read_bytes", "shuffle_write_bytes",
-            "spilled_bytes", "peak_memory_bytes", "peak_heap_bytes",
-        ),
-        0.0,
-    )  # fmt: skip
-    return StageSample(
+    return a_stage_sample(
         level=1,
-        has_parents=True,
-        has_tasks=True,
         num_tasks=num_tasks,
-        num_seen=num_tasks,
-        rows_read=rows,
+        rows=rows,
         rows_largest=largest,
         task_mean_s=float(time_s.mean()),
         task_sd_s=float(time_s.std()),
         rows_variance=float(of_task.var()),
         rows_time_covariance_s=float(np.cov(of_task, time_s, bias=True)[0, 1]),
-        python_s=None,
-        **nothing,
     )
 
 

@@ -14,11 +14,10 @@ from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
     QueryRun,
-    StageSample,
     StateSample,
 )
 from headway.profiler.streaming.stage_fit import fit_stage
-from tests.factories import a_configuration, a_profile
+from tests.factories import a_configuration, a_profile, a_stage_sample
 
 FIXED_S, PER_ROW_S, PER_STATE_ROW_S, HANDOVER_S = 0.02, 2e-6, 0.8e-6, 0.002
 SLOTS = 2
@@ -28,32 +27,16 @@ def a_batch(number: int, rows: int, partitions: int, in_state: int, slowness: fl
     """A map stage of two tasks, and one that holds the state; all tasks of a stage are alike."""
     reduce_s = FIXED_S + PER_ROW_S * rows / partitions + PER_STATE_ROW_S * in_state / partitions
     stages = tuple(
-        StageSample(
+        a_stage_sample(
             level=level,
-            has_parents=level > 0,
-            has_tasks=True,
             num_tasks=num_tasks,
-            num_seen=num_tasks,
-            rows_read=float(rows),
+            rows=float(rows),
             task_mean_s=slowness * (slot_s + HANDOVER_S),
-            task_sd_s=0.0,
             outside_run_s=0.008,
             scheduler_delay_s=0.004,
-            rows_variance=0.0,
-            rows_time_covariance_s=0.0,
             span_s=slowness * (slot_s * num_tasks / SLOTS + HANDOVER_S),
             run_s=1.0,
             cpu_s=1.0,
-            gc_s=0.0,
-            python_s=None,
-            rows_largest=rows / num_tasks,
-            rows_written=0.0,
-            input_bytes=0.0,
-            shuffle_read_bytes=0.0,
-            shuffle_write_bytes=0.0,
-            spilled_bytes=0.0,
-            peak_memory_bytes=0.0,
-            peak_heap_bytes=0.0,
         )
         for level, num_tasks, slot_s in (
             (0, 2, 0.01 + 1e-5 * rows / 2),
