@@ -34,27 +34,28 @@ FITTED = {
     EVERY: "every run there is",
 }
 WORDS = """\
-What more runs add, shown twice, by real runs of 14 queries on two cores.
+How much accuracy additional runs add, measured in two ways with real runs of 14 queries on two
+cores.
 
 ## Batch durations, refitted on one to eight runs
 
-Fitted by the profiler's own fit on the mean task times of few of the judged runs of a query (12 to
-19 runs each), and judged on its other runs: 40 random choices per query; and one choice of sizes
-far apart, the smallest and the largest batches and other partitions, each twice. None of these runs
-is as slow as the ones that `--advise` names as fast as possible.
+The profiler's fit is given the mean task times of a few of a query's 12 to 19 runs, and judged on
+the others: 40 random choices per query, and one choice with sizes far apart (the smallest and the
+largest batches, and other partitions, each twice). None of these runs has a rate as low as the
+runs as fast as possible that `--advise` names.
 
 {refits}
 
-Two runs leave a third less open than one, four get most of what can be had, and eight hardly more:
-repeats of one setting differ by 13 % on a trigger and 22 % as fast as possible
-(docs/accuracy.md), so that which four it is matters little here.
+Two runs reduce the error of one by a third, four reach most of what is possible, and eight add
+little. Repeats of one setting differ by 13 % on a trigger and by 22 % as fast as possible
+(docs/accuracy.md), so the choice of the four matters little here.
 
 ## Latencies
 
-Each row is the same query, profiled from more runs, and judged on settings that were run, too.
-Judged are only settings that every row can be judged on. The last row was fitted on the judged runs
-among others: it is what is left when more runs could teach nothing more, and no figure to expect.
-Half width is that of the 90 % interval of p99, over the prediction."""
+Each row profiles the same queries from more runs and compares predictions with measured settings.
+Only settings that every row can be judged on are included. The fit of the last row includes the
+judged runs: it shows the error that remains when more runs cannot help, not an accuracy to
+expect. Half width is half the 90 % interval of p99 over the prediction."""
 
 
 def page(results: Path) -> str:

@@ -105,7 +105,7 @@ def tuples() -> Iterator[str]:
             "Algorithm 1", "D-over, fine stamps", "D-over, 1 ms stamps", "fluid limit")  # fmt: skip
     yield from table(head, rows)
     yield (
-        "The distance between Algorithm 1 and D-over hangs on the resolution of the time stamps, "
+        "The distance between Algorithm 1 and D-over depends on the resolution of the time stamps, "
         "which the paper does not give. Figure 7(c), word count in memory with a capacity of 1.2 M "
         "tuples/s and a limit of 1 s, over 60 s; by arithmetic 0.80 and 0.60 with scheduling, and "
         "all late after 4.0 and 1.5 s without:\n"
@@ -123,9 +123,8 @@ def tuples() -> Iterator[str]:
     yield from table(("rate", "no scheduling", "batch", "tuple"), rows)
     yield (
         "Figure 7(a) and (b), memory below the 200 MB that the keys need, 1.1 M tuples/s: here "
-        "a key "
-        "on disk costs eight times one in memory, a ratio of ours, for the paper prints none. The "
-        "order of the three curves is the paper's:\n"
+        "a key on disk costs eight times one in memory, an assumed ratio, since the paper prints "
+        "none. The order of the three curves is the paper's:\n"
     )
     rows = []
     for in_memory in (1.0, 0.95, 0.9, 0.8, 0.7):

@@ -92,7 +92,7 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
         return WindowLaw(update_window_latency(law.state, ends, lag_s - gap_s), law)
     assert shape.watermark_delay_s is not None
-    # Which trigger moves the watermark hangs on the sum alone, and the lag may be negative.
+    # Which trigger moves the watermark depends on the sum alone, and the lag may be negative.
     behind_s = max(shape.watermark_delay_s + lag_s, 0.0)
     return WindowLaw(append_window_latency(law.state, ends, behind_s, 0.0), law)
 

@@ -53,9 +53,9 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     -----
     **(L11)** As published: phases independent; batching and heartbeat `B/2`, `B^2/12`; processing
     half the batch, at the share of (R1); queues G/G/1, here QNA (Q5). The paper leaves the moments
-    of the reducer's inter-arrival times to a report that is not to be had, and the result hangs on
-    them: in bulk `c_A^2 = K(2-p)/p - 1`, `p = 1 - (1-min(q, 1))^M_t`; Poisson 1; clocked 0. None is
-    known to be the paper's.
+    of the reducer's inter-arrival times to a report that is not to be had, and the result depends
+    on them: in bulk `c_A^2 = K(2-p)/p - 1`, `p = 1 - (1-min(q, 1))^M_t`; Poisson 1; clocked 0.
+    None is known to be the paper's.
 
     What the paper leaves to a technical report that is not to be had is read as follows: queues by
     QNA (Q5); a row anywhere in its batch, independently of when it came; fixed work belongs to the

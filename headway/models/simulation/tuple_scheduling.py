@@ -166,7 +166,7 @@ def simulate_d_over(
 
     Notes
     -----
-    theory.md (S8), (G2); VLDB'15, Figure 7(d). What D-over reaches hangs on the stamps: with fine
+    theory.md (S8), (G2); VLDB'15, Figure 7(d). What D-over reaches depends on the stamps: with fine
     ones it drops dear tuples, for their laxity runs out first; within one stamp it is blind.
 
     Examples

@@ -32,7 +32,7 @@ _OF_MOMENTS = {
     "stddev_pop": "IF(n > 0, sqrt(m2 / n), NULL)",
 }
 _BY_ORDER = {"max_by": "max", "min_by": "min"}
-_IN_ORDER = "its result hangs on the order of rows, which partial results do not keep"
+_IN_ORDER = "its result depends on the order of rows, which partial results do not keep"
 _ALL_VALUES = "it needs every value of the window at once"
 _REFUSED = {
     **dict.fromkeys(("first", "first_value", "last", "last_value", "any_value"), _IN_ORDER),
