@@ -6,11 +6,14 @@ READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
+# The commit of the rule of live tuning; traces drawn afterwards have it as random seed.
+FROZEN_RULE ?= 0
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         scheduling scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
+        tuning-simulated \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
         docs java clean
 
@@ -115,6 +118,9 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
+
+tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --output docs/tuning-simulated.md
 
 window-sharing: $(READY)  ## the paper's figures by the models, and the committed real runs -> docs/window-sharing.md
 	$(BIN)/python benchmarks/run.py window_sharing --output docs/window-sharing.md

@@ -17,7 +17,7 @@ from pathlib import Path
 from headway.errors import HeadwayError
 
 HERE = Path(__file__).parent
-FOLDERS = ("accuracy", "speed", "sharing", "scheduling")
+FOLDERS = ("accuracy", "speed", "sharing", "scheduling", "tuning")
 
 
 def benchmarks() -> dict[str, Path]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headway.api.profile import profile, survey
     from headway.api.schedule import schedule
     from headway.api.shed import shed
-    from headway.api.simulate import simulate
+    from headway.api.simulate import simulate, simulate_policies
     from headway.api.specs import plan_spec
     from headway.api.validate import validate
     from headway.api.windows import windows
@@ -63,7 +63,7 @@ _HOMES = {
     "headway.api.profile": "profile survey",
     "headway.api.schedule": "schedule",
     "headway.api.shed": "shed",
-    "headway.api.simulate": "simulate",
+    "headway.api.simulate": "simulate simulate_policies",
     "headway.api.specs": "plan_spec",
     "headway.api.validate": "validate",
     "headway.api.windows": "windows",
@@ -83,7 +83,7 @@ __all__ = [
     "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "page", "plan",
     "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "shared_windows", "shed",
-    "simulate", "survey", "validate", "window_log", "windows",
+    "simulate", "simulate_policies", "survey", "validate", "window_log", "windows",
 ]  # fmt: skip
 
 # A command pays only for what it needs.

@@ -43,6 +43,8 @@ WAITING: Mapping[str, str] = {
     "simulation.real_time": _REAL_TIME,
     "estimation.drift": _LIVE,
     "estimation.shift": _LIVE,
+    "estimation.cost_drift.drift_found": _LIVE,
+    "estimation.cost_drift.batches_to_find": _LIVE,
     "laws.order_statistics.max_normal": _ORDERED,
     "queues.queueing.pollaczek_khinchine_wait": _ORDERED,
     "queues.queue_increments.clocked_increment": _ORDERED,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.api.arguments import positive_seconds
+from headway.api.arguments import job_from, positive_seconds
 from headway.domain import (
+    JobProfile,
     Outage,
     Playback,
     RateTrace,
     StreamAnswer,
 )
+from headway.domain.live import PolicyComparison
 from headway.errors import InputError
 from headway.formats.from_json import load_plan
 from headway.units import parse_duration_s
@@ -67,6 +70,114 @@ def simulate(
         num_runs=runs,
         seed=seed,
     )
+
+
+def simulate_policies(
+    plan: StreamAnswer | str | Path,
+    rate_trace: RateTrace | str | Path,
+    *,
+    profile: JobProfile | str | Path,
+    policies: Sequence[str] = ("headway", "hpa", "flink", "ds2", "static", "optimum"),
+    executors: tuple[int, int] | None = None,
+    outages: Sequence[Outage | str] = (),
+    runs: int = 2,
+    seed: int = 1,
+    length: float | str | None = None,
+) -> PolicyComparison:
+    """Simulate a plan under a rate trace while policies change its executors.
+
+    Parameters
+    ----------
+    plan : Plan or path
+        A plan, or the file that ``headway plan --json`` printed.
+    rate_trace : RateTrace or path
+        A trace, or a CSV file as :func:`load_rate_trace` reads it.
+    profile : JobProfile or path
+        That the plan was made of: it tells how long batches take with other executors.
+    policies : sequence of str
+        Names, each with its constant behind a colon where it is not the usual one: ``"hpa:50%"``,
+        ``"flink:0.7"``, ``"ds2:1.2"``, ``"static:8"``.
+    executors : (int, int), optional
+        Fewest and most; by default from 1 to half more than the highest rate needs.
+    outages : sequence of Outage or str
+        When the query stands still, e.g. ``"5m at 1h"``.
+    runs, seed : int
+        Runs of each policy, and the random seed.
+    length : float or str
+        How long the trace lasts; until its last line by default.
+
+    Raises
+    ------
+    InputError
+        If anything is not as expected.
+    """
+    from headway.planner.live.loop import compare_policies
+
+    trace = rate_trace
+    if not isinstance(trace, RateTrace):
+        trace = load_rate_trace(trace, length=length)
+    return compare_policies(
+        load_plan(plan) if isinstance(plan, str | Path) else plan,
+        job_from(profile),
+        trace,
+        [parse_policy(one) for one in policies],
+        executors=executors,
+        outages=[parse_outage(one) if isinstance(one, str) else one for one in outages],
+        num_runs=runs,
+        seed=seed,
+    )
+
+
+def parse_policy(text: str) -> tuple[str, float | None]:
+    """Read a policy as it is written on the command line.
+
+    Raises
+    ------
+    InputError
+        If there is no such policy, or it has no such constant.
+
+    Examples
+    --------
+    >>> parse_policy("hpa:50%"), parse_policy("headway")
+    (('hpa', 0.5), ('headway', None))
+    """
+    from headway.planner.live.loop import POLICIES
+
+    name, _, constant = text.strip().partition(":")
+    if name not in POLICIES:
+        raise InputError(f"no policy {name!r}; expected one of {', '.join(POLICIES)}")
+    if not constant:
+        return name, None
+    if name in ("headway", "optimum"):
+        raise InputError(f"policy {text!r}: {name} has no constant; write {name}")
+    try:
+        value = float(constant.removesuffix("%")) / (100.0 if constant.endswith("%") else 1.0)
+    except ValueError:
+        value = -1.0
+    most = {"hpa": 1.0, "flink": 1.0}.get(name, math.inf)
+    if not 0.0 < value <= most or (name == "static" and value != int(value)):
+        expected = {"hpa": "50%", "flink": "70%", "ds2": "1.2", "static": "8"}[name]
+        raise InputError(f"policy {text!r}: expected a constant such as {name}:{expected}")
+    return name, value
+
+
+def parse_executors(text: str) -> tuple[int, int]:
+    """Read the fewest and most executors as they are written on the command line.
+
+    Raises
+    ------
+    InputError
+        If the text is no such range.
+
+    Examples
+    --------
+    >>> parse_executors("2..12")
+    (2, 12)
+    """
+    match = re.fullmatch(r"\s*(\d{1,5})\s*\.\.\s*(\d{1,5})\s*", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise InputError(f"{text!r} is not a range of executors; expected e.g. 2..12")
+    return int(match[1]), int(match[2])
 
 
 def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> RateTrace:

@@ -68,6 +68,7 @@ def subjects() -> tuple[ModuleType, ...]:
     from headway.assumptions import (
         advice,
         fits,
+        live,
         logs,
         planning,
         predictions,
@@ -76,7 +77,7 @@ def subjects() -> tuple[ModuleType, ...]:
         turns,
     )
 
-    return predictions, fits, logs, planning, resources, turns, sharing, advice
+    return predictions, fits, logs, planning, resources, turns, live, sharing, advice
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

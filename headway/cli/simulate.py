@@ -7,20 +7,31 @@ from pathlib import Path
 
 import click
 
-from headway.api.simulate import load_rate_trace, parse_outage, simulate
-from headway.cli.options import DURATION, Command, Parsed, json_option
+from headway.api.simulate import (
+    load_rate_trace,
+    parse_executors,
+    parse_outage,
+    parse_policy,
+    simulate,
+    simulate_policies,
+)
+from headway.cli.options import DURATION, Command, Parsed, given, json_option, refuse
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
 from headway.domain import Outage, RateTrace, StreamAnswer
+from headway.domain.live import PolicyComparison
 from headway.formats.as_json import json_text
 from headway.formats.from_json import load_plan
 from headway.formats.text_file import write_text
 from headway.report.playback import playback_json, playback_page, playback_text
+from headway.report.policies import policies_json, policies_page, policies_text
 from headway.units import counted, format_duration
 
 _MANY_BATCHES = 2_000_000  # more take longer than a person waits without a word
 
 OUTAGE = Parsed("outage", parse_outage)
+EXECUTORS = Parsed("executors", parse_executors)
+_RUNS, _RUNS_OF_POLICIES = 16, 2
 
 
 @click.command("simulate", cls=Command)
@@ -45,11 +56,27 @@ OUTAGE = Parsed("outage", parse_outage)
     help="Outage during which the query stands still, e.g. '5m at 1h'; repeatable.",
 )
 @click.option(
+    "--policy",
+    "policies",
+    help="Policies that change the executors, side by side: headway, hpa, flink, ds2, static, "
+    "optimum; constants as in hpa:50%,flink:70%,ds2:1.2,static:8.",
+)
+@click.option(
+    "--profile",
+    type=click.Path(path_type=Path),
+    help="With --policy: the profile that the plan was made of.",
+)
+@click.option(
+    "--executors",
+    type=EXECUTORS,
+    metavar="MIN..MAX",
+    help="With --policy: fewest and most executors; 1 to half more than the highest rate needs by "
+    "default.",
+)
+@click.option(
     "--runs",
     type=click.IntRange(1, 1000),
-    default=16,
-    show_default=True,
-    help="Number of simulated runs.",
+    help=f"Number of simulated runs.  [default: {_RUNS}; {_RUNS_OF_POLICIES} of each policy]",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed.")
 @click.option("-o", "--output", type=OutputFile(), help="Write an HTML page with charts over time.")
@@ -59,7 +86,10 @@ def command(
     rate_trace: Path,
     length: float | None,
     outages: Sequence[Outage],
-    runs: int,
+    policies: str | None,
+    profile: Path | None,
+    executors: tuple[int, int] | None,
+    runs: int | None,
     seed: int,
     output: str | None,
     as_json: bool,
@@ -69,6 +99,7 @@ def command(
     \b
     headway simulate plan.json --rate-trace day.csv -o day.html
     headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
+    headway simulate plan.json --rate-trace day.csv --policy headway,hpa,static --profile p.yaml
 
     PLAN is what 'headway plan --json' printed. The trace is a CSV file with a line for each change
     of the rate, e.g. 'time,rate', '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line,
@@ -76,6 +107,16 @@ def command(
     """
     planned = load_plan(plan)
     trace = load_rate_trace(rate_trace, length=length)
+    if policies is not None:
+        found = _compared(planned, trace, policies, profile, executors, outages, runs, seed)
+        if output is not None:
+            write_text(output, policies_page(planned, found), what="the page")
+            click.echo(f"wrote {output}", err=True)
+        text = json_text(policies_json(found)) if as_json else policies_text(planned, found)
+        click.echo(text)
+        return 0
+    refuse(given("profile", "executors"), "is used with --policy; add it, or leave this out")
+    runs = _RUNS if runs is None else runs
     _say_if_long(planned, trace, str(rate_trace), runs)
     with Progress() as progress:
         progress.step(f"simulating {counted(runs, 'run')} of {format_duration(trace.length_s)}")
@@ -88,6 +129,42 @@ def command(
     else:
         click.echo(playback_text(planned, playback))
     return 0
+
+
+def _compared(
+    plan: StreamAnswer,
+    trace: RateTrace,
+    policies: str,
+    profile: Path | None,
+    executors: tuple[int, int] | None,
+    outages: Sequence[Outage],
+    runs: int | None,
+    seed: int,
+) -> PolicyComparison:
+    names = [one.strip() for one in policies.split(",") if one.strip()]
+    for name in names:
+        parse_policy(name)
+    if not names:
+        raise click.UsageError("--policy names none; expected e.g. headway,hpa,static")
+    if profile is None:
+        raise click.UsageError(
+            "--policy needs --profile: the plan holds how long batches take at its own number of "
+            "executors only, its profile at any"
+        )
+    runs = _RUNS_OF_POLICIES if runs is None else runs
+    _say_if_long(plan, trace, "--policy", runs * len(names))
+    with Progress() as progress:
+        progress.step(f"simulating {counted(len(names), 'policy', 'policies')}")
+        return simulate_policies(
+            plan,
+            trace,
+            profile=profile,
+            policies=names,
+            executors=executors,
+            outages=outages,
+            runs=runs,
+            seed=seed,
+        )
 
 
 def _say_if_long(plan: StreamAnswer, trace: RateTrace, name: str, runs: int) -> None:

@@ -172,6 +172,16 @@ WAYS: tuple[Way, ...] = (
         arguments=("plan.json",),
         options={"--rate-trace": "trace.csv", "--runs": "2"},
     ),
+    Way(
+        name="simulate policies",
+        arguments=("plan.json",),
+        options={
+            "--rate-trace": "trace.csv",
+            "--policy": "headway,static",
+            "--profile": "orders.profile.yaml",
+            "--json": None,
+        },
+    ),
     *(
         Way(name=f"emit {name}", arguments=("plan.json",), options={"--format": name, **more})
         for name, more in (
@@ -277,7 +287,8 @@ VALUES: dict[str, Value] = {
     "--max-offsets": "6000", "--name": "other", "--namespace": "other", "--node-cores": "8",
     "--node-type": "other:cores=2,memory=16g,price=0.1", "--objective": "latency",
     "--outage": "10s at 20s", "--output": "other.out", "--partitions": "16",
-    "--patch": "manifest.yaml", "--platform": "yarn", "--query": "another", "--rate": "6k/s",
+    "--patch": "manifest.yaml", "--platform": "yarn", "--profile": "orders.profile.yaml",
+    "--query": "another", "--rate": "6k/s",
     "--rate-trace": "more.csv",
     "--concurrent-jobs": "2", "--decisions": "gate.jsonl", "--equation": "P2",
     "--explain": "plan.txt",
@@ -291,6 +302,8 @@ OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",
     ("emit", "--node-type"): "other.large",
     ("profile", "--conf"): "spark.app.name=x",
+    ("simulate", "--policy"): "static",
+    ("simulate", "--executors"): "1..4",
 }
 
 

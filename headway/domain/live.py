@@ -1,0 +1,277 @@
+"""A running query in nouns: what it shows, what is made of that, and what would be changed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.assumptions.live import CATCH_UP_S, CHANGES_PER_HOUR
+from headway.domain.playback import Outage, RateTrace
+from headway.domain.prediction import Interval
+from headway.units import S_PER_HOUR
+
+
+class ChangeKind(StrEnum):
+    """Kinds of changes, by what they cost."""
+
+    ADD = "add executors"
+    REMOVE = "remove executors"
+    RESTART = "restart"
+    APPLICATION = "new application"
+    REPARTITION = "offline repartition"
+
+
+class Reason(StrEnum):
+    """Why a change is proposed, or none."""
+
+    HOLD = "the setting holds"
+    FORECAST = "the forecast rate needs more"
+    JUMP = "the rate has jumped"
+    BACKLOG = "the backlog has to be worked off"
+    SILENT = "nothing was heard of the query for too long"
+    IDLE = "idle nodes have cost what coming back costs"
+    TRIGGER = "another trigger interval keeps more rows in time"
+    CONFIRMING = "the forecast rate needs more; waiting for a second bin"
+    TOO_MANY = "the maximum number of changes an hour is reached"
+    BUDGET = "the node-hours of the day are used up"
+    AT_MAXIMUM = "no setting within bounds sustains the forecast rate"
+    LEARNING = "too little has been seen yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenBatch:
+    """One batch that has ended.
+
+    ``late_rows`` are those older than the limit when it was committed. ``tells_costs`` is false
+    for batches soon after a change or a start, with young executors, or with failed tasks.
+    """
+
+    batch_rows: float
+    duration_s: float
+    late_rows: float
+    tells_costs: bool = True
+
+    def __post_init__(self) -> None:
+        if not (self.batch_rows >= 0 and self.duration_s > 0 and self.late_rows >= 0):
+            raise ValueError("need batch_rows and late_rows of 0 or more, and a positive duration")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """What is known of a running query at a moment: after each batch, and by a clock without one.
+
+    Parameters
+    ----------
+    at_s : float
+        The moment, on any clock that only goes forward [s].
+    arrived_rows : float or None
+        Rows that had arrived since any fixed moment, by the offsets of the source; None where it
+        tells none [rows].
+    arrived_at_s : float or None
+        When the source was asked for them: before the batch that reported it [s]. None: now.
+    backlog_rows : float or None
+        Rows that have arrived and were in no batch when the last one began; None where the source
+        does not tell [rows].
+    executors : int
+        Executors that are asked for: alive, and on their way.
+    num_pending : int
+        Those on their way.
+    trigger_s : float or None
+        Trigger interval, where it may be changed [s].
+    batch : SeenBatch or None
+        The batch that has just ended; None for a tick of the clock.
+    silent_s : float
+        How long a batch runs that has not reported yet [s].
+
+    Examples
+    --------
+    >>> Signal(at_s=30.0, arrived_rows=3e6, backlog_rows=0.0, executors=4).num_pending
+    0
+    """
+
+    at_s: float
+    arrived_rows: float | None
+    backlog_rows: float | None
+    executors: int
+    arrived_at_s: float | None = None
+    num_pending: int = 0
+    trigger_s: float | None = None
+    batch: SeenBatch | None = None
+    silent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a rule may do.
+
+    Parameters
+    ----------
+    min_executors, max_executors : int, >= 1
+        Fewest and most.
+    catch_up_s : float, > 0
+        A backlog is worked off in this time [s].
+    changes_per_hour : int, >= 1
+        Most changes in any hour; steps up of a query that is behind are not counted out.
+    budget_executor_s : float, > 0
+        Most executor-seconds in any 24 hours; inf is no limit [s].
+    quiet_s : tuple of (start, end)
+        On the signals' clock, when nothing is changed [s].
+
+    Examples
+    --------
+    >>> Bounds(min_executors=2, max_executors=12).clipped(40)
+    12
+    """
+
+    min_executors: int
+    max_executors: int
+    catch_up_s: float = CATCH_UP_S.value
+    changes_per_hour: int = CHANGES_PER_HOUR.value
+    budget_executor_s: float = math.inf
+    quiet_s: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_executors <= self.max_executors:
+            raise ValueError(
+                f"min_executors is {self.min_executors}, max_executors {self.max_executors}; "
+                "expected at least 1, and no fewer at most"
+            )
+        if not (self.catch_up_s > 0 and self.changes_per_hour >= 1 and self.budget_executor_s > 0):
+            raise ValueError("need catch_up_s, changes_per_hour and budget_executor_s above 0")
+
+    def clipped(self, executors: int) -> int:
+        """The nearest number of executors that is allowed."""
+        return min(max(executors, self.min_executors), self.max_executors)
+
+    def is_quiet(self, at_s: float) -> bool:
+        """Whether nothing may be changed at a moment."""
+        return any(start_s <= at_s < end_s for start_s, end_s in self.quiet_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What is made of all signals up to a moment.
+
+    ``rate_per_s`` is the level of now, ``forecast_per_s`` that of ``lead_s`` later,
+    ``planned_per_s`` the forecast with the margin that the late budget sets. ``cost_ratio`` is
+    by what durations exceed the predicted ones. ``late_ratio`` is the share of late rows over the
+    time of the budget, ``budget_used_ratio`` over what the target allows.
+    """
+
+    rate_per_s: float
+    forecast_per_s: float
+    planned_per_s: float
+    lead_s: float
+    error_ratio: float
+    cost_ratio: float
+    late_ratio: float
+    budget_used_ratio: float
+    is_jump: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A setting that was weighed: what it gains and what changing to it costs [node-seconds]."""
+
+    executors: int
+    trigger_s: float
+    sustained_per_s: float
+    gain_node_s: float
+    cost_node_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change from a setting to another, why, and what it gains and costs [node-seconds].
+
+    Of a step up ``gain_node_s`` is inf: the target is missed without it. ``after_executors`` and
+    ``after_trigger_s`` are absolute, so that asking for them twice is asking once.
+    """
+
+    kind: ChangeKind
+    reason: Reason
+    at_s: float
+    before_executors: int
+    after_executors: int
+    before_trigger_s: float
+    after_trigger_s: float
+    gain_node_s: float
+    cost_node_s: float
+    estimate: Estimate
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether executors are added."""
+        return self.after_executors > self.before_executors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What a changed setting is expected to show, written down before it is changed.
+
+    Intervals are of 90 %: the rate that is sustained, mean batch duration, and the latency of the
+    target. ``pause_s`` is how long no batch ends for the change, ``late_s`` how many seconds of
+    arrivals it makes late, ``back_within_s`` when the backlog of it is worked off [s].
+    """
+
+    sustained_per_s: Interval
+    duration_s: Interval
+    latency_s: Interval
+    pause_s: float
+    late_s: float
+    back_within_s: float
+
+    def is_kept(self, mean_duration_s: float) -> bool:
+        """Whether batches since the change are no longer than was expected, at the upper end."""
+        return mean_duration_s <= self.duration_s.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorStep:
+    """Executors that are asked for from a moment on [s]."""
+
+    at_s: float
+    executors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOutcome:
+    """What came of one policy under a trace, the mean of all runs.
+
+    ``constant`` is what its user has to set, as text. ``executor_s`` are the executors that were
+    asked for, over time; ``kept_share`` is the share of five-minute windows in which the target
+    was met. ``steps`` are the changes of the first run, the first at the begin;
+    ``stretch_late_ratio`` is the share of late rows in even stretches of the trace.
+    """
+
+    policy: str
+    constant: str
+    executor_s: float
+    late_ratio: float
+    kept_share: float
+    changes_per_run: float
+    reversals_per_run: float
+    steps: tuple[ExecutorStep, ...]
+    stretch_late_ratio: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyComparison:
+    """Policies under one trace: the same rows, noise and provisioning times for each."""
+
+    trace: RateTrace
+    outages: tuple[Outage, ...]
+    limit_s: float
+    most_late_ratio: float
+    min_executors: int
+    max_executors: int
+    executors_per_node: int
+    num_runs: int
+    outcomes: tuple[PolicyOutcome, ...]
+    stretch_rates_per_s: tuple[float, ...]
+
+    def node_hours(self, outcome: PolicyOutcome) -> float:
+        """Nodes that were asked for, over time."""
+        return outcome.executor_s / self.executors_per_node / S_PER_HOUR

@@ -1,0 +1,283 @@
+"""The rate of a running query: what it is, what it will be, and when it has jumped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import NamedTuple
+
+from headway.assumptions.live import (
+    BETTER_FORECAST_RATIO,
+    BIN_S,
+    FIRST_ERRORS_RATIO,
+    FORECAST_WINDOWS,
+    JUMP_SPREADS,
+    LEAST_SPREAD_RATIO,
+    TREND_BINS,
+    TREND_ERRORS,
+)
+from headway.models.laws.normal import MAD_TO_SD
+
+_MOST_BINS = 128
+_HORIZON_BINS = 5
+_ERRORS_KEPT = 40
+_ERRORS_THAT_TELL = 8
+_JUMP_BINS = 2
+
+
+class Line(NamedTuple):
+    """A level at the newest bin, and a trend."""
+
+    level_per_s: float
+    trend_per_bin: float
+
+
+def trend_line(rates_per_s: Sequence[float]) -> Line:
+    r"""The line through the newest bins, if it rises or falls beyond doubt.
+
+    Parameters
+    ----------
+    rates_per_s : sequence of float, >= 0
+        Of bins, oldest first. [rows/s]
+
+    Returns
+    -------
+    Line
+        Level at the newest bin and trend; without a clear trend it is 0, and the level is 0 too.
+        [rows/s, rows/s per bin]
+
+    Notes
+    -----
+    **(A1)** Forecast of a rate: of bins of 15 s the mean of the last 8, or of 30 or 120 where
+    their own forecasts, 5 bins ahead, have erred at least 5 % less; and the least-squares line
+    through the last 30 where its slope exceeds 3 of its standard errors, continued over the lead
+    `t`: `λ + m t`. Least squares: Draper and Smith (1998), chapter 1.
+
+    Examples
+    --------
+    >>> trend_line([100.0 + 2.0 * number for number in range(30)])
+    Line(level_per_s=158.0, trend_per_bin=2.0)
+    >>> trend_line([100.0, 110.0] * 15).trend_per_bin
+    0.0
+    """
+    window = list(rates_per_s[-TREND_BINS.value :])
+    num = len(window)
+    if num < TREND_BINS.value // 2:
+        return Line(0.0, 0.0)
+    middle, mean = 0.5 * (num - 1), fmean(window)
+    spread = num * (num * num - 1) / 12.0
+    slope = sum((place - middle) * rate for place, rate in enumerate(window)) / spread
+    misfit = sum((rate - mean - slope * (place - middle)) ** 2 for place, rate in enumerate(window))
+    error = math.sqrt(misfit / (num - 2) / spread)
+    if abs(slope) <= TREND_ERRORS.value * error or slope == 0.0:
+        return Line(0.0, 0.0)
+    return Line(max(mean + slope * middle, 0.0), slope)
+
+
+def error_spread(errors: Sequence[float]) -> float:
+    r"""Standard deviation of forecast errors, by their median: a jump does not widen it.
+
+    Parameters
+    ----------
+    errors : sequence of float
+        Of forecasts of the next bin, relative to the forecast. [-]
+
+    Returns
+    -------
+    float
+        At least 0.02; a tenth while fewer than 8 are known. [-]
+
+    Notes
+    -----
+    **(A2)** Jump of a rate: two bins in a row beyond `λ(1 ± 4σ)` on the same side, `σ` 1.4826
+    times the median of the absolute errors of the own forecasts (Rousseeuw and Croux 1993). Older
+    bins are dropped then: the level is that of the two, or of the second alone where the first
+    lies beyond the same band around it, since it holds a part of the time before.
+
+    Examples
+    --------
+    >>> round(error_spread([0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 9.0]), 3)
+    0.148
+    """
+    if len(errors) < _ERRORS_THAT_TELL:
+        return FIRST_ERRORS_RATIO.value
+    return max(MAD_TO_SD * median(map(abs, errors)), LEAST_SPREAD_RATIO.value)
+
+
+@dataclass(frozen=True, slots=True)
+class RateForecast:
+    """Bins of arrivals, and how far the forecasts that were made of them have been off."""
+
+    rates_per_s: tuple[float, ...] = ()
+    """Of closed bins, oldest first; since the last jump. [rows/s]"""
+    errors: tuple[float, ...] = ()
+    """Of the forecasts that counted, relative. [-]"""
+    window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
+    """Of the means over 8, 30 and 120 bins, 5 bins ahead, absolute. [rows/s]"""
+    num_outside: int = 0
+    """Bins in a row beyond the band; negative below it."""
+    num_bins: int = 0
+    """Bins that were closed in all."""
+    jumped_at_bin: int = -1
+    """Number of the bin in which the last jump was certain; -1 without one."""
+    seen_s: float = math.nan
+    """When arrivals were last counted. [s]"""
+    seen_rows: float = 0.0
+    """The count then. [rows]"""
+    bin_s: float = math.nan
+    """Begin of the open bin. [s]"""
+    bin_rows: float = 0.0
+    """The count there. [rows]"""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a bin has been closed."""
+        return bool(self.rates_per_s)
+
+    @property
+    def is_jump(self) -> bool:
+        """Whether the bin just closed made a jump certain."""
+        return self.num_bins > 0 and self.jumped_at_bin == self.num_bins
+
+    @property
+    def spread_ratio(self) -> float:
+        """Spread of the forecast errors: theory.md (A2). [-]"""
+        return error_spread(self.errors)
+
+    def level_per_s(self) -> float:
+        """Mean over the window that foresees best: theory.md (A1). [rows/s]"""
+        short, *longer = FORECAST_WINDOWS.value
+        of_short, best, least_ratio = self.window_errors[0], short, BETTER_FORECAST_RATIO.value
+        for number, window in enumerate(longer, start=1):
+            errors = self.window_errors[number]
+            if len(self.rates_per_s) < window or len(errors) < _ERRORS_THAT_TELL:
+                break
+            # Over the same bins, so that a calm hour does not speak for either.
+            error_ratio = fmean(errors) / max(fmean(of_short[-len(errors) :]), 1e-9)
+            if error_ratio <= least_ratio:
+                best, least_ratio = window, error_ratio
+        return fmean(self.rates_per_s[-best:])
+
+    def line(self) -> Line:
+        """The trend where there is one, else the level."""
+        found = trend_line(self.rates_per_s)
+        return found if found.trend_per_bin else Line(self.level_per_s(), 0.0)
+
+    def forecast_per_s(self, lead_s: float) -> float:
+        """The rate that is expected after a time: theory.md (A1). [rows/s]"""
+        line = self.line()
+        return max(line.level_per_s + line.trend_per_bin * lead_s / BIN_S.value, 0.0)
+
+
+def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> RateForecast:
+    r"""The forecast after one more look at the source.
+
+    Parameters
+    ----------
+    forecast : RateForecast
+        Of before.
+    at_s : float
+        When the source was asked. [s]
+    arrived_rows : float, >= 0
+        Rows that had arrived by then, since any fixed moment. [rows]
+
+    Returns
+    -------
+    RateForecast
+        With all bins closed that have ended since; between two looks rows count as even.
+
+    Notes
+    -----
+    theory.md (A1). A count that has fallen is of another source: all begins anew.
+
+    Examples
+    --------
+    >>> seen = with_arrivals(RateForecast(), 0.0, 0.0)
+    >>> with_arrivals(seen, 31.0, 310.0).rates_per_s
+    (10.0, 10.0)
+    """
+    if math.isnan(forecast.seen_s) or arrived_rows < forecast.seen_rows:
+        return RateForecast(seen_s=at_s, seen_rows=arrived_rows, bin_s=at_s, bin_rows=arrived_rows)
+    found, width_s = forecast, BIN_S.value
+    if at_s <= forecast.seen_s:
+        return forecast
+    per_s = (arrived_rows - forecast.seen_rows) / (at_s - forecast.seen_s)
+    begin_s, begin_rows = forecast.bin_s, forecast.bin_rows
+    while begin_s + width_s <= at_s:
+        end_rows = forecast.seen_rows + per_s * (begin_s + width_s - forecast.seen_s)
+        found = with_bin(found, max(end_rows - begin_rows, 0.0) / width_s)
+        begin_s, begin_rows = begin_s + width_s, end_rows
+    return replace(found, seen_s=at_s, seen_rows=arrived_rows, bin_s=begin_s, bin_rows=begin_rows)
+
+
+def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
+    r"""The forecast after one more bin.
+
+    Parameters
+    ----------
+    forecast : RateForecast
+        Of before.
+    rate_per_s : float, >= 0
+        Of the bin. [rows/s]
+
+    Returns
+    -------
+    RateForecast
+        Without the older bins where the rate has jumped.
+
+    Notes
+    -----
+    theory.md (A1), (A2).
+
+    Examples
+    --------
+    >>> even = RateForecast(rates_per_s=(100.0,) * 8, errors=(0.01,) * 8)
+    >>> once = with_bin(even, 200.0)
+    >>> len(once.rates_per_s), with_bin(once, 210.0).rates_per_s
+    (9, (200.0, 210.0))
+    """
+    number = forecast.num_bins + 1
+    if not forecast.is_known:
+        return replace(forecast, rates_per_s=(rate_per_s,), num_bins=number)
+    rates = forecast.rates_per_s
+    expected = forecast.forecast_per_s(BIN_S.value)
+    error = (rate_per_s - expected) / max(expected, 1e-9)
+    outside = abs(error) > JUMP_SPREADS.value * forecast.spread_ratio
+    side = 1 if error > 0.0 else -1
+    run = forecast.num_outside if forecast.num_outside * side > 0 else 0
+    num_outside = run + side if outside else 0
+    if abs(num_outside) >= _JUMP_BINS:
+        # The first of the two may hold a part of the time before.
+        is_part = (
+            abs(rate_per_s - rates[-1]) > JUMP_SPREADS.value * forecast.spread_ratio * rate_per_s
+        )
+        return replace(
+            forecast,
+            rates_per_s=(rate_per_s,) if is_part else (rates[-1], rate_per_s),
+            window_errors=((), (), ()),
+            num_outside=0,
+            num_bins=number,
+            jumped_at_bin=number,
+        )
+    window_errors = tuple(
+        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-_ERRORS_KEPT:]
+        if len(rates) >= window + _HORIZON_BINS - 1
+        else errors
+        for window, errors in zip(FORECAST_WINDOWS.value, forecast.window_errors, strict=True)
+    )
+    return replace(
+        forecast,
+        rates_per_s=(*rates, rate_per_s)[-_MOST_BINS:],
+        errors=(*forecast.errors, error)[-_ERRORS_KEPT:],
+        window_errors=window_errors,
+        num_outside=num_outside,
+        num_bins=number,
+    )
+
+
+def _mean_before(rates_per_s: Sequence[float], window: int) -> float:
+    """The mean of a window as it was when it had to foresee the next bin: a lead before it."""
+    end = len(rates_per_s) - _HORIZON_BINS + 1
+    return fmean(rates_per_s[end - window : end])

@@ -1,0 +1,281 @@
+"""What a change of a running query costs in rows that come late, and when it is worth that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import quantiles
+
+from headway.assumptions.live import (
+    APPLICATION_PAUSE_S,
+    BUDGET_OF_CHANGES_RATIO,
+    COST_LEVEL_RATIO,
+    COSTS_REMEMBERED,
+    FIRST_BATCHES,
+    FIRST_BATCHES_RATIO,
+    LEAST_IDLE_S,
+    MARGIN_SPREADS,
+    MOST_BUDGET_USED,
+    REMOVAL_PAUSE_S,
+    REPARTITION_PAUSE_S,
+    RESTART_PAUSE_S,
+)
+from headway.domain.live import ChangeKind
+
+_SATURATED = 0.98
+
+
+def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
+    r"""Seconds of arrivals that a pause of the query makes late.
+
+    Parameters
+    ----------
+    pause_s : float, >= 0
+        How long no batch ends beside the usual. [s]
+    slack_s : float, >= 0
+        Limit of the target less the latency that it is kept with. [s]
+    load_ratio : float, >= 0
+        Arrivals over the rate at which a backlog is worked off. [-]
+
+    Returns
+    -------
+    float
+        At loads of 0.98 and more that of 0.98. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is negative.
+
+    Notes
+    -----
+    **(A7)** Late arrivals of a pause `p`: those of `max(0, p - s)/(1 - r)` seconds, `s` the slack
+    `L` less the planned latency, `r` the load, as in (N7): the backlog of the pause is worked off
+    at the rate that is left, and all that arrive until the delay is down to `s` are late. Of new
+    executors `p = (g - 1)D` for each of the first 2 batches, `g = 2` times as long as usual. After
+    changes of the same kind the 90 % quantile of what the last 10 made late takes its place.
+
+    Examples
+    --------
+    >>> pause_late_s(5.9, 0.4, 0.5)
+    11.0
+    """
+    if not (pause_s >= 0.0 and slack_s >= 0.0 and load_ratio >= 0.0):
+        raise ValueError("need pause_s, slack_s and load_ratio of 0 or more")
+    return max(pause_s - slack_s, 0.0) / (1.0 - min(load_ratio, _SATURATED))
+
+
+def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
+    r"""How long a change is expected to pause the query before one of its kind was seen.
+
+    Parameters
+    ----------
+    kind : ChangeKind
+        What is changed.
+    duration_s : float, >= 0
+        Usual batch duration. [s]
+
+    Returns
+    -------
+    float
+        For `pause_late_s`. [s]
+
+    Notes
+    -----
+    theory.md (A7).
+
+    Examples
+    --------
+    >>> prior_pause_s(ChangeKind.RESTART, 0.8), prior_pause_s(ChangeKind.ADD, 0.8)
+    (2.2, 1.6)
+    """
+    if kind is ChangeKind.ADD:
+        return FIRST_BATCHES.value * (FIRST_BATCHES_RATIO.value - 1.0) * duration_s
+    return {
+        ChangeKind.REMOVE: REMOVAL_PAUSE_S.value,
+        ChangeKind.RESTART: RESTART_PAUSE_S.value,
+        ChangeKind.APPLICATION: APPLICATION_PAUSE_S.value,
+        ChangeKind.REPARTITION: REPARTITION_PAUSE_S.value,
+    }[kind]
+
+
+def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
+    r"""What one more change of a kind is expected to make late, after those that were seen.
+
+    Parameters
+    ----------
+    prior_s : float, >= 0
+        Before any was seen. [s]
+    seen_s : sequence of float, >= 0
+        Seconds of arrivals that earlier ones made late, oldest first. [s]
+
+    Returns
+    -------
+    float
+        The prior counts as one of them. [s]
+
+    Notes
+    -----
+    theory.md (A7).
+
+    Examples
+    --------
+    >>> learned_late_s(4.0, []), round(learned_late_s(4.0, [1.0] * 20), 2)
+    (4.0, 1.0)
+    """
+    known = [*seen_s][-COSTS_REMEMBERED.value :]
+    if len(known) < COSTS_REMEMBERED.value:
+        known = [prior_s, *known]
+    if len(known) < 2:
+        return prior_s
+    hundredths = quantiles(known, n=100, method="inclusive")
+    return hundredths[round(100 * COST_LEVEL_RATIO.value) - 1]
+
+
+def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float:
+    r"""Node-seconds that may idle before leaving them and coming back is the cheaper.
+
+    Parameters
+    ----------
+    down_late_s, up_late_s : float, >= 0
+        Seconds of arrivals that a step down and the next step up make late. [s]
+    quantile : float, 0 to 1
+        Of the target. [-]
+
+    Returns
+    -------
+    float
+        Node-seconds. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(A8)** Two purses: changes may use the share `α = 0.5` of the late budget `1 - q`, so that
+    `t` late seconds are allowed in `t/(α(1-q))` seconds; a node that is kept as long costs as much.
+    Idle nodes are left when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, `t_1` and `t_2`
+    the late seconds of the step down and of the next one up: rent or buy, at most twice the cost
+    of knowing the future (Karlin, Manasse, Rudolph and Sleator 1988, doi:10.1007/BF01762111).
+
+    Examples
+    --------
+    >>> round(purse_node_s(11.0, 5.0, 0.99))
+    3200
+    """
+    if not (down_late_s >= 0.0 and up_late_s >= 0.0 and 0.0 < quantile < 1.0):
+        raise ValueError("need late seconds of 0 or more, and a quantile between 0 and 1")
+    return (down_late_s + up_late_s) * late_price(quantile)
+
+
+def late_price(quantile: float) -> float:
+    r"""Node-seconds that a second of late arrivals is worth.
+
+    Parameters
+    ----------
+    quantile : float, 0 to 1
+        Of the target. [-]
+
+    Returns
+    -------
+    float
+        Node-seconds per second. [-]
+
+    Notes
+    -----
+    theory.md (A8).
+
+    Examples
+    --------
+    >>> round(late_price(0.99))
+    200
+    """
+    return 1.0 / (BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
+
+
+def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
+    r"""Whether nodes have idled for as much as leaving them and coming back costs.
+
+    Parameters
+    ----------
+    num_idle : int, >= 0
+        Nodes beyond the most that were needed since they were last in use. [-]
+    idle_s : float, >= 0
+        Since then. [s]
+    purse : float, >= 0
+        Of `purse_node_s`, in node-seconds. [s]
+
+    Returns
+    -------
+    bool
+        Never before two minutes.
+
+    Notes
+    -----
+    theory.md (A8).
+
+    Examples
+    --------
+    >>> is_worth_leaving(4, 700.0, 3200.0), is_worth_leaving(4, 900.0, 3200.0)
+    (False, True)
+    """
+    return num_idle > 0 and idle_s >= LEAST_IDLE_S.value and num_idle * idle_s >= purse
+
+
+def margin_score(budget_used_ratio: float) -> float:
+    r"""Spreads of the forecast errors to prepare for beyond the forecast.
+
+    Parameters
+    ----------
+    budget_used_ratio : float, >= 0
+        Share of late rows over what the target allows. [-]
+
+    Returns
+    -------
+    float
+        From 0.4 to 1.96. [-]
+
+    Notes
+    -----
+    **(A6)** Margin over the forecast: `z = 0.4 + 1.3 min(u, 1.2)`, `u` the share of late rows of
+    the last six hours over `1 - q`, weighted in over the first hour: a target that is met with
+    ease is met with fewer nodes. Prepared for is (A3) at that score.
+
+    Examples
+    --------
+    >>> [round(margin_score(used), 2) for used in (0.0, 0.5, 2.0)]
+    [0.4, 1.05, 1.96]
+    """
+    least, more = MARGIN_SPREADS.value
+    return least + more * min(budget_used_ratio, MOST_BUDGET_USED.value)
+
+
+def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float) -> float:
+    r"""The rate that a running query is prepared for.
+
+    Parameters
+    ----------
+    forecast_per_s : float, >= 0
+        Of `models.estimation.forecast`. [rows/s]
+    score : float
+        Of `margin_score`. [-]
+    spread_ratio : float, >= 0
+        Of the forecast errors. [-]
+
+    Returns
+    -------
+    float
+        At least 0. [rows/s]
+
+    Notes
+    -----
+    **(A3)** Rate that is prepared for: `(λ + m t)(1 + z σ)`, the forecast (A1) over the lead `t`,
+    the 90 % quantile of the time until executors are there and one bin, with the spread (A2).
+
+    Examples
+    --------
+    >>> planned_rate_per_s(1000.0, 0.5, 0.1)
+    1050.0
+    """
+    return max(forecast_per_s * (1.0 + score * spread_ratio), 0.0)

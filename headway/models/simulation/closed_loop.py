@@ -1,0 +1,358 @@
+"""A micro-batch query whose executors a policy changes while a rate trace runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from headway.assumptions.live import FIRST_BATCHES, FIRST_BATCHES_RATIO, REMOVAL_PAUSE_S
+from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
+from headway.models.arrays import Array
+from headway.models.simulation.loop_run import LoopRun, Step
+from headway.models.simulation.rate_trace import BatchNoise, CumulativeRows
+
+_HAIR = 1e-9
+_DRAWN_AT_ONCE = 8192
+
+#: Mean time as a function of rows: a constant, and terms of time per row and exponent.
+Costs = tuple[float, tuple[tuple[float, float], ...]]
+
+
+class Sight(NamedTuple):
+    """What a policy can see at a moment; sums count from the start of the trace."""
+
+    at_s: float
+    """The moment. [s]"""
+    executors: int
+    """Executors that are asked for."""
+    num_pending: int
+    """Those of them that are on their way."""
+    asked_s: float
+    """When the source was last asked what has arrived. [s]"""
+    asked_rows: float
+    """What it said. [rows]"""
+    arrived_rows: float
+    """What has arrived by now, which only a source of metrics of its own tells. [rows]"""
+    processed_rows: float
+    """Rows that were processed; of a running batch in proportion to its time. [rows]"""
+    backlog_rows: float
+    """Rows that the last batch to begin has left. [rows]"""
+    busy_s: float
+    """Time in which a batch ran. [s]"""
+    cpu_s: float
+    """Core seconds that tasks used. [s]"""
+    core_s: float
+    """Core seconds that executors had. [s]"""
+    silent_s: float
+    """How long the running batch has run; 0 between two. [s]"""
+    batch: tuple[float, float, float] | None
+    """Rows, duration and late rows of the batch that has just ended. [rows, s, rows]"""
+
+
+class Policy(Protocol):
+    """Who changes the executors."""
+
+    @property
+    def period_s(self) -> float:
+        """Asked by a clock that often; 0 is after batches only. [s]"""
+
+    @property
+    def sees_batches(self) -> bool:
+        """Whether it is asked after each batch too."""
+
+    def wanted(self, sight: Sight) -> int:
+        """Executors that are wanted from now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopJob:
+    """The query, and the cluster that it runs on."""
+
+    duration: Mapping[int, Costs]
+    """Of batches, by executors. [s]"""
+    cpu: Costs
+    """Core seconds of the tasks of a batch. [s]"""
+    cores_per_executor: int
+    trigger_s: float
+    limit_s: float
+    noise: BatchNoise
+    after_commit_s: float = 0.0
+    max_rows_per_trigger: float = math.inf
+    dispersion: float = 1.0
+    provisioning_s: tuple[float, float] = (20.0, 60.0)
+    removal_pause_s: float = REMOVAL_PAUSE_S.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTrace:
+    """What comes: rates between edges, what batches cost beside the profile, outages."""
+
+    edges_s: Array
+    rates_per_s: Array
+    cost_ratio: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
+    """From a moment on [s], what multiplies every duration. [-]"""
+    outages_s: tuple[tuple[float, float], ...] = ()
+
+
+def simulate_closed_loop(
+    job: LoopJob, trace: LoopTrace, policy: Policy, *, executors: int, seed: int
+) -> LoopRun:
+    r"""One run of a query under a trace, with executors as a policy wants them.
+
+    Parameters
+    ----------
+    job : LoopJob
+        The query and its cluster.
+    trace : LoopTrace
+        What arrives.
+    policy : Policy
+        Asked after batches, by a clock, or both.
+    executors : int, >= 1
+        There at the start.
+    seed : int
+        Seed of the generator; runs of one seed meet the same rows, noise and provisioning times.
+
+    Returns
+    -------
+    LoopRun
+        Until the trace ends.
+
+    Raises
+    ------
+    ValueError
+        If the job has no duration at a number of executors that is wanted.
+
+    Notes
+    -----
+    **(A11)** Closed loop: (S6) with executors that change. More are billed from the request on and
+    there after a uniform time; the first 2 batches with them take twice as long. Fewer are gone
+    with the next batch, which takes 5.9 s longer. A policy sees what the last batch reported: what
+    had arrived when it began. Late are the rows of a batch that arrived more than `L` before its
+    commit, and at the end those that no batch has committed.
+
+    Examples
+    --------
+    >>> class Still:
+    ...     period_s, sees_batches = 0.0, False
+    ...     def wanted(self, sight):
+    ...         return sight.executors
+    >>> job = LoopJob(duration={1: (0.5, ())}, cpu=(0.1, ()), cores_per_executor=1, trigger_s=1.0,
+    ...     limit_s=2.0, noise=BatchNoise(batch_ratio=0.0), dispersion=0.0)
+    >>> even = LoopTrace(edges_s=np.array([0.0, 100.0]), rates_per_s=np.array([10.0]))
+    >>> run = simulate_closed_loop(job, even, Still(), executors=1, seed=1)
+    >>> run.executor_s, run.late_ratio, run.num_changes
+    (100.0, 0.0, 0)
+    """
+    return _Loop(job, trace, policy, executors, seed).run()
+
+
+class _Loop:
+    """One run: the moments of batches and of the clock in turn."""
+
+    def __init__(
+        self, job: LoopJob, trace: LoopTrace, policy: Policy, executors: int, seed: int
+    ) -> None:
+        random = np.random.default_rng(seed)
+        self.job, self.trace, self.policy = job, trace, policy
+        self.arrivals = CumulativeRows.drawn(
+            np.asarray(trace.edges_s, dtype=np.float64),
+            np.asarray(trace.rates_per_s, dtype=np.float64),
+            job.trigger_s,
+            job.dispersion,
+            1,
+            random,
+        )
+        self.rows: list[float] = self.arrivals.rows[:, 0].tolist()
+        self.first_s, self.end_s = float(trace.edges_s[0]), float(trace.edges_s[-1])
+        self.noise = _noise(job.noise, np.random.default_rng([seed, 1]))
+        self.delays = np.random.default_rng([seed, 2])
+        self.alive, self.asked, self.young_batches = executors, executors, 0
+        self.pending: list[float] = []
+        self.removal_s = 0.0
+        self.steps = [Step(self.first_s, executors)]
+        self.billed_s, self.billed_until_s = 0.0, self.first_s
+        self.taken = self.busy_s = self.cpu_s = self.core_s = 0.0
+        self.core_until_s = self.first_s
+        self.asked_s, self.asked_rows, self.backlog = self.first_s, 0.0, 0.0
+        self.tick_s = self.first_s + policy.period_s if policy.period_s > 0.0 else math.inf
+
+    def run(self) -> LoopRun:
+        job, batches = self.job, []
+        start = self._grid_after(self.first_s) if job.trigger_s > 0.0 else self.first_s
+        costs = iter((*self.trace.cost_ratio[1:], (math.inf, 1.0)))
+        cost, (cost_until_s, next_cost) = self.trace.cost_ratio[0][1], next(costs)
+        while (start := self._after_outages(start)) < self.end_s:
+            self._tick_until(start, None)
+            while start >= cost_until_s:
+                cost, (cost_until_s, next_cost) = next_cost, next(costs)
+            self._executors_come(start)
+            waiting = max(self._arrived(start) - self.taken, 0.0)
+            rows = min(waiting, job.max_rows_per_trigger)
+            self.asked_s, self.asked_rows = start, self.taken + waiting
+            self.backlog = waiting - rows
+            if rows <= 0.0:
+                polled = start + POLLING_DELAY_S.value
+                start = polled if job.trigger_s == 0.0 else self._grid_after(start)
+                continue
+            duration = cost * self._slowed(_mean_s(job.duration[self.alive], rows))
+            duration = duration * next(self.noise) + self.removal_s
+            self.removal_s = 0.0
+            end = start + duration
+            commit = max(end - job.after_commit_s, start)
+            late = min(max(self._arrived(commit - job.limit_s) - self.taken, 0.0), rows)
+            work = cost * _mean_s(job.cpu, rows)
+            self._tick_until(min(end, self.end_s), (start, duration, rows, work))
+            self.taken, self.busy_s = self.taken + rows, self.busy_s + duration
+            self.cpu_s += work
+            batches.append((start, duration, rows, late))
+            if self.policy.sees_batches and end < self.end_s:
+                self._apply(self._sight(end, None, (rows, duration, late)))
+            later = self._grid_after(start)
+            start = end if job.trigger_s == 0.0 else max(end, later)
+        return self._done(batches)
+
+    def _done(self, batches: Sequence[tuple[float, float, float, float]]) -> LoopRun:
+        self._bill(self.end_s)
+        columns = np.array(batches, dtype=np.float64).reshape(-1, 4).T
+        # What was not committed when the trace ended, and is late already.
+        unread = max(self._arrived(self.end_s - self.job.limit_s) - self.taken, 0.0)
+        return LoopRun(
+            start_s=columns[0],
+            duration_s=columns[1],
+            num_rows=columns[2],
+            late_rows=columns[3],
+            unread_late_rows=unread,
+            arrived_rows=max(self.rows[-1], 1.0),
+            steps=tuple(self.steps),
+            executor_s=self.billed_s,
+            arrivals=self.arrivals,
+        )
+
+    def _tick_until(self, moment: float, running: tuple[float, float, float, float] | None) -> None:
+        """The clock of the policy, up to a moment; ``running`` is the batch of that time."""
+        while self.tick_s <= moment:
+            tick = self.tick_s
+            self.tick_s += self.policy.period_s
+            self._apply(self._sight(tick, running, None))
+
+    def _sight(
+        self,
+        at_s: float,
+        running: tuple[float, float, float, float] | None,
+        batch: tuple[float, float, float] | None,
+    ) -> Sight:
+        done_rows = done_s = done_cpu_s = silent_s = 0.0
+        if running is not None:
+            start, duration, rows, work = running
+            part = min((at_s - start) / duration, 1.0)
+            done_rows, done_s, done_cpu_s = part * rows, at_s - start, part * work
+            silent_s = at_s - start
+        self._executors_come(at_s)
+        return Sight(
+            at_s=at_s,
+            executors=self.asked,
+            num_pending=len(self.pending),
+            asked_s=self.asked_s,
+            asked_rows=self.asked_rows,
+            arrived_rows=self._arrived(at_s),
+            processed_rows=self.taken + done_rows,
+            backlog_rows=self.backlog,
+            busy_s=self.busy_s + done_s,
+            cpu_s=self.cpu_s + done_cpu_s,
+            core_s=self.core_s,
+            silent_s=silent_s,
+            batch=batch,
+        )
+
+    def _apply(self, sight: Sight) -> None:
+        """Ask the policy, and do what it wants."""
+        wanted = self.policy.wanted(sight)
+        if wanted == self.asked:
+            return
+        if wanted not in self.job.duration:
+            raise ValueError(f"{wanted} executors: the job has no duration there")
+        self._bill(sight.at_s)
+        for _ in range(self.asked, wanted):
+            self.pending.append(sight.at_s + float(self.delays.uniform(*self.job.provisioning_s)))
+        fewer = self.asked - wanted
+        # Those on their way are called off first.
+        for _ in range(min(max(fewer, 0), len(self.pending))):
+            self.pending.pop()
+            fewer -= 1
+        if fewer > 0:
+            self._count_cores(sight.at_s)
+            self.alive -= fewer
+            self.removal_s = self.job.removal_pause_s
+        self.asked = wanted
+        self.steps.append(Step(sight.at_s, wanted))
+
+    def _executors_come(self, moment: float) -> None:
+        self._count_cores(moment)
+        if not self.pending:
+            return
+        still = [there_s for there_s in self.pending if there_s > moment]
+        if len(still) < len(self.pending):
+            self.alive += len(self.pending) - len(still)
+            self.young_batches = FIRST_BATCHES.value
+            self.pending = still
+
+    def _count_cores(self, moment: float) -> None:
+        if moment > self.core_until_s:
+            width_s = moment - self.core_until_s
+            self.core_s += width_s * self.alive * self.job.cores_per_executor
+            self.core_until_s = moment
+
+    def _slowed(self, mean_s: float) -> float:
+        if self.young_batches == 0:
+            return mean_s
+        self.young_batches -= 1
+        return FIRST_BATCHES_RATIO.value * mean_s
+
+    def _bill(self, moment: float) -> None:
+        self.billed_s += self.asked * (moment - self.billed_until_s)
+        self.billed_until_s = moment
+
+    def _arrived(self, moment: float) -> float:
+        place = (moment - self.first_s) / self.arrivals.cell_s
+        if place <= 0.0:
+            return 0.0
+        cell = int(place)
+        if cell >= len(self.rows) - 1:
+            return self.rows[-1]
+        low = self.rows[cell]
+        return low + (place - cell) * (self.rows[cell + 1] - low)
+
+    def _after_outages(self, start: float) -> float:
+        for begin, finish in self.trace.outages_s:
+            if begin <= start < finish:
+                return finish
+        return start
+
+    def _grid_after(self, moment: float) -> float:
+        trigger_s = self.job.trigger_s
+        return trigger_s * (math.floor(moment / trigger_s + _HAIR) + 1.0) if trigger_s else 0.0
+
+
+def _mean_s(costs: Costs, rows: float) -> float:
+    total_s, terms = costs
+    for per_row_s, exponent in terms:
+        total_s += per_row_s * (rows if exponent == 1.0 else rows**exponent)
+    return total_s
+
+
+def _noise(noise: BatchNoise, random: np.random.Generator) -> Iterator[float]:
+    """Factors on the durations of successive batches, as in (S6)."""
+    fresh_sd = math.sqrt(math.log1p((1.0 - noise.autocorrelation) * noise.batch_ratio**2))
+    slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
+    run_factor = math.exp(noise.run_to_run_ratio * float(random.standard_normal()))
+    half_variance = 0.5 * (fresh_sd**2 + slow_sd**2)
+    keeps = USUAL_PERSISTENCE_RATIO.value
+    renews, slow = math.sqrt(1.0 - keeps**2), float(random.standard_normal())
+    while True:
+        for fresh, new in random.standard_normal((_DRAWN_AT_ONCE, 2)).tolist():
+            slow = keeps * slow + renews * new
+            yield run_factor * math.exp(fresh_sd * fresh + slow_sd * slow - half_variance)

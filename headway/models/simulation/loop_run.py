@@ -1,0 +1,78 @@
+"""What became of a run in which the executors changed: late rows over time, node time, changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.simulation.rate_trace import CumulativeRows
+
+_NO_ROW = 1e-9
+
+
+class Step(NamedTuple):
+    """Executors that are asked for from a moment on."""
+
+    at_s: float
+    executors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRun:
+    """What became of one run; arrays have one entry per batch."""
+
+    start_s: Array
+    duration_s: Array
+    num_rows: Array
+    late_rows: Array
+    """The oldest rows of the batch, committed after the limit. [rows]"""
+    unread_late_rows: float
+    """Rows older than the limit that no batch had committed when the trace ended. [rows]"""
+    arrived_rows: float
+    steps: tuple[Step, ...]
+    """The first is the begin; every other one is a change."""
+    executor_s: float
+    """Executors that were asked for, over time. [s]"""
+    arrivals: CumulativeRows
+
+    @property
+    def num_changes(self) -> int:
+        """How often the executors were changed."""
+        return len(self.steps) - 1
+
+    @property
+    def late_ratio(self) -> float:
+        """Share of the rows that came late. [-]"""
+        return float((self.late_rows.sum() + self.unread_late_rows) / self.arrived_rows)
+
+    def late_by(self, edges_s: Array) -> tuple[Array, Array]:
+        """Rows that arrived between edges, and those of them that came late. [rows]"""
+        arrived = self.arrivals.of_run_until(edges_s, 0)
+        taken = np.concatenate([[0.0], np.cumsum(self.num_rows)])
+        # The late rows of a batch are its oldest: up to a row the count rises with it, then rests.
+        knots = np.stack([taken[:-1], taken[:-1] + self.late_rows], axis=1).ravel()
+        before = np.concatenate([[0.0], np.cumsum(self.late_rows)])
+        counts = np.stack([before[:-1], before[1:]], axis=1).ravel()
+        ends = [taken[-1], taken[-1] + self.unread_late_rows]
+        knots = np.concatenate([knots, ends])
+        counts = np.concatenate([counts, [before[-1], before[-1] + self.unread_late_rows]])
+        return np.diff(arrived), np.diff(np.interp(arrived, knots, counts))
+
+    def kept_share(self, most_late_ratio: float, window_s: float = 300.0) -> float:
+        """Share of windows of the trace with no more late rows than that. [-]"""
+        first_s = self.arrivals.first_s
+        end_s = first_s + self.arrivals.cell_s * (len(self.arrivals.rows) - 1)
+        num = max(round((end_s - first_s) / window_s), 1)
+        rows, late = self.late_by(np.linspace(first_s, end_s, num + 1))
+        return float(np.mean(late <= most_late_ratio * rows + _NO_ROW * self.arrived_rows))
+
+    def num_reversals(self, within_s: float) -> int:
+        """Changes that go back in another direction within a time of the one before."""
+        found = 0
+        for before, here, after in zip(self.steps, self.steps[1:], self.steps[2:], strict=False):
+            turns = (here.executors - before.executors) * (after.executors - here.executors) < 0
+            found += turns and after.at_s - here.at_s < within_s
+        return found

@@ -1,0 +1,249 @@
+"""What the rule remembers between two looks at a query, and how a look adds to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import quantiles
+
+from headway.assumptions.live import (
+    BIN_S,
+    BUDGET_RAMP_S,
+    BUDGET_S,
+    COST_LEVEL_RATIO,
+    COSTS_REMEMBERED,
+    PROVISIONING_S,
+    UP_LATE_S,
+)
+from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
+from headway.models.estimation.cost_drift import cost_factor
+from headway.models.estimation.forecast import RateForecast, with_arrivals
+from headway.models.job.change_cost import margin_score, planned_rate_per_s
+from headway.planner.live.table import CapacityTable
+from headway.units import HOURS_PER_DAY, S_PER_HOUR
+
+_BUDGET_BIN_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetBin:
+    """Rows of five minutes, and those of them that came late."""
+
+    start_s: float
+    batch_rows: float
+    late_rows: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentHour:
+    """Executor-seconds that were asked for in an hour."""
+
+    start_s: float
+    executor_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedCosts:
+    """What changes have cost so far: outlives the tuner.
+
+    ``late_s`` are the seconds of arrivals that each change of a kind made late, oldest first;
+    ``up_late_s`` what a step up makes late, from the load that asked for it on; and
+    ``provisioning_s`` how long executors took to come [s].
+    """
+
+    late_s: dict[ChangeKind, tuple[float, ...]] = field(default_factory=dict)
+    up_late_s: float = UP_LATE_S.value
+    provisioning_s: tuple[float, ...] = ()
+
+    def lead_s(self) -> float:
+        """How far ahead the rate is foreseen: 90 % provisioning time, and a bin: (A3) [s]."""
+        known = self.provisioning_s
+        if len(known) < 2:
+            return (known[0] if known else PROVISIONING_S.value) + BIN_S.value
+        level = round(100 * COST_LEVEL_RATIO.value) - 1
+        return quantiles(known, n=100, method="inclusive")[level] + BIN_S.value
+
+    def with_change(self, kind: ChangeKind, late_s: float) -> LearnedCosts:
+        """After one more change of a kind."""
+        known = (*self.late_s.get(kind, ()), late_s)[-COSTS_REMEMBERED.value :]
+        return replace(self, late_s={**self.late_s, kind: known})
+
+    def with_step_up(self, late_s: float) -> LearnedCosts:
+        """After one more step up: the mean of the old value and the new: theory.md (A7)."""
+        return replace(self, up_late_s=0.5 * (self.up_late_s + late_s))
+
+    def with_provisioning(self, took_s: float) -> LearnedCosts:
+        """After executors came."""
+        known = (*self.provisioning_s, took_s)[-COSTS_REMEMBERED.value :]
+        return replace(self, provisioning_s=known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A change whose cost is being learned: what was late before it, in seconds of arrivals."""
+
+    kind: ChangeKind
+    started_s: float
+    late_before_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All that the rule knows of a query. ``budget`` and ``costs`` outlive a restart of the tuner.
+
+    ``above_s`` has, by number of executors, when more than that were last needed; ``calm_late_s``
+    are the seconds of late arrivals up to when the query last was neither behind nor too small.
+    """
+
+    forecast: RateForecast = field(default_factory=RateForecast)
+    log_factor: float = 0.0
+    budget: tuple[BudgetBin, ...] = ()
+    costs: LearnedCosts = field(default_factory=LearnedCosts)
+    first_s: float = math.nan
+    decided_bins: int = 0
+    num_short: int = 0
+    spent: tuple[SpentHour, ...] = ()
+    seen_s: float = math.nan
+    above_s: dict[int, float] = field(default_factory=dict)
+    changes_s: tuple[float, ...] = ()
+    late_s: float = 0.0
+    calm_late_s: float = 0.0
+    episode: Episode | None = None
+    pending_since_s: float = math.nan
+    stepped_up_silent: bool = False
+
+    @property
+    def cost_ratio(self) -> float:
+        """By what durations exceed the predicted ones: theory.md (A4). [-]"""
+        return math.exp(self.log_factor)
+
+
+def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float) -> Memory:
+    """The memory after a signal; nothing is decided yet.
+
+    Notes
+    -----
+    theory.md (A1), (A4).
+    """
+    found = memory
+    if math.isnan(memory.first_s):
+        found = replace(found, first_s=signal.at_s)
+    if signal.arrived_rows is not None:
+        asked_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
+        forecast = with_arrivals(memory.forecast, asked_s, signal.arrived_rows)
+        if forecast is not memory.forecast:
+            found = replace(found, forecast=forecast)
+    if signal.batch is not None:
+        found = _with_batch(found, signal, signal.batch, table, trigger_s)
+    return _with_pending(_with_executors(found, signal), signal)
+
+
+def _with_batch(
+    memory: Memory, signal: Signal, batch: SeenBatch, table: CapacityTable, trigger_s: float
+) -> Memory:
+    log_factor = memory.log_factor
+    if batch.tells_costs and batch.batch_rows > 0.0:
+        expected_s = table.duration_s(signal.executors, trigger_s, batch.batch_rows)
+        log_factor = cost_factor(log_factor, batch.duration_s, expected_s)
+    late_s = memory.late_s
+    if batch.late_rows > 0.0 and memory.forecast.is_known:
+        late_s += batch.late_rows / max(memory.forecast.level_per_s(), 1e-9)
+    return replace(
+        memory,
+        log_factor=log_factor,
+        late_s=late_s,
+        budget=_with_rows(memory.budget, signal.at_s, batch),
+        stepped_up_silent=False,
+    )
+
+
+def _with_rows(
+    budget: tuple[BudgetBin, ...], at_s: float, batch: SeenBatch
+) -> tuple[BudgetBin, ...]:
+    start_s = at_s - at_s % _BUDGET_BIN_S
+    if budget and budget[-1].start_s >= start_s:
+        last = budget[-1]
+        more = BudgetBin(
+            start_s=last.start_s,
+            batch_rows=last.batch_rows + batch.batch_rows,
+            late_rows=last.late_rows + batch.late_rows,
+        )
+        return (*budget[:-1], more)
+    kept = tuple(one for one in budget if one.start_s > at_s - BUDGET_S.value)
+    new = BudgetBin(start_s=start_s, batch_rows=batch.batch_rows, late_rows=batch.late_rows)
+    return (*kept, new)
+
+
+def _with_executors(memory: Memory, signal: Signal) -> Memory:
+    """Executor-seconds of each of the last 24 hours."""
+    used_s = signal.executors * max(signal.at_s - memory.seen_s, 0.0)
+    start_s = signal.at_s - signal.at_s % S_PER_HOUR
+    if math.isnan(used_s):
+        return replace(memory, seen_s=signal.at_s)
+    *earlier, last = memory.spent or (SpentHour(start_s=start_s, executor_s=0.0),)
+    if last.start_s >= start_s:
+        hours = (*earlier, SpentHour(start_s=last.start_s, executor_s=last.executor_s + used_s))
+    else:
+        hours = (*earlier, last, SpentHour(start_s=start_s, executor_s=used_s))
+    return replace(memory, seen_s=signal.at_s, spent=hours[-HOURS_PER_DAY:])
+
+
+def _with_pending(memory: Memory, signal: Signal) -> Memory:
+    """How long executors took to come is learned when the last one is there."""
+    waits = not math.isnan(memory.pending_since_s)
+    if signal.num_pending and not waits:
+        return replace(memory, pending_since_s=signal.at_s)
+    if not signal.num_pending and waits:
+        took_s = signal.at_s - memory.pending_since_s
+        return replace(
+            memory, costs=memory.costs.with_provisioning(took_s), pending_since_s=math.nan
+        )
+    return memory
+
+
+def late_ratio(budget: Sequence[BudgetBin]) -> float:
+    """Share of late rows over the time of the budget. [-]"""
+    rows = sum(one.batch_rows for one in budget)
+    return sum(one.late_rows for one in budget) / rows if rows > 0.0 else 0.0
+
+
+def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 0.0) -> Estimate:
+    """What is made of a memory at a moment.
+
+    Parameters
+    ----------
+    memory : Memory
+        With at least one bin of arrivals.
+    at_s : float
+        The moment [s].
+    quantile : float
+        Of the target.
+    less_score : float
+        Taken off the margin: the lower one, that a size is kept by.
+
+    Notes
+    -----
+    theory.md (A3), (A6).
+    """
+    forecast, lead_s = memory.forecast, memory.costs.lead_s()
+    line = forecast.line()
+    later_per_s = max(line.level_per_s + line.trend_per_bin * lead_s / BIN_S.value, 0.0)
+    late = late_ratio(memory.budget)
+    ramp = min((at_s - memory.first_s) / BUDGET_RAMP_S.value, 1.0)
+    used = ramp * late / (1.0 - quantile)
+    spread = forecast.spread_ratio
+    return Estimate(
+        rate_per_s=line.level_per_s,
+        forecast_per_s=later_per_s,
+        # A falling rate is not there yet.
+        planned_per_s=planned_rate_per_s(
+            max(later_per_s, line.level_per_s), margin_score(used) - less_score, spread
+        ),
+        lead_s=lead_s,
+        error_ratio=spread,
+        cost_ratio=memory.cost_ratio,
+        late_ratio=late,
+        budget_used_ratio=used,
+        is_jump=forecast.is_jump,
+    )

@@ -1,0 +1,333 @@
+"""What each setting within bounds sustains, made once, so that a decision only looks it up."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.assumptions.live import LEAST_CARRIED_RATIO, PROVISIONING_S, TABLE_FACTORS
+from headway.domain import Z90, Interval
+from headway.domain.live import ChangeKind, Expectation
+from headway.errors import InputError
+from headway.models.job.calibration import spread_ratio
+from headway.models.job.change_cost import pause_late_s
+from headway.models.job.duration import DurationStack
+from headway.models.job.setting import setting_law, settled_batch_rows
+from headway.planner.candidates import Candidates, candidates_at
+from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.question import Question
+
+_RATE_TOLERANCE = 1e-3
+_GRID = 40
+_GRID_DECADES = 1.5
+_LARGE_BATCHES_S = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """Mean duration of a batch at one setting, for one number of rows at a time.
+
+    Examples
+    --------
+    >>> Duration(fixed_s=0.2, terms=((1e-5, 1.0),)).mean_s(1000.0)
+    0.21000000000000002
+    """
+
+    fixed_s: float
+    terms: tuple[tuple[float, float], ...]
+
+    def mean_s(self, batch_rows: float) -> float:
+        """Mean batch duration [s]."""
+        total_s = self.fixed_s
+        for per_row_s, exponent in self.terms:
+            total_s += per_row_s * (batch_rows if exponent == 1.0 else batch_rows**exponent)
+        return total_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityTable:
+    """Rates that settings sustain at the planned confidence, by trigger, executors, cost factor.
+
+    ``settings`` are all pairs of executors and trigger interval; ``sustained_per_s`` has a row for
+    each and a column for each of ``factors``. ``sizes`` are the numbers of executors worth going
+    to, by trigger. ``late_ratio`` has, by setting, the share of late rows at ``rates_per_s``.
+    """
+
+    question: Question
+    candidates: Candidates
+    settings: tuple[tuple[int, float], ...]
+    factors: tuple[float, ...]
+    sustained_per_s: tuple[tuple[float, ...], ...]
+    durations: tuple[Duration, ...]
+    sizes: dict[float, tuple[int, ...]]
+    rates_per_s: tuple[float, ...]
+    late_ratio: tuple[tuple[float, ...], ...]
+    place_of: dict[tuple[int, float], int]
+
+    @property
+    def quantile(self) -> float:
+        """Of the target."""
+        quantile = self.question.target.quantile
+        assert quantile is not None  # capacity_table has looked
+        return quantile
+
+    @property
+    def limit_s(self) -> float:
+        """Of the target [s]."""
+        return self.question.target.limit_s
+
+    @property
+    def triggers_s(self) -> tuple[float, ...]:
+        """Trigger intervals to choose from [s]."""
+        return tuple(self.sizes)
+
+    def sustained(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
+        """The highest rate within target, where batches cost so many times more [rows/s]."""
+        row = self.sustained_per_s[self.place_of[executors, trigger_s]]
+        factors = self.factors
+        if cost_ratio <= factors[0]:
+            return row[0]
+        if cost_ratio >= factors[-1]:
+            return row[-1] * factors[-1] / cost_ratio
+        high = bisect_left(factors, cost_ratio)
+        part = (cost_ratio - factors[high - 1]) / (factors[high] - factors[high - 1])
+        return row[high - 1] + part * (row[high] - row[high - 1])
+
+    def need(self, rate_per_s: float, trigger_s: float, cost_ratio: float = 1.0) -> int | None:
+        """The fewest executors, of those worth going to, that sustain a rate; None if none do."""
+        for executors in self.sizes[trigger_s]:
+            if self.sustained(executors, trigger_s, cost_ratio) >= rate_per_s:
+                return executors
+        return None
+
+    def most(self, trigger_s: float) -> int:
+        """The largest number of executors worth going to."""
+        return self.sizes[trigger_s][-1]
+
+    def duration_s(self, executors: int, trigger_s: float, batch_rows: float) -> float:
+        """Mean duration of a batch by the profile [s]."""
+        return self.durations[self.place_of[executors, trigger_s]].mean_s(batch_rows)
+
+    def drained_per_s(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
+        """Rows that large batches process per second: what a backlog is worked off with."""
+        duration = self.durations[self.place_of[executors, trigger_s]]
+        rows = self.rates_per_s[-1] * max(trigger_s, _LARGE_BATCHES_S)
+        return rows / max((duration.mean_s(rows) - duration.mean_s(0.0)) * cost_ratio, 1e-12)
+
+    def slack_s(
+        self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float = 1.0
+    ) -> float:
+        """What the target leaves beyond a usual row at its quantile: ``L - qB - D`` [s]."""
+        rows = rate_per_s * trigger_s
+        usual_s = self.duration_s(executors, trigger_s, rows) * cost_ratio
+        return max(self.limit_s - self.quantile * max(trigger_s, usual_s) - usual_s, 0.0)
+
+    def late_share(
+        self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float = 1.0
+    ) -> float:
+        """Share of rows that a setting makes late at a lasting rate.
+
+        Costs count as rate: at twice the costs as many are late as at twice the rate, since what a
+        setting sustains falls no faster than that.
+        """
+        row = self.late_ratio[self.place_of[executors, trigger_s]]
+        scaled = (
+            rate_per_s
+            * self.sustained(executors, trigger_s)
+            / max(self.sustained(executors, trigger_s, cost_ratio), 1e-12)
+        )
+        return float(np.interp(scaled, self.rates_per_s, row))
+
+    def late_of_pause_s(
+        self,
+        pause_s: float,
+        executors: int,
+        trigger_s: float,
+        rate_per_s: float,
+        cost_ratio: float = 1.0,
+    ) -> float:
+        """Seconds of arrivals that a pause makes late at a setting: theory.md (A7)."""
+        drained = self.drained_per_s(executors, trigger_s, cost_ratio)
+        slack_s = self.slack_s(executors, trigger_s, rate_per_s, cost_ratio)
+        return pause_late_s(pause_s, slack_s, rate_per_s / drained)
+
+
+def capacity_table(
+    question: Question, executors: Sequence[int], triggers_s: Sequence[float]
+) -> CapacityTable:
+    """The table of a question: every pair of executors and trigger, at all cost factors.
+
+    Parameters
+    ----------
+    question : Question
+        The job with its target; its space is of one executor a node, its partitions are fixed.
+    executors : sequence of int
+        Numbers that the rule may choose from, increasing.
+    triggers_s : sequence of float
+        Intervals that it may choose from [s].
+
+    Raises
+    ------
+    InputError
+        If the target is no quantile: a mean has no late rows that could be counted.
+
+    Notes
+    -----
+    theory.md (A9).
+    """
+    if question.target.quantile is None:
+        raise InputError(
+            f"target '{question.target}': tuning counts late rows; expected a quantile, "
+            "e.g. 'p99 <= 3s'"
+        )
+    partitions = question.space.shuffle_partitions or question.profile.baseline.shuffle_partitions
+    settings = tuple((count, float(trigger)) for trigger in triggers_s for count in executors)
+    candidates = candidates_at(question, [(count, partitions, each) for count, each in settings])
+    columns = [
+        sustainable_rates_per_s(_slowed(candidates, factor), _RATE_TOLERANCE)
+        for factor in TABLE_FACTORS.value
+    ]
+    sustained = np.column_stack(columns)
+    usual = sustained[:, TABLE_FACTORS.value.index(1.0)]
+    highest = max(float(usual.max()), 1.0)
+    rates = np.geomspace(highest * 10.0**-_GRID_DECADES, 2.0 * highest, _GRID)
+    return CapacityTable(
+        question=question,
+        candidates=candidates,
+        settings=settings,
+        factors=TABLE_FACTORS.value,
+        sustained_per_s=tuple(map(tuple, sustained.tolist())),
+        durations=_durations(candidates.durations),
+        sizes={
+            float(trigger): _worth_going_to(
+                [(count, usual[settings.index((count, float(trigger)))]) for count in executors]
+            )
+            for trigger in triggers_s
+        },
+        rates_per_s=tuple(rates.tolist()),
+        late_ratio=_late_ratios(candidates, rates),
+        place_of={setting: place for place, setting in enumerate(settings)},
+    )
+
+
+def _slowed(candidates: Candidates, factor: float) -> Candidates:
+    """The same settings with all durations multiplied."""
+    stack = candidates.durations
+    slower = DurationStack(
+        stack.alike._replace(driver_s=factor * stack.alike.driver_s),
+        factor * stack.fixed_s,
+        factor * stack.per_row_s,
+    )
+    return replace(candidates, durations=slower)
+
+
+def _durations(stack: DurationStack) -> tuple[Duration, ...]:
+    shapes = [
+        (scale, exponent)
+        for level in stack.alike.levels
+        for _, scale, exponent in level.stage_terms
+    ]
+    return tuple(
+        Duration(
+            fixed_s=float(stack.alike.driver_s + fixed_s.sum()),
+            terms=tuple(
+                (float(per_row * scale), exponent)
+                for per_row, (scale, exponent) in zip(per_row_s, shapes, strict=True)
+                if per_row * scale > 0.0
+            ),
+        )
+        for fixed_s, per_row_s in zip(stack.fixed_s.T, stack.per_row_s.T, strict=True)
+    )
+
+
+def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
+    """Sizes that carry clearly more than the next smaller one that does.
+
+    Notes
+    -----
+    theory.md (A9).
+    """
+    found = [sustained[0]]
+    for count, rate_per_s in sustained[1:]:
+        if rate_per_s >= LEAST_CARRIED_RATIO.value * found[-1][1] and rate_per_s > 0.0:
+            found.append((count, rate_per_s))
+    # A size that carries nothing is no place to stay at.
+    return tuple(count for count, rate_per_s in found if rate_per_s > 0.0) or (sustained[-1][0],)
+
+
+def _late_ratios(
+    candidates: Candidates, rates: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> tuple[tuple[float, ...], ...]:
+    """The share of late rows of each setting at each rate; 1 where unstable."""
+    promised, limit_s = candidates.promised(), candidates.question.target.limit_s
+    rows = []
+    for place in range(len(candidates)):
+        many = candidates.take(np.full(len(rates), place))
+        law = many.planned_law(rates)
+        late = np.where(law.is_stable, 1.0 - promised.cdf(law, limit_s), 1.0)
+        rows.append(tuple(np.maximum.accumulate(np.clip(late, 0.0, 1.0)).tolist()))
+    return tuple(rows)
+
+
+def expectation_of(
+    table: CapacityTable,
+    executors: int,
+    trigger_s: float,
+    *,
+    rate_per_s: float,
+    cost_ratio: float,
+    kind: ChangeKind,
+    pause_s: float,
+    backlog_rows: float = 0.0,
+) -> Expectation:
+    """What a setting is expected to show once it runs, to be written down before it is changed.
+
+    Parameters
+    ----------
+    table : CapacityTable
+        Of the job.
+    executors, trigger_s : int, float
+        The setting as it will be, after rounding and all bounds.
+    rate_per_s, cost_ratio : float
+        The forecast rate, and by what durations exceed the profile's.
+    kind : ChangeKind
+        What is changed: executors that are added come after a while.
+    pause_s : float, >= 0
+        What the change is expected to pause the query for [s].
+    backlog_rows : float, >= 0
+        What is waiting already.
+
+    Notes
+    -----
+    theory.md (P2), (T6), (A7). Intervals are of 90 %, by moments.
+    """
+    place = table.place_of[executors, trigger_s]
+    one = table.candidates.take(np.array([place]))
+    question, model = table.question, one.durations.model(num_axes=1)
+    rows = settled_batch_rows(model, rate_per_s, trigger_s, cost_ratio)
+    slots = float(question.space.num_slots(executors))
+    spread = float(spread_ratio(question.profile, slots, float(one.partitions[0]), rows)[0])
+    ends = cost_ratio * np.exp(Z90 * spread * np.array([-1.0, 1.0]))
+    law = setting_law(
+        question.profile, model, rate_per_s=rate_per_s, trigger_s=trigger_s, factor=ends
+    )
+    latency_s = np.where(law.is_quotable, one.promised().statistic_s(law), math.inf)
+    mean_s = law.batch_duration_mean_s()
+    sustained = [table.sustained(executors, trigger_s, ratio) for ratio in ends[::-1].tolist()]
+    late_s = table.late_of_pause_s(pause_s, executors, trigger_s, rate_per_s, cost_ratio)
+    left_per_s = table.drained_per_s(executors, trigger_s, cost_ratio) - rate_per_s
+    waiting = backlog_rows + pause_s * rate_per_s
+    come_s = PROVISIONING_S.value if kind is ChangeKind.ADD else 0.0
+    caught_up_s = waiting / left_per_s if left_per_s > 0.0 else math.inf
+    return Expectation(
+        sustained_per_s=Interval(low=sustained[0], high=sustained[1]),
+        duration_s=Interval(low=float(mean_s[0]), high=float(mean_s[1])),
+        latency_s=Interval(low=float(latency_s[0]), high=float(latency_s[1])),
+        pause_s=pause_s,
+        late_s=late_s,
+        back_within_s=come_s + pause_s + caught_up_s,
+    )

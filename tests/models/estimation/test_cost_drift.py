@@ -1,0 +1,95 @@
+"""Drift of costs: found as soon, and falsely as seldom, as the formulas say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from headway.models.arrays import Array
+from headway.models.estimation.cost_drift import batches_to_find, cost_factor, drift_found
+from headway.models.estimation.drift import Direction
+from headway.models.estimation.shift import ShiftKind
+
+NOISE, PHI = 0.1, 0.3
+FIXED_S, PER_ROW_S = 0.4, 1e-5
+
+
+def batches(num: int, ratio: float, since: int, seed: int) -> tuple[Array, Array]:
+    """Rows and durations with noise that lasts a little, costlier from a batch on."""
+    random = np.random.default_rng(seed)
+    log_sd = math.sqrt(math.log1p(NOISE**2))
+    score = np.empty(num)
+    score[0] = random.standard_normal()
+    for place in range(1, num):
+        score[place] = PHI * score[place - 1] + math.sqrt(1 - PHI**2) * random.standard_normal()
+    rows = random.uniform(2e4, 2e5, num)
+    factor = np.where(np.arange(num) >= since, ratio, 1.0)
+    mean = (FIXED_S + PER_ROW_S * rows) * factor
+    return rows, mean * np.exp(log_sd * score - 0.5 * log_sd**2)
+
+
+def found(rows: Array, duration_s: Array, interval_s: float = 10.0):  # type: ignore[no-untyped-def]
+    return drift_found(
+        rows, duration_s, fixed_s=FIXED_S, per_row_s=PER_ROW_S, relative_noise=NOISE,
+        autocorrelation=PHI, num_fitted_batches=1000.0, interval_s=interval_s,
+    )  # fmt: skip
+
+
+def test_a_drift_is_found_when_and_as_what_it_is() -> None:
+    drift = found(*batches(400, 1.25, 200, seed=1))
+    assert drift is not None
+    assert 190 <= drift.first_batch <= 206
+    assert 200 <= drift.alarm_batch <= 240
+    assert drift.direction is Direction.SLOWER
+    assert drift.shift.kind is ShiftKind.BOTH
+    assert drift.shift.ratio == pytest.approx(1.25, rel=0.03)
+
+
+def test_the_delay_is_the_predicted_one() -> None:
+    delays = []
+    for seed in range(60):
+        drift = found(*batches(500, 1.2, 100, seed))
+        assert drift is not None
+        delays.append(drift.alarm_batch - 99)
+    predicted = batches_to_find(
+        1.2, relative_noise=NOISE, autocorrelation=PHI, num_fitted_batches=1000.0, interval_s=10.0
+    )
+    # The sum is not at zero when the drift begins: a little sooner than from there.
+    assert 0.7 * predicted <= float(np.mean(delays)) <= 1.15 * predicted
+
+
+def test_without_a_drift_there_is_no_alarm_for_days() -> None:
+    # A day of batches every ten seconds each: 60 days, one alarm in 30 days and sides of two.
+    alarms = sum(found(*batches(8640, 1.0, 0, seed)) is not None for seed in range(60))
+    assert alarms <= 6
+
+
+def test_a_query_that_has_become_faster_is_found_too() -> None:
+    drift = found(*batches(300, 0.75, 100, seed=3))
+    assert drift is not None
+    assert drift.direction is Direction.FASTER
+
+
+def test_the_factor_goes_to_the_new_costs_and_leaves_an_eighth_of_the_noise() -> None:
+    rows, duration_s = batches(4000, 1.5, 0, seed=4)
+    log_factor, seen = 0.0, []
+    for one, took_s in zip(rows.tolist(), duration_s.tolist(), strict=True):
+        log_factor = cost_factor(log_factor, took_s, FIXED_S + PER_ROW_S * one)
+        seen.append(log_factor)
+    late = np.array(seen[500:])
+    assert float(np.exp(late.mean())) == pytest.approx(1.5, rel=0.02)
+    # Noise that lasts from batch to batch leaves sqrt((1 + phi)/(1 - phi)) of it more.
+    assert late.std() == pytest.approx(NOISE * math.sqrt(0.03 / 1.97 * 1.3 / 0.7), rel=0.35)
+
+
+def test_arguments_outside_their_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="positive durations"):
+        cost_factor(0.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="interval_s"):
+        found(*batches(10, 1.0, 0, 1), interval_s=0.0)
+    with pytest.raises(ValueError, match="positive ratio"):
+        batches_to_find(
+            0.0, relative_noise=0.1, autocorrelation=0.0, num_fitted_batches=10.0, interval_s=1.0
+        )

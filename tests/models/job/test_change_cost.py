@@ -1,0 +1,83 @@
+"""What changes cost, held against a row-by-row count and against the note's golden values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headway.domain.live import ChangeKind
+from headway.models.job.change_cost import (
+    is_worth_leaving,
+    late_price,
+    learned_late_s,
+    margin_score,
+    pause_late_s,
+    planned_rate_per_s,
+    prior_pause_s,
+    purse_node_s,
+)
+
+
+def late_by_counting(pause_s: float, slack_s: float, load: float) -> float:
+    """Arrivals in small cells, processed in order at a rate of 1/load after the pause."""
+    cell = 0.001
+    moments = np.arange(0.0, 200.0, cell)
+    # With a backlog each second of arrivals takes `load` seconds of work.
+    done = np.maximum.accumulate(pause_s + load * moments)
+    late = np.maximum(done, moments) - moments > slack_s
+    return float(late.sum() * cell)
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "slack_s", "load"), [(5.9, 0.4, 0.5), (60.0, 1.0, 0.3), (2.2, 0.0, 0.8)]
+)
+def test_a_pause_makes_late_what_a_count_of_rows_says(
+    pause_s: float, slack_s: float, load: float
+) -> None:
+    counted = late_by_counting(pause_s, slack_s, load)
+    assert pause_late_s(pause_s, slack_s, load) == pytest.approx(counted, rel=0.01)
+
+
+def test_a_pause_within_the_slack_costs_nothing() -> None:
+    assert pause_late_s(0.7, 1.0, 0.9) == 0.0
+    assert pause_late_s(1.0, 0.0, 5.0) == pytest.approx(50.0)
+
+
+def test_the_golden_values_of_the_design() -> None:
+    # A removal of 5.9 s at half load and no slack, a first step up of 5 s, p99.
+    assert pause_late_s(5.9, 0.0, 0.5) == pytest.approx(11.8)
+    assert purse_node_s(11.8, 5.0, 0.99) == pytest.approx(3360.0)
+    assert late_price(0.99) == pytest.approx(200.0)
+    assert [margin_score(u) for u in (0.0, 1.0, 1.2, 9.0)] == pytest.approx([0.4, 1.7, 1.96, 1.96])
+    assert planned_rate_per_s(1000.0, 1.7, 0.1) == pytest.approx(1170.0)
+
+
+def test_renting_or_buying_costs_at_most_twice_what_knowing_would() -> None:
+    purse, num = 3200.0, 4
+    for idle_s in np.linspace(10.0, 4000.0, 200).tolist():
+        clairvoyant = min(num * idle_s, purse)
+        waited = next(
+            (t for t in range(int(idle_s) + 1) if is_worth_leaving(num, float(t), purse)), None
+        )
+        ours = num * idle_s if waited is None else num * waited + purse
+        assert ours <= 2.0 * clairvoyant + num
+
+
+def test_costs_are_learned_at_their_upper_end() -> None:
+    seen = np.random.default_rng(1).exponential(3.0, 10).tolist()
+    assert learned_late_s(100.0, seen) == pytest.approx(float(np.quantile(seen, 0.9)))
+    assert learned_late_s(100.0, seen[:2]) < 100.0
+    assert learned_late_s(7.0, []) == 7.0
+
+
+def test_each_kind_has_a_prior() -> None:
+    pauses = {kind: prior_pause_s(kind, 1.0) for kind in ChangeKind}
+    assert pauses[ChangeKind.RESTART] < pauses[ChangeKind.REMOVE] < pauses[ChangeKind.APPLICATION]
+    assert pauses[ChangeKind.ADD] == 2.0
+
+
+def test_arguments_outside_their_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="0 or more"):
+        pause_late_s(-1.0, 0.0, 0.5)
+    with pytest.raises(ValueError, match="quantile"):
+        purse_node_s(1.0, 1.0, 1.0)
