@@ -7,7 +7,7 @@ GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 # The commit of the rule of live tuning; traces drawn afterwards have it as random seed.
-FROZEN_RULE ?= 0
+FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
