@@ -13,7 +13,7 @@ FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         scheduling scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        tuning-simulated \
+        tuning-simulated exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
         docs java clean
 
@@ -121,6 +121,12 @@ speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours ->
 
 tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --output docs/tuning-simulated.md
+
+exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; goes on where it was cut
+	$(BIN)/python benchmarks/run.py exactness
+
+loop-cost: $(READY) java  ## what a decision and the loop of the tuner cost, a quiet machine -> docs/loop-cost.md
+	$(BIN)/python benchmarks/run.py loop_cost --output docs/loop-cost.md
 
 window-sharing: $(READY)  ## the paper's figures by the models, and the committed real runs -> docs/window-sharing.md
 	$(BIN)/python benchmarks/run.py window_sharing --output docs/window-sharing.md

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from headway.api.shed import shed
     from headway.api.simulate import simulate, simulate_policies
     from headway.api.specs import plan_spec
+    from headway.api.supervised import setting, stop_when_asked
+    from headway.api.tune import tune
     from headway.api.validate import validate
+    from headway.api.watch import watch
     from headway.api.windows import windows
     from headway.domain import (
         Arrivals,
@@ -65,7 +68,10 @@ _HOMES = {
     "headway.api.shed": "shed",
     "headway.api.simulate": "simulate simulate_policies",
     "headway.api.specs": "plan_spec",
+    "headway.api.supervised": "setting stop_when_asked",
+    "headway.api.tune": "tune",
     "headway.api.validate": "validate",
+    "headway.api.watch": "watch",
     "headway.api.windows": "windows",
     "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
     "headway.errors": "HeadwayError",
@@ -82,8 +88,9 @@ __all__ = [
     "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "emit", "explain",
     "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "page", "plan",
     "plan_spec", "predict",
-    "profile", "record", "save_lock", "save_profile", "schedule", "shared_windows", "shed",
-    "simulate", "simulate_policies", "survey", "validate", "window_log", "windows",
+    "profile", "record", "save_lock", "save_profile", "schedule", "setting", "shared_windows",
+    "shed", "simulate", "simulate_policies", "stop_when_asked", "survey", "tune", "validate",
+    "watch", "window_log", "windows",
 ]  # fmt: skip
 
 # A command pays only for what it needs.

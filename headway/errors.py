@@ -80,6 +80,14 @@ class ProfileError(InputError):
     """A profile file that is not a valid profile of this version."""
 
 
+class ActuatorError(HeadwayError):
+    """What was asked of a running query could not be done to it; it runs as the message says."""
+
+
+class TunerLockedError(InputError):
+    """Another tuner holds the state file."""
+
+
 class SparkUnavailableError(HeadwayError):
     """No usable Java or Spark on this machine."""
 

@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[1]
 _MODELS = "headway.models."
 _ORDERED = "ordered pipelines, and the paper's own engine from a file"
 _REAL_TIME = "planning Real-Time Mode"
-_LIVE = "watching a running query"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
 _REPRODUCED = "nothing: benchmarks reproduce the figures of papers with it"
@@ -41,10 +40,6 @@ WAITING: Mapping[str, str] = {
     "real_time.shuffled_queue": _REAL_TIME,
     "real_time.stages": _REAL_TIME,
     "simulation.real_time": _REAL_TIME,
-    "estimation.drift": _LIVE,
-    "estimation.shift": _LIVE,
-    "estimation.cost_drift.drift_found": _LIVE,
-    "estimation.cost_drift.batches_to_find": _LIVE,
     "laws.order_statistics.max_normal": _ORDERED,
     "queues.queueing.pollaczek_khinchine_wait": _ORDERED,
     "queues.queue_increments.clocked_increment": _ORDERED,

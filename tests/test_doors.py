@@ -11,6 +11,7 @@ from headway.cli.main import run
 from headway.domain import StreamAnswer
 from headway.formats.as_json import json_text, plan_json, prediction_json
 from headway.report.playback import playback_json
+from headway.spec.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
 PROFILE = ROOT / "examples" / "word-count.profile.yaml"
@@ -99,3 +100,11 @@ def test_what_is_infeasible_is_explained_too() -> None:
     text = headway.explain(answer)
     assert "Nearest feasible targets" in text
     assert "Comparison with rules of thumb" not in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_file_can_be_begun_where_nothing_is_yet(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert headway.init(kind) == printed(capsys, "init", "-", "--kind", kind)

@@ -164,7 +164,7 @@ def explore_spec(
     from headway.spec.spec_file import load_spec_of
 
     asked = load_spec_of(Path(path), Exploration)
-    build = _function_of(asked.code, asked.function)
+    build = function_of(asked.code, asked.function)
     with embedded_session(app_name="headway explore", master=asked.master) as spark:
         return explore(
             spark,
@@ -177,7 +177,7 @@ def explore_spec(
         )
 
 
-def _function_of(code: Path, name: str) -> Build:
+def function_of(code: Path, name: str) -> Build:
     """A function of a Python file that is run for it."""
     try:
         found = run_path(str(code)).get(name)

@@ -14,7 +14,8 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     Parameters
     ----------
     kind : str
-        ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog`` or ``CapacityPlan``.
+        ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog``, ``CapacityPlan``,
+        ``QuerySchedule``, ``Exploration`` or ``Tuning``.
     name : str
         What it is called.
     file : str or Path
@@ -26,5 +27,6 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
         If the name is none that a spec may have.
     """
     text = scaffold(kind, name=name, file=str(file))
-    parse_spec(text, name=str(file), folder=Path())
+    # What is to be filled in is not there yet.
+    parse_spec(text, name=str(file), folder=Path(), needs_files=False)
     return text

@@ -74,10 +74,11 @@ def subjects() -> tuple[ModuleType, ...]:
         predictions,
         resources,
         sharing,
+        tuning,
         turns,
     )
 
-    return predictions, fits, logs, planning, resources, turns, live, sharing, advice
+    return predictions, fits, logs, planning, resources, turns, live, tuning, sharing, advice
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

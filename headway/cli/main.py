@@ -25,6 +25,8 @@ _COMMANDS = {
     "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
     "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
     "report": ("headway.cli.report", "Write a result as one HTML page to share."),
+    "watch": ("headway.cli.watch", "Watch a running query beside what was predicted of it."),
+    "tune": ("headway.cli.tune", "Hold a running query to its target, within bounds."),
     "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
     "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
     "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),

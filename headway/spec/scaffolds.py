@@ -145,6 +145,24 @@ spec:
     trigger: 2s
 """
 
+_TUNING = """\
+# A streaming query that is held to its target while it runs.
+#   headway tune {file}          says what it would change
+#   headway tune {file} --act    changes it, within the bounds
+apiVersion: headway/v1
+kind: Tuning
+metadata:
+  name: {name}
+spec:
+  code: counts.py                 # build(spark, setting) starts the query and returns it
+  profile: {name}.profile.yaml
+  target: p99 <= 3s
+  state: {name}.tuner.json
+  # executors: {{min: 2, max: 12}}
+  # triggers: [500ms, 1s, 2s]
+  # quiet: ["22:00-06:00"]
+"""
+
 #: The text of a scaffold for each kind, with places for the name and the file.
 _SCAFFOLDS = {
     "StreamingJob": _STREAMING,
@@ -154,6 +172,7 @@ _SCAFFOLDS = {
     "CapacityPlan": _CAPACITY,
     "QuerySchedule": _SCHEDULE,
     "Exploration": _EXPLORATION,
+    "Tuning": _TUNING,
 }
 
 

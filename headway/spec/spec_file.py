@@ -86,8 +86,10 @@ def load_spec(path: str | Path) -> SpecFile:
     return parse_spec(text, name=str(path), folder=file.parent)
 
 
-def parse_spec(text: str, *, name: str, folder: Path) -> SpecFile:
+def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) -> SpecFile:
     """Read the text of a spec file; ``folder`` is where its paths start.
+
+    Without ``needs_files`` the files that it names need not be there yet.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecFile:
     """
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
-    reader = Reader(Sources(tuple(documents)), folder)
+    reader = Reader(Sources(tuple(documents)), folder, needs_files=needs_files)
     for document in documents:
         for fault in document.faults:
             reader.faults.append((Where(document.name, fault.mark), fault))

@@ -28,6 +28,9 @@ READS: list[list[str]] = [
     ["profile", "MISSING", "-o", "each/"],
     ["profile", "MISSING.headway.jsonl"],
     ["explore", "MISSING"],
+    ["watch", "MISSING", "--profile", "orders.profile.yaml", *PROMISE[2:], "--once"],
+    ["watch", "orders.yaml", "--profile", "MISSING", *PROMISE[2:], "--once"],
+    ["tune", "MISSING"],
     ["predict", "MISSING"],
     ["windows", "MISSING"],
     ["windows", "windows.profile.yaml", "--explain", "MISSING"],
@@ -79,6 +82,8 @@ WRITES_FOLDERS: list[list[str]] = [
 #: Commands that read no file, or write none.
 NO_INPUT = {"demo", "init", "schema"}
 NO_OUTPUT = {
+    "watch",
+    "tune",
     "windows",
     "schedule",
     "predict",

@@ -187,6 +187,7 @@ def test_an_include_that_cannot_be_is_one_fault(tmp_path: Path, name: str) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_scaffold_is_valid_as_it_stands(kind: str, tmp_path: Path) -> None:
     (tmp_path / "counts.py").write_text("def build(spark, setting): ...\n")
+    (tmp_path / "x.profile.yaml").write_text("")
     file = parsed(scaffold(kind, name="x", file="x.yaml"), tmp_path)
     assert (file.kind, file.metadata.name) == (kind, "x")
 

@@ -86,6 +86,16 @@ def is_rolling_part(base_name: str) -> bool:
     return _ROLLING_PART.fullmatch(base_name) is not None
 
 
+def is_compacted_part(base_name: str) -> bool:
+    """Whether a file stands for itself and for all parts of a rolling log before it.
+
+    >>> is_compacted_part("events_7_app-1.zstd.compact"), is_compacted_part("events_8_app-1.zstd")
+    (True, False)
+    """
+    match = _ROLLING_PART.fullmatch(base_name)
+    return match is not None and match[3] is not None
+
+
 def is_recorder_file(base_name: str) -> bool:
     """Whether a file's name is that of a recorder's newest file.
 

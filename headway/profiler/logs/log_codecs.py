@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from enum import Enum
 from io import BufferedIOBase
 from typing import IO, cast
 
@@ -20,6 +21,30 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = parse_size_bytes("4m")
+
+
+class Codec(Enum):
+    """What a log is packed with."""
+
+    NONE = "none"
+    ZSTD = "zstd"
+    GZIP = "gzip"
+    SPARK = "spark"
+
+
+def codec_of(head: bytes) -> Codec | None:
+    r"""The codec of a file that begins so; None where it is no event log.
+
+    >>> codec_of(b'{"Event":'), codec_of(b"\x28\xb5\x2f\xfd"), codec_of(b"PK")
+    (<Codec.NONE: 'none'>, <Codec.ZSTD: 'zstd'>, None)
+    """
+    if head.startswith(_ZSTD_MAGIC):
+        return Codec.ZSTD
+    if head.startswith(_GZIP_MAGIC):
+        return Codec.GZIP
+    if any(head.startswith(magic) for magic, _ in SPARK_CODECS.values()):
+        return Codec.SPARK
+    return Codec.NONE if is_json(head.removeprefix(BYTE_ORDER_MARK)) else None
 
 
 class NothingWholeError(UnreadableLogError):

@@ -26,7 +26,7 @@ class FilePath:
             is_there = path.is_file()
         except (OSError, ValueError):
             is_there = False
-        if not is_there:
+        if not is_there and reader.needs_files:
             hint = _close_file(path)
             reader.fault(route, f"{shown(text)}: no such file; expected {self.words}{hint}")
             return FAULTY

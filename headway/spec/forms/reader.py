@@ -71,12 +71,14 @@ class Sources:
 class Reader:
     """Collects what is wrong while a file is read.
 
-    ``folder`` is where paths in the file start.
+    ``folder`` is where paths in the file start; ``needs_files`` says whether what they name must be
+    there.
     """
 
     sources: Sources
     folder: Path
     faults: list[tuple[Where, Fault]] = field(default_factory=list)
+    needs_files: bool = True
 
     def fault(self, route: Route, message: str, *, at_key: bool = False) -> None:
         """Note a fault of the value at ``route``, or of its key."""

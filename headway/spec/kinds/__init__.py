@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
     from headway.spec.kinds.rates import DailyCurve, RateTrace
     from headway.spec.kinds.schedule import QuerySchedule
+    from headway.spec.kinds.tuning import Tuning
 
 # A kind is called in files what its noun is called here.
 _HOME_OF = {
@@ -26,6 +27,7 @@ _HOME_OF = {
     "CapacityPlan": "headway.spec.kinds.capacity",
     "QuerySchedule": "headway.spec.kinds.schedule",
     "Exploration": "headway.spec.kinds.exploration",
+    "Tuning": "headway.spec.kinds.tuning",
 }
 
 
@@ -47,7 +49,7 @@ KINDS: Mapping[str, type[Any]] = _Kinds()
 
 __all__ = [
     "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "Exploration",
-    "NodeCatalog", "NodeEntry", "QuerySchedule", "RateTrace", "StreamingJob",
+    "NodeCatalog", "NodeEntry", "QuerySchedule", "RateTrace", "StreamingJob", "Tuning",
 ]  # fmt: skip
 
 __getattr__ = loads_when_used(

@@ -1,0 +1,214 @@
+"""Numbered rows through a thousand changes and kills: none lost, none doubled if idempotent.
+
+    make exactness
+
+Each cell of the matrix runs in a folder of its own and ends in a line of the results; a cell that
+has its line is not run again, so that the matrix may be interrupted at any time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DRIVER = HERE / "rows_driver.py"
+RESULTS = HERE / "results" / "exactness.jsonl"
+POINTS = (
+    *("state written", "before stop", "stopped", "before start", "started"),
+    *("offsets logged", "rows written", "begun in file sink"),
+)
+"""Arrows of the state machine, then points within a batch."""
+ALL_SINKS = ("file", "idempotent", "plain", "stateful")
+MAY_DOUBLE = ("plain",)
+_PATIENCE_S = 600.0
+_CHANGES_PER_CELL = 40
+_TIMES_OF = {"offsets logged": 4, "rows written": 4, "begun in file sink": 40}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the driver after another, killed at a point each time but the last."""
+
+    point: str | None
+    seed: int
+    kinds: tuple[str, ...] = ("trigger", "limit", "partitions")
+    sinks: tuple[str, ...] = ALL_SINKS
+    changes: int = _CHANGES_PER_CELL
+    kills: int = 3
+    master: str = "local[2]"
+
+    @property
+    def name(self) -> str:
+        """What the results call it."""
+        kinds, sinks = "+".join(self.kinds), "+".join(self.sinks)
+        return f"{self.point or 'no kill'}/{kinds}/{sinks}/{self.master}/{self.changes}/{self.seed}"
+
+
+def cells() -> Iterator[Cell]:
+    """The matrix: every kind of change at every point, a thousand changes in all."""
+    for point in (None, *POINTS):
+        for seed in (1, 2):
+            yield Cell(point=point, seed=seed)
+    executors = "local-cluster[2,1,900]"
+    for point in (None, "state written", "before executors", "executors asked for"):
+        for seed in (1, 2):
+            yield Cell(point=point, seed=seed, kinds=("executors",), master=executors, kills=2)
+
+
+def run_cell(cell: Cell, folder: Path) -> dict[str, object]:
+    """Run one cell in a folder; what it found."""
+    num_killed = 0
+    for turn in range(cell.kills + 1):
+        is_last = turn == cell.kills or cell.point is None
+        killed = _drive(cell, folder, turn, is_last=is_last)
+        num_killed += killed
+        if is_last:
+            break
+    changes = [json.loads(line) for line in _lines(folder / "changes.jsonl")]
+    return {
+        "cell": cell.name,
+        **asdict(cell),
+        "num_changes": sum(one["outcome"] == "made" for one in changes),
+        "num_given_up": sum(one["outcome"] != "made" for one in changes),
+        "num_killed": num_killed,
+        "rows": {sink: counted_rows(folder, sink) for sink in cell.sinks},
+    }
+
+
+def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
+    """One run of the driver; whether it was killed."""
+    share = max(cell.changes // (cell.kills + 1), 1) if cell.point else cell.changes
+    command = [sys.executable, str(DRIVER), str(folder), "--sinks", ",".join(cell.sinks)]
+    command += ["--kinds", ",".join(cell.kinds), "--changes", str(share)]
+    command += ["--seed", str(100 * cell.seed + turn), "--master", cell.master]
+    if not is_last and cell.point is not None:
+        # Batches come more often than changes, and looks at a checkpoint more often than batches.
+        after = _TIMES_OF.get(cell.point, 1) * share - 1
+        command += ["--kill", cell.point, "--after", str(after)]
+    with (folder / f"driver-{turn}.log").open("wb") as output:
+        driver = subprocess.Popen(
+            command, cwd=HERE.parents[1], stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            code = driver.wait(_PATIENCE_S)
+        except BaseException:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+            raise
+    was_killed = code == -signal.SIGKILL
+    if code != 0 and not was_killed:
+        text = (folder / f"driver-{turn}.log").read_text(errors="replace")[-3000:]
+        raise RuntimeError(f"{cell.name}: the driver ended with {code}\n{text}")
+    return was_killed
+
+
+def counted_rows(folder: Path, sink: str) -> dict[str, int]:
+    """Rows of a sink: how many numbers are missing below the highest, how many stand twice."""
+    if sink == "stateful":
+        return _counted_state(folder)
+    numbers: Counter[int] = Counter(
+        json.loads(line)["value"] for file in _data_files(folder, sink) for line in _lines(file)
+    )
+    highest = max(numbers, default=-1)
+    return {
+        "rows": highest + 1,
+        "lost": highest + 1 - len(numbers),
+        "doubled": sum(numbers.values()) - len(numbers),
+    }
+
+
+def _counted_state(folder: Path) -> dict[str, int]:
+    """Counts of keys: the newest of each must add up to the rows that were read."""
+    newest: dict[int, tuple[int, int]] = {}
+    for file in _data_files(folder, "stateful"):
+        batch = int(file.parent.name.partition("=")[2])
+        for line in _lines(file):
+            row = json.loads(line)
+            newest[row["key"]] = max(newest.get(row["key"], (-1, 0)), (batch, row["count"]))
+    commits = folder / "stateful.checkpoint" / "commits"
+    last = max(int(one.name) for one in commits.iterdir() if one.name.isdecimal())
+    read = _rows_read(folder / "stateful.checkpoint" / "offsets" / str(last))
+    total = sum(count for _, count in newest.values())
+    return {"rows": read, "lost": max(read - total, 0), "doubled": max(total - read, 0)}
+
+
+def _rows_read(offsets: Path) -> int:
+    return int(json.loads(offsets.read_text().splitlines()[-1])["offset"])
+
+
+def _data_files(folder: Path, sink: str) -> Iterator[Path]:
+    """Files with rows: of the file sink those that its log names, as Spark reads them."""
+    out = folder / f"{sink}.out"
+    if sink != "file":
+        yield from sorted(out.rglob("part-*.json"))
+        return
+    named: dict[str, None] = {}
+    logs = sorted(
+        (out / "_spark_metadata").glob("[0-9]*"),
+        key=lambda one: (int(one.name.partition(".")[0]), one.name),
+    )
+    for log in logs:
+        for line in _lines(log)[1:]:
+            named[json.loads(line)["path"].rpartition("/")[2]] = None
+    yield from (out / name for name in named)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def faults_of(found: dict[str, object]) -> list[str]:
+    """What must not be: rows lost anywhere, or doubled by a sink that is idempotent."""
+    rows = found["rows"]
+    assert isinstance(rows, dict)
+    faults = []
+    for sink, counted in rows.items():
+        if counted["lost"]:
+            faults.append(f"{found['cell']}: {sink} lost {counted['lost']} of {counted['rows']}")
+        if counted["doubled"] and sink not in MAY_DOUBLE:
+            faults.append(f"{found['cell']}: {sink} doubled {counted['doubled']}")
+        if not counted["rows"]:
+            faults.append(f"{found['cell']}: {sink} has no rows at all")
+    return faults
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Where results are kept, and how many cells are run."""
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--most", type=int, help="Run so many cells at most.")
+    parser.add_argument("--changes", type=int, help="Changes of each cell, to try it out.")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run the cells that have no result yet; end with an error if a row was lost or doubled."""
+    given.results.parent.mkdir(parents=True, exist_ok=True)
+    done = {json.loads(line)["cell"]: json.loads(line) for line in _lines(given.results)}
+    todo: Sequence[Cell] = [one for one in cells() if one.name not in done][: given.most]
+    for number, cell in enumerate(todo, 1):
+        if given.changes is not None:
+            cell = Cell(**{**asdict(cell), "changes": given.changes})
+        began_s = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
+            found = run_cell(cell, Path(folder))
+        found["took_s"] = round(time.monotonic() - began_s, 1)
+        with given.results.open("a") as file:
+            file.write(json.dumps(found) + "\n")
+        done[cell.name] = found
+        print(f"[{number}/{len(todo)}] {cell.name}: {found['rows']}", flush=True)
+    total = sum(one["num_changes"] for one in done.values())
+    faults = [fault for one in done.values() for fault in faults_of(one)]
+    print(f"{total} changes, {sum(one['num_killed'] for one in done.values())} kills")
+    print("\n".join(faults) or "no row lost, none doubled by an idempotent sink")
+    if faults:
+        sys.exit(1)

@@ -1,0 +1,179 @@
+"""What the loop of the tuner itself costs: a decision, a table, its thread beside a real query.
+
+    python benchmarks/run.py loop_cost --run 60 --repeats 3
+
+On a quiet machine: the query alone and with a tuner in turn, processor time of driver and Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headway.api.tune import tune
+from headway.domain import JobProfile, QuerySetting, Target
+from headway.domain.live import Bounds, SeenBatch, Signal
+from headway.formats.profile_file import load_profile
+from headway.planner.live.memory import Memory
+from headway.planner.live.rule import decide
+from headway.planner.live.table import capacity_table
+from headway.planner.question import Question
+from headway.planner.space import SearchSpace
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+
+ROOT = Path(__file__).parents[2]
+NUM_DECISIONS = 4000
+NUM_EXECUTORS = 12
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """How long each run takes, and how often."""
+    parser.add_argument("--run", type=float, default=60.0, help="Seconds of each run.")
+    parser.add_argument("--repeats", type=int, default=3)
+
+
+def text(given: argparse.Namespace) -> str:
+    """The figures as a page."""
+    profile = load_profile(ROOT / "examples" / "word-count.profile.yaml")
+    decision_s, table_s = decisions(profile)
+    with tempfile.TemporaryDirectory(prefix="headway-loop-") as folder:
+        runs = beside_a_query(profile, Path(folder), given.run, given.repeats)
+    lines = [
+        "# What the loop costs",
+        "",
+        f"{NUM_DECISIONS} decisions of {NUM_EXECUTORS} sizes; {given.repeats} runs of",
+        f"{given.run:.0f} s each, alone and tuned in turn, on local[2].",
+        "",
+        "| what | measured |",
+        "|---|---|",
+        f"| a decision, median | {1e3 * statistics.median(decision_s):.2f} ms |",
+        f"| a decision, 99 % | {1e3 * sorted(decision_s)[int(0.99 * len(decision_s))]:.2f} ms |",
+        f"| a decision, longest | {1e3 * max(decision_s):.2f} ms |",
+        f"| the table, made when profile or bounds change | {table_s:.2f} s |",
+        f"| thread of the tuner, share of the cores | {statistics.median(runs['thread']):.3%} |",
+        f"| processor time of all, query alone | {statistics.median(runs['alone']):.3f} cores |",
+        f"| processor time of all, with the tuner | {statistics.median(runs['tuned']):.3f} cores |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def decisions(profile: JobProfile) -> tuple[list[float], float]:
+    """Times of decisions, and of the table that they look things up in [s]."""
+    space = SearchSpace(
+        max_nodes=NUM_EXECUTORS,
+        cores_per_executor=profile.baseline.cores_per_executor,
+        shuffle_partitions=profile.baseline.shuffle_partitions,
+    )
+    question = Question(
+        profile=profile, target=Target.parse("p99 <= 5s"), space=space, confidence=0.95
+    )
+    began_s = time.perf_counter()
+    table = capacity_table(question, range(1, NUM_EXECUTORS + 1), (1.0, 2.0))
+    table_s = time.perf_counter() - began_s
+    memory, bounds = Memory(), Bounds(min_executors=1, max_executors=NUM_EXECUTORS)
+    rate, took_s = profile.arrivals.rate_per_s, []
+    for number in range(NUM_DECISIONS):
+        at_s = 2.0 * number
+        signal = Signal(
+            at_s=at_s,
+            arrived_rows=rate * at_s,
+            backlog_rows=0.0,
+            executors=1 + number // 500 % NUM_EXECUTORS,
+            trigger_s=2.0,
+            batch=SeenBatch(batch_rows=2.0 * rate, duration_s=0.5, late_rows=0.0),
+        )
+        began_s = time.perf_counter()
+        memory = decide(memory, signal, table, bounds, 2.0).memory
+        took_s.append(time.perf_counter() - began_s)
+    return took_s, table_s
+
+
+def beside_a_query(
+    profile: JobProfile, folder: Path, run_s: float, repeats: int
+) -> dict[str, list[float]]:
+    """Cores that Python and the JVM keep busy, the query alone and tuned in turn."""
+    found: dict[str, list[float]] = {"alone": [], "tuned": [], "thread": []}
+    conf = {"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf()}
+    small = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=1000.0))
+    with embedded_session(
+        app_name="loop cost", master="local[2]", driver_memory="1g", extra_conf=conf
+    ) as spark:
+        jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        for number in range(2 * repeats + 1):
+            build = _build_into(folder / str(number))
+            is_tuned = bool(number % 2)
+            with contextlib.ExitStack() as tuned:
+                if is_tuned:
+                    tuner = tuned.enter_context(
+                        tune(
+                            spark,
+                            build,
+                            profile=small,
+                            target="p99 <= 30s",
+                            state=folder / f"{number}.json",
+                            triggers=(),
+                            rate_limit=False,
+                        )
+                    )
+                    query: Any = tuner.query
+                else:
+                    query = build(spark, QuerySetting(configuration=profile.baseline))
+                time.sleep(run_s / 4)  # what starts costs more
+                before_s, began_s = _busy_s(jvm), time.perf_counter()
+                thread_s = tuner.status.busy_s if is_tuned else 0.0
+                time.sleep(run_s)
+                elapsed_s = time.perf_counter() - began_s
+                cores = (_busy_s(jvm) - before_s) / elapsed_s
+                if is_tuned:
+                    own_s = tuner.status.busy_s - thread_s
+                    found["thread"].append(own_s / elapsed_s / 2)
+                # The first of all warms the JVM up.
+                if number:
+                    found["tuned" if is_tuned else "alone"].append(cores)
+            query.stop()
+    return found
+
+
+def _build_into(folder: Path) -> Any:
+    def build(spark: Any, setting: QuerySetting) -> Any:
+        rows = spark.readStream.format("rate").option("rowsPerSecond", 1000).load()
+        counts = rows.groupBy((rows.value % 100).alias("key")).count()
+        return (
+            counts.writeStream.format("noop")
+            .outputMode("update")
+            .option("checkpointLocation", str(folder))
+            .trigger(**setting.trigger)
+            .start()
+        )
+
+    return build
+
+
+def _busy_s(jvm: int) -> float:
+    """Processor time of this process and of the JVM with its launcher [s]."""
+    return sum(map(_own_s, {os.getpid(), *_group(jvm)}))
+
+
+def _group(leader: int) -> Iterator[int]:
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(int(path.name)) == leader:
+                    yield int(path.name)
+
+
+def _own_s(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

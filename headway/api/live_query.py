@@ -1,0 +1,292 @@
+"""A running query, batch by batch: its setting, its rate, what its rows waited for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from headway.assumptions.live import SETTLING_BATCHES, SETTLING_S
+from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
+from headway.domain import Configuration, JobProfile, LatencyDistribution, Metric, Target
+from headway.domain.live import SeenBatch
+from headway.domain.prediction import QUOTED_PROBABILITIES
+from headway.domain.watched import LiveBatch, SeenDrift
+from headway.errors import InputError
+from headway.models.estimation.cost_drift import batches_to_find, drift_found
+from headway.models.estimation.live_latency import RowWaits, row_waits
+from headway.models.job.calibration import spread_ratio
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import duration_model
+from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.profiler.recording.live import Feed
+from headway.profiler.streaming.runs import query_label
+from headway.profiler.streaming.trigger import read_trigger
+
+_MOST_BATCHES = 20_000
+_LEAST_NOISE = 0.01
+_MOST_DRIFT_BATCHES = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A batch with what its rows waited for, and what the source had when it was planned."""
+
+    batch: LiveBatch
+    waits: RowWaits
+    seen: SeenBatch
+    arrived_rows: float
+    backlog_rows: float | None
+
+
+@dataclass(kw_only=True)
+class LiveQuery:
+    """What is known of a running query, from its batches.
+
+    Parameters
+    ----------
+    feed : Feed
+        Where they come from.
+    profile : JobProfile
+        What is predicted of it.
+    target : Target
+        What it is to meet.
+    trigger_s : float or None
+        Its trigger interval; None reads it off the starts of its batches. [s]
+    max_offsets : int or None
+        Its rate limit; as profiled where None. [rows]
+
+    Raises
+    ------
+    InputError
+        If the target is about windows, which progress does not measure.
+    """
+
+    feed: Feed
+    profile: JobProfile
+    target: Target
+    trigger_s: float | None = None
+    max_offsets: int | None = None
+    observed: deque[Observed] = field(default_factory=lambda: deque(maxlen=_MOST_BATCHES))
+    settled_from_s: float = -np.inf
+    settle_batches: int = 0
+    _looks: list[tuple[float, float, float, float]] = field(default_factory=list)
+    _total_rows: float = 0.0
+    _base_rows: float = 0.0
+    _counts_positions: bool = False
+
+    def __post_init__(self) -> None:
+        if self.target.metric is Metric.WINDOW:
+            raise InputError(
+                f"target '{self.target}': batches tell what rows wait for, not windows; watch "
+                "rows, e.g. 'p99 <= 3s', or batches, e.g. 'batch p99 <= 2s'"
+            )
+
+    def read(self) -> list[Observed]:
+        """The batches that ended since the last call."""
+        found = [self._observed(batch) for batch in self.feed.new_batches()]
+        self.observed.extend(found)
+        return found
+
+    def settle(self, from_s: float) -> None:
+        """Batches soon after a change or a start tell no costs: an instant since 1970."""
+        self.settled_from_s = from_s + SETTLING_S.value
+        self.settle_batches = SETTLING_BATCHES.value
+
+    @property
+    def label(self) -> str:
+        """What messages call the query."""
+        if not self.observed:
+            return "query"
+        last = self.observed[-1].batch
+        return query_label(last.query_id, last.query_name)
+
+    @property
+    def last(self) -> LiveBatch | None:
+        """The newest batch."""
+        return self.observed[-1].batch if self.observed else None
+
+    def configuration(self) -> Configuration:
+        """The setting that it runs at; what nothing tells is as profiled."""
+        found = self.profile.baseline
+        cores = [one for one in self.feed.executor_cores if one > 0]
+        if cores:
+            found = replace(
+                found,
+                executors=len(cores),
+                cores_per_executor=max(round(sum(cores) / len(cores)), found.task_cpus),
+            )
+        known = None if self.last is None else self.last.shuffle_partitions
+        partitions = known or self.feed.shuffle_partitions
+        if partitions is not None:
+            found = replace(found, shuffle_partitions=partitions)
+        trigger_s = self.trigger_s if self.trigger_s is not None else self._read_trigger_s()
+        if trigger_s is not None:
+            found = replace(found, trigger_s=trigger_s)
+        limit = self.max_offsets or found.max_offsets_per_trigger
+        return replace(found, max_offsets_per_trigger=limit)
+
+    def recent(self, within_s: float = WATCHED_S.value) -> list[Observed]:
+        """The batches of the last minutes, of this run alone."""
+        if not self.observed:
+            return []
+        last = self.observed[-1].batch
+        return [
+            one
+            for one in self.observed
+            if one.batch.ended_s > last.ended_s - within_s and one.batch.run_id == last.run_id
+        ]
+
+    def latency(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
+        """What the rows of some batches waited for: theory.md (A13)."""
+        low, high, rows = (
+            np.concatenate([getattr(one.waits, name) for one in recent] or [np.zeros(0)])
+            for name in ("low_s", "high_s", "num_rows")
+        )
+        if not rows.sum() > 0.0:
+            return None
+        return LatencyDistribution.of(
+            float(np.average(0.5 * (low + high), weights=rows)),
+            uniform_mixture_quantile(np.array(QUOTED_PROBABILITIES), low, high, rows),
+        )
+
+    def durations(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
+        """How long some batches took."""
+        if not recent:
+            return None
+        found = np.array([one.batch.duration_s for one in recent])
+        return LatencyDistribution.of(float(found.mean()), np.quantile(found, QUOTED_PROBABILITIES))
+
+    def utilization_ratio(self, recent: Sequence[Observed]) -> float | None:
+        """Share of time in which a batch ran."""
+        if len(recent) < 2:
+            return None
+        span_s = recent[-1].batch.ended_s - recent[0].batch.started_s
+        busy_s = sum(one.batch.duration_s for one in recent)
+        return min(busy_s / span_s, 1.0) if span_s > 0 else None
+
+    def rate_per_s(self, recent: Sequence[Observed]) -> float | None:
+        """What arrived per second, by the offsets of the source where they tell [rows/s]."""
+        if len(recent) < 2:
+            return None
+        first, last = recent[0], recent[-1]
+        span_s = last.batch.started_s - first.batch.started_s
+        arrived = last.arrived_rows - first.arrived_rows
+        return arrived / span_s if span_s > 0 and arrived > 0 else None
+
+    def drift(self, configuration: Configuration) -> SeenDrift | None:
+        """Durations over the predicted ones, and whether that is more than chance; None if unknown.
+
+        Notes
+        -----
+        theory.md (A4), (A5). How far the profile may be off as a whole counts as batches that it
+        was fitted on: a run that differs by no more than runs do is no drift.
+        """
+        telling = [one for one in self.observed if one.seen.tells_costs][-_MOST_DRIFT_BATCHES:]
+        if len(telling) < LEARNING_BATCHES.value:
+            return None
+        rows = np.array([float(one.batch.num_rows) for one in telling])
+        durations_s = np.array([max(one.batch.duration_s, 1e-3) for one in telling])
+        model = self.model(configuration)
+        expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
+        ratio = float(np.exp(np.log(durations_s / expected_s)[-60:].mean()))
+        usual = float(np.median(rows))
+        how = self._watched_for(configuration, usual, telling)
+        per_row_s = float(model.slope_s(usual))
+        fixed_s = float(model.mean_s(usual)) - per_row_s * usual
+        found = drift_found(
+            rows, durations_s, fixed_s=max(fixed_s, 1e-6), per_row_s=per_row_s, **how
+        )
+        return SeenDrift(
+            duration_ratio=ratio,
+            since_s=None if found is None else telling[found.first_batch].batch.started_s,
+            num_batches_to_find=round(batches_to_find(FOUND_DRIFT_RATIO.value, **how)),
+        )
+
+    def model(self, configuration: Configuration) -> DurationModel:
+        """Batch duration by rows at a setting, by the profile."""
+        return duration_model(
+            self.profile, configuration.num_slots, configuration.shuffle_partitions
+        )
+
+    def _watched_for(
+        self,
+        configuration: Configuration,
+        usual_rows: float,
+        telling: Sequence[Observed],
+    ) -> dict[str, float]:
+        """Noise of the batches, the confidence of the profile in them, and how often they come."""
+        noise = max(self.profile.noise.batch_ratio, _LEAST_NOISE)
+        slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+        doubt = float(spread_ratio(self.profile, slots, partitions, usual_rows))
+        span_s = telling[-1].batch.started_s - telling[0].batch.started_s
+        return {
+            "relative_noise": noise,
+            "autocorrelation": self.profile.noise.autocorrelation,
+            "num_fitted_batches": max((noise / max(doubt, 1e-3)) ** 2, 1.0),
+            "interval_s": max(span_s / max(len(telling) - 1, 1), 1e-2),
+        }
+
+    def _observed(self, batch: LiveBatch) -> Observed:
+        self._total_rows += batch.num_rows
+        position, available = self._counted(batch)
+        started_s = max(batch.started_s, self._looks[-1][0] if self._looks else -np.inf)
+        if self._looks:
+            position = max(position, self._looks[-1][2])
+            available = max(available, self._looks[-1][1])
+        look = (started_s, max(available, position), position, batch.committed_s)
+        # Looks are kept as long as a row that arrived between them is unread.
+        read_before = self._looks[-1][2] if self._looks else position
+        while len(self._looks) > 1 and self._looks[1][1] <= read_before:
+            del self._looks[0]
+        self._looks.append(look)
+        waits = row_waits(*np.array(self._looks, dtype=np.float64).T)
+        own = waits.batch == len(self._looks) - 1
+        waits = RowWaits(*(column[own] for column in waits))
+        if self.target.metric is Metric.BATCH:
+            late = batch.num_rows if batch.duration_s > self.target.limit_s else 0.0
+        else:
+            late = waits.late_rows(self.target.limit_s)
+        is_known = batch.available_rows is not None and batch.position_rows is not None
+        return Observed(
+            batch=batch,
+            waits=waits,
+            seen=SeenBatch(
+                batch_rows=float(batch.num_rows),
+                duration_s=max(batch.duration_s, 1e-3),
+                late_rows=min(late, float(batch.num_rows)),
+                tells_costs=self._tells_costs(batch),
+            ),
+            arrived_rows=look[1],
+            backlog_rows=look[1] - look[2] if is_known else None,
+        )
+
+    def _counted(self, batch: LiveBatch) -> tuple[float, float]:
+        """Where it stands and what was available; what it took where offsets count no rows."""
+        if batch.position_rows is None or batch.available_rows is None:
+            # The count goes on as if it had been counted all along.
+            self._counts_positions = False
+            return self._total_rows, self._total_rows
+        if not self._counts_positions:
+            self._base_rows = batch.position_rows - self._total_rows
+            self._counts_positions = True
+        position = batch.position_rows - self._base_rows
+        self._total_rows = position
+        return position, max(batch.available_rows - self._base_rows, position)
+
+    def _tells_costs(self, batch: LiveBatch) -> bool:
+        if self.settle_batches > 0:
+            self.settle_batches -= 1
+            return False
+        return batch.started_s >= self.settled_from_s
+
+    def _read_trigger_s(self) -> float | None:
+        recent = self.recent(within_s=3600.0)
+        if len(recent) < 2:
+            return None
+        return read_trigger(
+            np.array([one.batch.started_s for one in recent]),
+            np.array([one.batch.duration_s for one in recent]),
+        ).trigger_s

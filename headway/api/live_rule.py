@@ -1,0 +1,262 @@
+"""The rule at work on a running query: what it sees, what it would change, what that is to show."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from headway.api.live_query import LiveQuery, Observed
+from headway.assumptions.live import LEAST_CARRIED_RATIO
+from headway.assumptions.planning import CONFIDENCE, LEAST_LIMIT_RATIO
+from headway.domain import Configuration
+from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
+from headway.domain.watched import WatchedChange
+from headway.errors import InputError
+from headway.models.job.change_cost import prior_pause_s
+from headway.planner.candidates import candidates_at
+from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.live.memory import Memory
+from headway.planner.live.rule import Decision, decide
+from headway.planner.live.table import CapacityTable, capacity_table, expectation_of
+from headway.planner.question import Question
+from headway.planner.space import SearchSpace
+
+_MOST_SIZES = 200
+
+
+@dataclass(kw_only=True)
+class LiveRule:
+    """The rule with what it remembers and the table that it looks things up in.
+
+    Parameters
+    ----------
+    live : LiveQuery
+        The query.
+    bounds : Bounds
+        What may be chosen.
+    triggers_s : sequence of float
+        Trigger intervals that may be chosen beside the one that runs. [s]
+    now : callable
+        The clock, in seconds since 1970.
+    """
+
+    live: LiveQuery
+    bounds: Bounds
+    triggers_s: Sequence[float] = ()
+    now: Callable[[], float] = time.time
+    memory: Memory = field(default_factory=Memory)
+    decision: Decision | None = None
+    proposal: Proposal | None = None
+    made_for: Configuration | None = None
+    _table: CapacityTable | None = None
+
+    def table(self, running: Configuration) -> CapacityTable:
+        """What each setting within bounds sustains, made anew when what is fixed has changed."""
+        fixed = replace(running, executors=1, trigger_s=0.0, max_offsets_per_trigger=None)
+        known = self._table
+        if (
+            known is None
+            or self.made_for != fixed
+            or (running.executors, running.trigger_s) not in known.place_of
+        ):
+            known = self._new_table(running)
+            self._table, self.made_for = known, fixed
+        return known
+
+    def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> Decision:
+        """What comes of a batch that has ended."""
+        batch = observed.batch
+        return self._decided(
+            Signal(
+                at_s=batch.ended_s,
+                arrived_rows=observed.arrived_rows,
+                arrived_at_s=batch.started_s,
+                backlog_rows=observed.backlog_rows,
+                executors=running.executors,
+                num_pending=num_pending,
+                trigger_s=running.trigger_s,
+                batch=observed.seen,
+            ),
+            running,
+        )
+
+    def tick(
+        self, running: Configuration, *, silent_s: float, num_pending: int = 0
+    ) -> Decision | None:
+        """What comes of a moment without a batch; None before anything was decided."""
+        if self.decision is None:
+            return None
+        last = self.live.observed[-1] if self.live.observed else None
+        return self._decided(
+            Signal(
+                at_s=self.now(),
+                arrived_rows=None,
+                backlog_rows=None if last is None else last.backlog_rows,
+                executors=running.executors,
+                num_pending=num_pending,
+                trigger_s=running.trigger_s,
+                silent_s=silent_s,
+            ),
+            running,
+        )
+
+    def sustains(self, running: Configuration, rate_per_s: float) -> bool:
+        """Whether a setting meets the target at a rate, at what batches cost now."""
+        table = self.table(running)
+        ratio = self.memory.cost_ratio
+        return table.sustained(running.executors, running.trigger_s, ratio) >= rate_per_s
+
+    def is_feasible(self, running: Configuration) -> bool:
+        """Whether something within bounds meets the target at the rate that is prepared for."""
+        estimate = None if self.decision is None else self.decision.estimate
+        if estimate is None:
+            return True
+        table = self.table(running)
+        highest = max(
+            table.sustained(table.most(each), each, estimate.cost_ratio)
+            for each in table.triggers_s
+        )
+        return highest >= estimate.rate_per_s
+
+    def then(self, running: Configuration, proposal: Proposal) -> Configuration:
+        """The setting that a proposal is for; the rate limit goes with the trigger interval."""
+        return replace(
+            running,
+            executors=proposal.after_executors,
+            trigger_s=proposal.after_trigger_s,
+            max_offsets_per_trigger=self._limit(running, proposal.after_trigger_s),
+        )
+
+    def with_limit(self, running: Configuration) -> Configuration:
+        """The setting with a rate limit that never has to change with the executors."""
+        table = self.table(running)
+        highest = table.sustained(table.most(running.trigger_s), running.trigger_s)
+        rows = LEAST_LIMIT_RATIO.value * highest * max(running.trigger_s, 1.0)
+        return replace(running, max_offsets_per_trigger=max(math.ceil(rows), 1))
+
+    def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:
+        """What the new setting is to show: computed after rounding and bounds."""
+        last = self.live.observed[-1] if self.live.observed else None
+        return expectation_of(
+            self.table(running),
+            proposal.after_executors,
+            proposal.after_trigger_s,
+            rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
+            cost_ratio=proposal.estimate.cost_ratio,
+            kind=proposal.kind,
+            pause_s=self._pause_s(running, proposal),
+            backlog_rows=0.0 if last is None else last.backlog_rows or 0.0,
+        )
+
+    def other_partitions(self, running: Configuration) -> Configuration | None:
+        """The shuffle partitions that sustain clearly more at the same size; None if none do."""
+        table = self.table(running)
+        question = replace(
+            table.question, space=replace(table.question.space, shuffle_partitions=None)
+        )
+        choices = question.space.partition_choices(question.profile, running.executors)
+        choices = tuple(sorted({*choices, running.shuffle_partitions}))
+        settings = [(running.executors, one, running.trigger_s) for one in choices]
+        rates = sustainable_rates_per_s(candidates_at(question, settings)).tolist()
+        sustained = dict(zip(choices, rates, strict=True))
+        best = max(choices, key=lambda one: sustained[one])
+        least = LEAST_CARRIED_RATIO.value * sustained[running.shuffle_partitions]
+        if sustained[best] < least or best == running.shuffle_partitions:
+            return None
+        return replace(running, shuffle_partitions=best)
+
+    def expectation_at(self, then: Configuration, kind: ChangeKind) -> Expectation:
+        """What a setting with other partitions is to show."""
+        rows = self._rate_per_s * then.trigger_s
+        table = self.table(then)
+        usual_s = table.duration_s(then.executors, then.trigger_s, rows)
+        return expectation_of(
+            table,
+            then.executors,
+            then.trigger_s,
+            rate_per_s=self._rate_per_s,
+            cost_ratio=self.memory.cost_ratio,
+            kind=kind,
+            pause_s=prior_pause_s(kind, usual_s * self.memory.cost_ratio),
+        )
+
+    @property
+    def _rate_per_s(self) -> float:
+        estimate = None if self.decision is None else self.decision.estimate
+        return max(1e-9 if estimate is None else estimate.rate_per_s, 1e-9)
+
+    def as_change(self, running: Configuration, proposal: Proposal) -> WatchedChange:
+        """A proposal for people: from what to what, what it gains, what it costs."""
+        expected = self.expectation(running, proposal)
+        then = self.then(running, proposal)
+        return WatchedChange(
+            now=running,
+            then=then,
+            why=proposal.reason.value,
+            saved_node_s_per_hour=3600.0 * (running.executors - then.executors),
+            latency_now_s=self._planned_latency_s(running, proposal),
+            latency_then_s=_finite(expected.latency_s.high),
+            pause_s=expected.pause_s,
+            late_s=expected.late_s,
+        )
+
+    def _decided(self, signal: Signal, running: Configuration) -> Decision:
+        table = self.table(running)
+        found = decide(self.memory, signal, table, self.bounds, running.trigger_s)
+        self.memory = found.memory
+        if found.estimate is not None:
+            # Between two bins nothing is decided, and what was proposed still stands.
+            self.decision, self.proposal = found, found.proposal
+        return found
+
+    def _new_table(self, running: Configuration) -> CapacityTable:
+        low = min(self.bounds.min_executors, running.executors)
+        high = max(self.bounds.max_executors, running.executors)
+        if high - low >= _MOST_SIZES:
+            raise InputError(
+                f"executors {low} to {high} are more than {_MOST_SIZES} sizes; narrow the bounds"
+            )
+        space = SearchSpace(
+            max_nodes=high,
+            cores_per_executor=running.cores_per_executor,
+            task_cpus=running.task_cpus,
+            shuffle_partitions=running.shuffle_partitions,
+        )
+        question = Question(
+            profile=self.live.profile,
+            target=self.live.target,
+            space=space,
+            confidence=CONFIDENCE.value,
+        ).at_confidence(CONFIDENCE.value)
+        triggers_s = sorted({*self.triggers_s, running.trigger_s})
+        return capacity_table(question, range(low, high + 1), triggers_s)
+
+    def _limit(self, running: Configuration, trigger_s: float) -> int | None:
+        limit = running.max_offsets_per_trigger
+        if limit is None or trigger_s == running.trigger_s:
+            return limit
+        ratio = max(trigger_s, 1.0) / max(running.trigger_s, 1.0)
+        return max(math.ceil(limit * ratio), 1)
+
+    def _pause_s(self, running: Configuration, proposal: Proposal) -> float:
+        rows = proposal.estimate.rate_per_s * running.trigger_s
+        usual_s = self.table(running).duration_s(running.executors, running.trigger_s, rows)
+        return prior_pause_s(proposal.kind, usual_s * proposal.estimate.cost_ratio)
+
+    def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
+        found = expectation_of(
+            self.table(running),
+            running.executors,
+            running.trigger_s,
+            rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
+            cost_ratio=proposal.estimate.cost_ratio,
+            kind=ChangeKind.RESTART,
+            pause_s=0.0,
+        )
+        return _finite(found.latency_s.high)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,100 @@
+"""A tuner beside an application of its own, which it starts, stops and starts anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from headway.api.arguments import job_from, promises_from
+from headway.api.live_query import LiveQuery
+from headway.api.tune import bounds_for, quiet_times, rule_and_state
+from headway.api.tune_spec import TELL_EVERY_S, state_of, tuning_of
+from headway.api.tuner import Tuner
+from headway.api.tuner_machine import TunerMachine
+from headway.domain.tuner import Mode
+from headway.domain.watched import WatchedChange
+from headway.errors import InputError
+from headway.formats.tuner_files import TunerLock
+
+
+def supervise_spec(
+    path: str | Path,
+    command: Sequence[str],
+    *,
+    act: bool = False,
+    say: Callable[[Tuner, WatchedChange | None], None] = lambda _tuner, _change: None,
+    run_s: float | None = None,
+) -> None:
+    """Start an application and hold its query to the target of a spec file.
+
+    The application takes its setting by :func:`headway.setting`, records itself, and ends by
+    :func:`headway.stop_when_asked`. Trigger interval, rate limit and, of a stateless query,
+    partitions are changed by starting it anew; executors are the command's.
+
+    Parameters
+    ----------
+    path : path
+        A spec file of the kind Tuning.
+    command : sequence of str
+        What starts the application: ``["spark-submit", "orders.py"]``.
+    act, say, run_s
+        As of :func:`headway.api.tune_spec.tune_spec`.
+
+    Raises
+    ------
+    InputError
+        If the file is not what it should be, or another tuner holds its state.
+    HeadwayError
+        If the application ends by itself.
+    """
+    from headway.profiler.recording.live import LaterLogFeed
+    from headway.runtime.tuning.supervised import SupervisedQuery
+
+    if not command:
+        raise InputError("--supervise: expected a command behind --, e.g. -- spark-submit app.py")
+    asked, state_path = tuning_of(path), state_of(path, tuning_of(path))
+    target, _ = promises_from(str(asked.target))
+    job = job_from(asked.profile, target)
+    baseline = replace(job.baseline, max_offsets_per_trigger=None)
+    recording = state_path.with_suffix(".headway.jsonl")
+    live = LiveQuery(
+        feed=LaterLogFeed(recording), profile=job, target=target, trigger_s=baseline.trigger_s
+    )
+    bounds = bounds_for((baseline.executors, baseline.executors), asked.catch_up_s, asked.budget)
+    lock = TunerLock(state_path)
+    try:
+        rule, state = rule_and_state(
+            live,
+            baseline,
+            state_path,
+            bounds=bounds,
+            triggers=asked.triggers_s,
+            rate_limit=asked.rate_limit,
+        )
+        query = SupervisedQuery(
+            command=command,
+            path=state_path.with_suffix(".setting"),
+            recording=recording,
+            may_cut=asked.half_done == "allow",
+        )
+        machine = TunerMachine(
+            query,
+            rule,
+            state,
+            state_path,
+            mode=Mode.ACT if act else Mode.RECOMMEND,
+            is_quiet=quiet_times(asked.quiet),
+        )
+    except BaseException:
+        lock.release()
+        raise
+    tuner = Tuner(machine, state_path, lock).begin()
+    ends_s = float("inf") if run_s is None else time.monotonic() + run_s
+    try:
+        while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < ends_s:
+            say(tuner, tuner.recommendation)
+    finally:
+        tuner.stop()
+        tuner.end_query()

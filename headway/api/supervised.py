@@ -1,0 +1,99 @@
+"""What an application does that a supervisor has started: takes its setting, stops when asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.domain import QuerySetting
+from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.formats.setting_file import alive_file, load_setting, save_answer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+SETTING_KEY = "spark.headway.setting"
+SETTING_VARIABLE = "HEADWAY_SETTING"
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_ASKED_EVERY_S = 0.25
+
+
+def setting(spark: SparkSession) -> QuerySetting:
+    """The setting that ``headway tune SPEC --supervise -- COMMAND`` has started this one at.
+
+    Its shuffle partitions are set on the session, and the session records itself for the
+    supervisor from here on.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        With ``spark.headway.setting``, or the environment variable ``HEADWAY_SETTING``.
+
+    Raises
+    ------
+    InputError
+        If no supervisor has started it.
+    """
+    from headway.profiler.recording.recorder import record
+    from headway.runtime.tuning.session import let_stops_end, require_classic
+
+    require_classic(spark)
+    path = _setting_file(spark)
+    # Where stop_when_asked finds it, which knows no session.
+    os.environ[SETTING_VARIABLE] = str(path)
+    given = load_setting(path)
+    spark.conf.set(_PARTITIONS_KEY, str(given.configuration.shuffle_partitions))
+    let_stops_end(spark)
+    record(spark, given.recording)
+    return QuerySetting(configuration=given.configuration)
+
+
+def stop_when_asked(query: StreamingQuery) -> None:
+    """Wait until the supervisor asks for another setting, then stop between two batches.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+        The query, started at :func:`headway.setting`.
+
+    Raises
+    ------
+    HeadwayError
+        If the query ends by itself.
+    """
+    from headway.runtime.tuning.clean_stop import stop_between_batches
+
+    path = _setting_file(None)
+    first = load_setting(path)
+    answered = first.number
+    while query.isActive:
+        alive_file(path).touch()
+        asked = load_setting(path)
+        if asked.number != answered:
+            answered = asked.number
+            try:
+                stop_between_batches(query, first.configuration.trigger_s, may_cut=asked.may_cut)
+            except ActuatorError as error:
+                save_answer(path, number=asked.number, why=str(error))
+                continue
+            alive_file(path).unlink(missing_ok=True)
+            save_answer(path, number=asked.number, why=None)
+            return
+        time.sleep(_ASKED_EVERY_S)
+    failure = query.exception()
+    if failure is not None:
+        raise HeadwayError(f"the query ended by itself: {str(failure).splitlines()[0]}")
+
+
+def _setting_file(spark: SparkSession | None) -> Path:
+    named = None if spark is None else spark.conf.get(SETTING_KEY, None)
+    named = named or os.environ.get(SETTING_VARIABLE)
+    if not named:
+        raise InputError(
+            f"neither {SETTING_KEY} nor {SETTING_VARIABLE} is set; start it by "
+            "headway tune SPEC --supervise -- COMMAND"
+        )
+    return Path(named)

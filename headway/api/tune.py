@@ -1,0 +1,317 @@
+"""A running query held to its target: recommended to, or changed within bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.api.arguments import is_number, job_from, one_of, positive_seconds, promises_from
+from headway.api.live_query import LiveQuery
+from headway.api.live_rule import LiveRule
+from headway.api.tuner import Tuner
+from headway.api.tuner_machine import TunerMachine
+from headway.api.tuner_memory import remembered
+from headway.api.watch import bounds_of
+from headway.assumptions.live import CATCH_UP_S
+from headway.assumptions.tuning import TRIGGER_RATIOS
+from headway.domain import Configuration, JobProfile, Target
+from headway.domain.live import Bounds, ChangeKind
+from headway.domain.tuner import HalfDone, Mode, Phase, TunerState
+from headway.errors import InfeasibleError, InputError
+from headway.formats.tuner_files import TunerLock, load_tuner, profile_hash
+from headway.units import S_PER_HOUR, format_rate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headway.runtime.exploring import Build
+    from headway.runtime.tuning.actuators import At
+
+_ALLOWED = {"repartition": ChangeKind.REPARTITION}
+_HOURS = 24
+
+
+def tune(
+    spark: SparkSession,
+    build: Build,
+    *,
+    profile: JobProfile | str | Path,
+    target: Target | str,
+    state: str | Path,
+    mode: str = "recommend",
+    executors: tuple[int, int] | None = None,
+    triggers: Sequence[float | str] | None = None,
+    rate_limit: bool = True,
+    allow: Collection[str] = (),
+    half_done: str = "wait",
+    catch_up: float | str = CATCH_UP_S.value,
+    budget: float | None = None,
+    quiet: Sequence[str] = (),
+    at: At | None = None,
+) -> Tuner:
+    """Hold a streaming query to its target while it runs: by default only recommended to.
+
+    The function is called to start the query, and in mode ``act`` again for each change of the
+    trigger interval or the rate limit, after a clean stop, on the same checkpoint. Executors are
+    added and removed while the query runs. What is done is written down first, in ``state`` and
+    in a log beside it, so that a tuner that was killed goes on where it was.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session; its shuffle partitions are set to those of the setting.
+    build : callable
+        ``build(spark, setting)`` starts the query at a :class:`headway.QuerySetting`, on the same
+        checkpoint each time, and returns it.
+    profile : JobProfile or path
+        What batches of it cost.
+    target : Target or str
+        A quantile of rows or batches, e.g. ``"p99 <= 3s"``.
+    state : path
+        The state file; one tuner at a time. Beside it lie the log (``.jsonl``), the lock
+        (``.lock``), and the switch: as long as there is a file ``.off``, nothing is changed.
+    mode : str
+        ``"recommend"`` or ``"act"``.
+    executors : (int, int), optional
+        Fewest and most; those that there are by default.
+    triggers : sequence of float or str, optional
+        Trigger intervals to choose from, seconds or e.g. ``"2s"``; half and twice the profiled one
+        by default.
+    rate_limit : bool
+        Whether the setting has a rate limit, 1.5 times what the largest size needs.
+    allow : collection of str
+        ``"repartition"`` lets the partitions of state be changed, offline.
+    half_done : str
+        ``"wait"`` gives up a change of a query that has no gap between batches; ``"allow"`` stops
+        it within one, which needs an idempotent sink.
+    catch_up : float or str
+        A backlog is to be worked off in this time.
+    budget : float, optional
+        Most executor-hours a day.
+    quiet : sequence of str
+        Times of the day at which nothing is changed, e.g. ``"22:00-06:00"``, of the local clock.
+    at : callable, optional
+        Called with the name of each step of a change, for tests that break it there.
+
+    Returns
+    -------
+    Tuner
+        It runs; ``with`` ends it, and leaves the query running.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be; the session is one of Spark Connect; in mode ``act``
+        dynamic allocation is on; or the query starts from another checkpoint than before.
+    TunerLockedError
+        If another tuner holds the state file.
+    InfeasibleError
+        If no setting within bounds meets the target at the profiled rate.
+    HeadwayError
+        If the query does not start.
+    """
+    from headway.profiler.recording.live import QueryFeed
+    from headway.runtime.tuning.actuators import Actuators, nothing
+    from headway.runtime.tuning.session import (
+        require_classic,
+        require_no_dynamic_allocation,
+        running_slots,
+        why_no_live_executors,
+    )
+
+    chosen = one_of(Mode, mode, "mode")
+    may_cut = one_of(HalfDone, half_done, "half_done") is HalfDone.ALLOW
+    first, others = promises_from(target)
+    if others or first.quantile is None:
+        raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
+    if not callable(build):
+        raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
+    unknown = [one for one in allow if one not in _ALLOWED]
+    if unknown:
+        raise InputError(f"allow has {unknown[0]!r}; expected 'repartition' or nothing")
+    is_quiet = quiet_times(quiet)
+    job = job_from(profile, first)
+    require_classic(spark)
+    if chosen is Mode.ACT:
+        require_no_dynamic_allocation(spark)
+    num_executors, cores = running_slots(spark)
+    bounds = bounds_for(executors or (num_executors, num_executors), catch_up, budget)
+    baseline = replace(
+        job.baseline,
+        executors=num_executors,
+        cores_per_executor=max(cores, job.baseline.task_cpus),
+        max_offsets_per_trigger=None,
+    )
+    path = Path(state)
+    lock = TunerLock(path)
+    try:
+        live = LiveQuery(feed=QueryFeed(), profile=job, target=first, trigger_s=baseline.trigger_s)
+        rule, fresh = rule_and_state(
+            live, baseline, path, bounds=bounds, triggers=triggers, rate_limit=rate_limit
+        )
+        if why_no_live_executors(spark) is not None:
+            fresh = _on_the_slots_of(fresh, baseline)
+        actuators = Actuators(
+            spark=spark,
+            build=build,
+            may_cut=may_cut,
+            at=at or nothing,
+            query_id=fresh.query_id,
+            root=fresh.root,
+        )
+        machine = TunerMachine(
+            actuators,
+            rule,
+            fresh,
+            path,
+            mode=chosen,
+            allow=[_ALLOWED[one] for one in allow],
+            is_quiet=is_quiet,
+            at=at or nothing,
+        )
+    except BaseException:
+        lock.release()
+        raise
+    return Tuner(machine, path, lock).begin()
+
+
+def rule_and_state(
+    live: LiveQuery,
+    baseline: Configuration,
+    path: Path,
+    *,
+    bounds: Bounds,
+    triggers: Sequence[float | str] | None,
+    rate_limit: bool,
+) -> tuple[LiveRule, TunerState]:
+    """The rule with what was learned before, and the state to begin with.
+
+    Raises
+    ------
+    InputError
+        If the file is no state of a tuner.
+    InfeasibleError
+        If no setting within bounds meets the target at the profiled rate.
+    """
+    state = _fresh(load_tuner(path), live.profile, live.target, baseline)
+    rule = LiveRule(live=live, bounds=bounds, triggers_s=_triggers(triggers, baseline, live.target))
+    rule.memory = remembered(state)
+    _require_feasible(rule, baseline)
+    if rate_limit and state.last_good.max_offsets_per_trigger is None:
+        limited = rule.with_limit(state.last_good)
+        state = replace(state, last_good=limited, original=limited)
+    return rule, state
+
+
+def quiet_times(texts: Sequence[str]) -> Callable[[float], bool]:
+    """Whether an instant lies in one of some times of the day, by the local clock.
+
+    Raises
+    ------
+    InputError
+        If a text is no such time.
+
+    Examples
+    --------
+    >>> quiet_times(["22-6"])
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: quiet '22-6': expected two times of the day, e.g. '22:00-06:00'
+    """
+    if isinstance(texts, str):
+        texts = [texts]
+    periods = [_period_min(text) for text in texts]
+
+    def is_quiet(at_s: float) -> bool:
+        clock = time.localtime(at_s)
+        minute = 60 * clock.tm_hour + clock.tm_min
+        return any(
+            low <= minute < high if low <= high else minute >= low or minute < high
+            for low, high in periods
+        )
+
+    return is_quiet
+
+
+def _period_min(text: str) -> tuple[int, int]:
+    ends = []
+    for part in text.split("-"):
+        hour, _, minute = part.strip().partition(":")
+        if hour.isdecimal() and minute.isdecimal() and int(hour) < _HOURS and int(minute) < 60:
+            ends.append(60 * int(hour) + int(minute))
+    if len(ends) != 2:
+        raise InputError(f"quiet {text!r}: expected two times of the day, e.g. '22:00-06:00'")
+    return ends[0], ends[1]
+
+
+def bounds_for(executors: tuple[int, int], catch_up: float | str, budget: float | None) -> Bounds:
+    found = replace(bounds_of(executors), catch_up_s=positive_seconds(catch_up, "catch_up"))
+    if budget is None:
+        return found
+    if not is_number(budget) or not budget > 0:
+        raise InputError(f"budget is {budget!r}; expected executor-hours a day, above 0")
+    return replace(found, budget_executor_s=budget * S_PER_HOUR)
+
+
+def _triggers(
+    given: Sequence[float | str] | None, baseline: Configuration, target: Target
+) -> tuple[float, ...]:
+    if given is not None:
+        return tuple(positive_seconds(one, "triggers") for one in given)
+    around = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
+    return tuple(one for one in around if 0.0 < one < target.limit_s)
+
+
+def _fresh(
+    known: TunerState | None, job: JobProfile, target: Target, baseline: Configuration
+) -> TunerState:
+    """The state to begin with: as it was left, unless profile or target are others."""
+    of_profile = profile_hash(job)
+    if known is None:
+        return TunerState(
+            profile_hash=of_profile,
+            target=str(target),
+            phase=Phase.LEARN,
+            original=baseline,
+            last_good=baseline,
+        )
+    if (known.profile_hash, known.target) == (of_profile, str(target)):
+        return known
+    # Costs of changes are learned of the query, whatever it is to meet.
+    return replace(known, profile_hash=of_profile, target=str(target), late=(), blocked=())
+
+
+def _on_the_slots_of(state: TunerState, baseline: Configuration) -> TunerState:
+    """The state with the executors that there are, where they are not the tuner's to change."""
+    slots = {
+        "executors": baseline.executors,
+        "cores_per_executor": baseline.cores_per_executor,
+    }
+    change = state.change
+    if change is not None:
+        change = replace(
+            change, now=replace(change.now, **slots), then=replace(change.then, **slots)
+        )
+    return replace(
+        state,
+        original=replace(state.original, **slots),
+        last_good=replace(state.last_good, **slots),
+        change=change,
+    )
+
+
+def _require_feasible(rule: LiveRule, baseline: Configuration) -> None:
+    table = rule.table(baseline)
+    highest = max(
+        table.sustained(table.most(trigger_s), trigger_s) for trigger_s in table.triggers_s
+    )
+    rate_per_s = rule.live.profile.arrivals.rate_per_s
+    if highest < rate_per_s:
+        raise InfeasibleError(
+            f"target '{rule.live.target}': no setting within bounds meets it at the profiled "
+            f"{format_rate(rate_per_s)}, at most at {format_rate(highest)}; nothing was started. "
+            "Give more executors, another trigger, or a looser target"
+        )

@@ -1,0 +1,144 @@
+"""The same for a spec file of the kind Tuning: its query on an embedded Spark, and its switch."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+from headway.api.explore import function_of
+from headway.api.tune import tune
+from headway.api.tuner import Tuner
+from headway.domain.tuner import Phase
+from headway.domain.watched import WatchedChange
+from headway.errors import HeadwayError, InputError
+from headway.formats.text_file import write_text
+from headway.formats.tuner_files import (
+    RESTORE_WORD,
+    is_locked,
+    load_tuner,
+    save_tuner,
+    switch_file,
+)
+from headway.spec.kinds.tuning import Tuning
+
+TELL_EVERY_S = 1.0
+
+
+def tune_spec(
+    path: str | Path,
+    *,
+    act: bool = False,
+    allow: Collection[str] = (),
+    say: Callable[[Tuner, WatchedChange | None], None] = lambda _tuner, _change: None,
+    run_s: float | None = None,
+) -> None:
+    """Run the query of a spec file on an embedded Spark and hold it to its target.
+
+    Until it is interrupted; the query is then stopped between two batches.
+
+    Parameters
+    ----------
+    path : path
+        A spec file of the kind Tuning.
+    act : bool
+        Whether changes are made, or only recommended.
+    allow : collection of str
+        As of :func:`headway.tune`.
+    say : callable
+        Called each second with the tuner and what it recommends.
+    run_s : float, optional
+        Ends after so long. [s]
+
+    Raises
+    ------
+    InputError
+        As of :func:`headway.tune`, or if the file, or the code that it names, is not what it
+        should be.
+    HeadwayError
+        If the query or the tuner ends before its time.
+    """
+    from headway.profiler.spark.session import embedded_session
+
+    asked = tuning_of(path)
+    if asked.code is None:
+        raise InputError(
+            f"{path}: has no code, the Python file with the function that starts the query; give "
+            "it, or a command: --supervise -- COMMAND"
+        )
+    build = function_of(asked.code, asked.function)
+    bounds = asked.executors
+    ends_s = float("inf") if run_s is None else time.monotonic() + run_s
+    with embedded_session(app_name="headway tune", master=asked.master) as spark:
+        tuner = tune(
+            spark,
+            build,
+            profile=asked.profile,
+            target=str(asked.target),
+            state=state_of(path, asked),
+            mode="act" if act else "recommend",
+            executors=None if bounds is None else (bounds.min_executors, bounds.max_executors),
+            triggers=asked.triggers_s,
+            rate_limit=asked.rate_limit,
+            allow=allow,
+            half_done=asked.half_done,
+            catch_up=asked.catch_up_s,
+            budget=asked.budget,
+            quiet=asked.quiet,
+        )
+        try:
+            while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < ends_s:
+                say(tuner, tuner.recommendation)
+        finally:
+            tuner.stop()
+            with contextlib.suppress(HeadwayError):
+                tuner.end_query()
+
+
+def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
+    """Switch the tuner of a spec file off or on, wherever it runs; what that does, in words.
+
+    With ``restore`` it goes back to the setting before its first change.
+
+    Raises
+    ------
+    InputError
+        If the file is not what it should be.
+    """
+    state = state_of(path, tuning_of(path))
+    switch = switch_file(state)
+    if not off:
+        switch.unlink(missing_ok=True)
+        return f"{switch}: removed; a tuner that runs learns anew, and goes on"
+    write_text(switch, f"{RESTORE_WORD}\n" if restore else "off\n", what="the switch")
+    if is_locked(state):
+        also = ", after it has gone back to the first setting" if restore else ""
+        return f"{switch}: written; the tuner changes nothing more{also}"
+    known = load_tuner(state)
+    if restore and known is not None:
+        save_tuner(replace(known, last_good=known.original, change=None, phase=Phase.OFF), state)
+        return f"{switch}: written; no tuner runs, and the next start is at the first setting"
+    return f"{switch}: written; no tuner runs, and the next one changes nothing"
+
+
+def tuning_of(path: str | Path) -> Tuning:
+    """What a spec file of the kind Tuning says.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    from headway.spec.spec_file import load_spec_of
+
+    return load_spec_of(Path(path), Tuning)
+
+
+def state_of(path: str | Path, asked: Tuning) -> Path:
+    """The state file, beside the spec."""
+    state = Path(path).parent / asked.state
+    if not state.parent.is_dir():
+        raise InputError(f"{state}: no such folder; expected a file beside the spec")
+    return state

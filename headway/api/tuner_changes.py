@@ -1,0 +1,247 @@
+"""What a tuner does to its query: written down first, made, taken back where it cannot be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from headway.api.live_query import LiveQuery
+from headway.api.live_rule import LiveRule
+from headway.api.tuner_memory import with_memory
+from headway.assumptions.tuning import BLOCKED_S, EXECUTORS_WITHIN_S, OVERDUE_RATIO
+from headway.domain import Configuration
+from headway.domain.live import Expectation, Reason
+from headway.domain.tuner import BlockedChange, Mode, Phase, TunerChange, TunerState
+from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.formats.tuner_files import append_audit, audit_file, save_tuner
+from headway.profiler.recording.live import QueryFeed
+from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+
+_RETRY_AFTER_S = 600.0
+_LEAST_DEADLINE_S = 60.0
+_MOST_TRIES = 2
+
+
+class TunerChanges:
+    """A query that is started, changed and brought back, with its state in a file.
+
+    Parameters
+    ----------
+    actuators : ChangesQueries
+        What changes the query.
+    rule : LiveRule
+        What knows its batches.
+    state : TunerState
+        As it was left, or new.
+    path : path
+        The state file; each state is in it before anything follows from it.
+    mode : Mode
+        Whether anything is changed.
+    now : callable
+        The clock, in seconds since 1970.
+    at : callable
+        Called at each named point: tests break it there.
+    """
+
+    def __init__(
+        self,
+        actuators: ChangesQueries,
+        rule: LiveRule,
+        state: TunerState,
+        path: Path,
+        *,
+        mode: Mode,
+        now: Callable[[], float] = time.time,
+        at: At = nothing,
+    ) -> None:
+        self.actuators, self.rule, self.state = actuators, rule, state
+        self.running = state.last_good
+        self._live: LiveQuery = rule.live
+        self._path, self._mode, self._now, self._at = path, mode, now, at
+        self._since_start = 0
+
+    def end(self, *, restore: bool) -> None:
+        """Do nothing more; with ``restore`` go back to the setting before the first change."""
+        if restore and self.running != self.state.original:
+            self.change_to(
+                self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to restore"
+            )
+        if self.state.phase is not Phase.FROZEN and not self.state.phase.is_changing:
+            self._to(Phase.OFF, "stopped")
+
+    def end_query(self) -> None:
+        """Stop the query, between two batches if there is a gap."""
+        if not self.actuators.is_active:
+            return
+        try:
+            self.actuators.stop(self.running.trigger_s)
+        except ActuatorError:
+            self.actuators.stop_at_once()
+            raise
+
+    def _see(self, pending: int = 0) -> int:
+        """Show the rule the batches that have ended; how many."""
+        found = self._live.read()
+        for one in found:
+            self.rule.see(one, self.running, num_pending=pending)
+        self._since_start += len(found)
+        return len(found)
+
+    def _num_pending(self) -> int:
+        change = self.state.change
+        if self.state.phase is not Phase.APPLYING or change is None:
+            return 0
+        return max(change.then.executors - self.actuators.num_executors(), 0)
+
+    def change_to(
+        self,
+        then: Configuration,
+        reason: Reason,
+        phase: Phase,
+        *,
+        why: str,
+        expected: Expectation | None = None,
+    ) -> None:
+        """Write a change down, make it, and say so; where it cannot be made go back."""
+        kind = kind_of(self.running, then, is_stateful=self._is_stateful())
+        pause_s = 0.0 if expected is None else expected.pause_s
+        predicted_s = pause_s + self.rule.memory.costs.lead_s()
+        at_s = self._now()
+        limit_s = min(OVERDUE_RATIO.value * predicted_s, EXECUTORS_WITHIN_S.value)
+        change = TunerChange(
+            number=self.state.num_changes + 1,
+            kind=kind,
+            reason=reason,
+            now=self.running,
+            then=then,
+            began_s=at_s,
+            deadline_s=at_s + max(limit_s, _LEAST_DEADLINE_S),
+            expected=expected,
+        )
+        self.state = replace(self.state, change=change, num_changes=change.number)
+        self._to(phase, why)
+        self._at("state written")
+        try:
+            pause_s = self.actuators.apply(kind, self.running, then)
+        except HeadwayError as error:
+            self._failed(change, error)
+            return
+        self._see()
+        self.running = then
+        self.state = replace(self.state, change=replace(change, pause_s=pause_s))
+        self._after_change(phase)
+
+    def _after_change(self, phase: Phase) -> None:
+        self._follow()
+        if phase is Phase.RESTORING:
+            change = self.state.change
+            assert change is not None
+            blocked = BlockedChange(
+                now=change.then, then=change.now, until_s=self._now() + BLOCKED_S.value
+            )
+            self.state = replace(
+                self.state,
+                change=None,
+                last_good=self.running,
+                blocked=(*self.state.blocked, blocked),
+            )
+            self.audit("restored", setting=self.running)
+            self._to(Phase.HOLD, "restored")
+        elif self._num_pending() == 0:
+            self.audit("applied", change=self.state.change)
+            self._to(Phase.SETTLING, "applied")
+
+    def _follow(self) -> None:
+        """From now on the batches of the query as it runs are read, and settle first."""
+        feed, query = self._live.feed, self.actuators.query
+        if isinstance(feed, QueryFeed) and query is not None:
+            feed.follow(query)
+        self._live.trigger_s = self.running.trigger_s
+        self._live.max_offsets = self.running.max_offsets_per_trigger
+        self._live.settle(self._now())
+        self._since_start = 0
+
+    def _failed(self, change: TunerChange, error: HeadwayError) -> None:
+        """A change could not be made: the query runs on as it was, or is brought back."""
+        self.audit("failed", change=change, why=str(error))
+        if self.state.phase is Phase.RESTORING:
+            self._freeze(f"a change could not be taken back: {error}")
+        if isinstance(error, ActuatorError) and self.actuators.is_active:
+            blocked = BlockedChange(
+                now=change.now, then=change.then, until_s=self._now() + _RETRY_AFTER_S
+            )
+            self.state = replace(self.state, change=None, blocked=(*self.state.blocked, blocked))
+            self._to(Phase.HOLD, str(error))
+            return
+        self._restore(change, str(error))
+
+    def _restore(self, change: TunerChange, why: str) -> None:
+        """Back to the setting before, once."""
+        if self.actuators.is_active:
+            self.running = change.then
+            self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
+            return
+        back = replace(change, now=change.then, then=change.now)
+        self.state = replace(self.state, change=back)
+        self._to(Phase.RESTORING, why)
+        try:
+            self.actuators.start(back.then)
+        except HeadwayError as error:
+            self._freeze(f"the query does not start at its last good setting: {error}")
+        self.running = back.then
+        self._after_change(Phase.RESTORING)
+
+    def _freeze(self, why: str) -> None:
+        self._to(Phase.FROZEN, why)
+        raise HeadwayError(f"{why}; the tuner does nothing more, and leaves the query alone")
+
+    def begin(self) -> None:
+        """Start the query as the state says, whatever a crash has left half done."""
+        state, change = self.state, self.state.change
+        start_at = state.last_good
+        if state.phase.is_changing and change is not None:
+            tries = change.num_tries + 1
+            self.state = state = replace(state, change=replace(change, num_tries=tries))
+            save_tuner(state, self._path)
+            start_at = change.then if tries <= _MOST_TRIES else state.last_good
+        self._at("before first start")
+        if self._is_stateful():
+            start_at = self.actuators.with_partitions_of_checkpoint(start_at)
+        try:
+            self.actuators.start(start_at)
+        except InputError:
+            raise
+        except HeadwayError:
+            if start_at == state.last_good:
+                raise
+            self.actuators.start(state.last_good)
+            start_at = state.last_good
+        self.running = start_at
+        if self._mode is Mode.ACT:
+            self.actuators.ask_for_executors(start_at.executors)
+        self.state = replace(
+            self.state,
+            query_id=self.actuators.query_id,
+            root=self.actuators.root,
+            last_good=start_at,
+            change=None,
+        )
+        self._follow()
+        self.audit("started", setting=start_at, after=state.phase, change=change)
+        self._to(Phase.LEARN, "started")
+
+    def _is_stateful(self) -> bool:
+        return bool(self._live.profile.shape.stateful_operators)
+
+    def _to(self, phase: Phase, why: str) -> None:
+        """Another phase: written down before anything follows from it."""
+        changed = phase is not self.state.phase
+        self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
+        save_tuner(self.state, self._path)
+        if changed:
+            self.audit("phase", phase=phase, why=why)
+
+    def audit(self, event: str, **what: object) -> None:
+        append_audit(audit_file(self._path), {"event": event, **what})

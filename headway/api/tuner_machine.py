@@ -1,0 +1,243 @@
+"""What a tuner does at each look: learns, holds, proposes, settles, verifies."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from headway.api.followed import require_followed_live
+from headway.api.live_query import Observed
+from headway.api.live_rule import LiveRule
+from headway.api.tuner_changes import TunerChanges
+from headway.assumptions.live import BIN_S
+from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
+from headway.domain import Configuration
+from headway.domain.live import ChangeKind, Proposal, Reason
+from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
+from headway.errors import HeadwayError
+from headway.formats.tuner_files import RESTORE_WORD, switch_word
+from headway.planner.live.rule import applied
+from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+from headway.runtime.tuning.session import warning_of_sink
+
+_SAVE_EVERY_S = 60.0
+
+
+class TunerMachine(TunerChanges):
+    """The states of a tuner and what leads from one to the next; called by one thread at a time.
+
+    Parameters
+    ----------
+    actuators, rule, state, path, mode, now, at
+        As of :class:`TunerChanges`.
+    allow : collection of ChangeKind
+        Kinds that are made only where they are allowed by name.
+    is_quiet : callable
+        Whether nothing may be changed at an instant.
+    """
+
+    def __init__(
+        self,
+        actuators: ChangesQueries,
+        rule: LiveRule,
+        state: TunerState,
+        path: Path,
+        *,
+        mode: Mode,
+        allow: Collection[ChangeKind] = (),
+        is_quiet: Callable[[float], bool] = lambda _at_s: False,
+        now: Callable[[], float] = time.time,
+        at: At = nothing,
+    ) -> None:
+        super().__init__(actuators, rule, state, path, mode=mode, now=now, at=at)
+        self.cautions: tuple[str, ...] = ()
+        self._allow, self._is_quiet = frozenset(allow), is_quiet
+        self._said: tuple[str, ...] = ()
+        self._ticked_s = self._saved_s = now()
+        self._cost_before = 1.0
+        self._asked_about: Configuration | None = None
+
+    def step(self) -> None:
+        """One look at the query, and what follows from it."""
+        ended = self.actuators.ended_with()
+        if ended is not None:
+            self._to(Phase.LOST, ended)
+            raise HeadwayError(f"the query ended by itself: {ended}")
+        switch = switch_word(self._path)
+        if switch is not None:
+            if self.state.phase is not Phase.OFF:
+                self._switched_off(switch)
+            self._read()
+            return
+        if self.state.phase is Phase.OFF:
+            self._since_start = 0
+            self._to(Phase.LEARN, "switched on")
+        self._read()
+        match self.state.phase:
+            case Phase.APPLYING:
+                self._await_executors()
+            case Phase.LEARN:
+                if self._since_start >= LEARNING_BATCHES.value:
+                    self._learned()
+            case Phase.SETTLING:
+                self._settle()
+            case Phase.HOLD | Phase.BLIND:
+                self._hold()
+
+    def _switched_off(self, word: str) -> None:
+        if word == RESTORE_WORD and self.running != self.state.original:
+            self.change_to(self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to")
+        self._to(Phase.OFF, "switched off")
+
+    def _read(self) -> None:
+        pending = self._num_pending()
+        now_s = self._now()
+        if now_s - self._saved_s >= _SAVE_EVERY_S:
+            # What is learned between two phases outlives a crash, too.
+            self._saved_s = now_s
+            self._to(self.state.phase, self.state.why)
+        if self._see(pending):
+            self._ticked_s = now_s
+        elif now_s - self._ticked_s >= BIN_S.value and self._live.last is not None:
+            self._ticked_s = now_s
+            self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=pending)
+
+    def _silent_s(self) -> float:
+        """How long a batch runs that has not reported; 0 between batches."""
+        last = self._live.last
+        if last is None or not self.actuators.is_in_batch:
+            return 0.0
+        return max(self._now() - last.ended_s, 0.0)
+
+    def _learned(self) -> None:
+        """The query has shown how it runs: as it was asked to, or not."""
+        seen = require_followed_live(self.running, [one.batch for one in self._live.recent()])
+        if seen != self.running:
+            self.running = seen
+            self.state = replace(self.state, last_good=seen)
+        sink = None if self._live.last is None else self._live.last.sink
+        warning = warning_of_sink(sink)
+        if warning is not None and self._mode is Mode.ACT:
+            self.cautions = (warning,)
+            self.audit("warning", why=warning)
+        self._to(Phase.HOLD, "learned")
+
+    def _hold(self) -> None:
+        longest_s = max(self._live.target.limit_s, self.running.trigger_s)
+        is_blind = self._silent_s() > SILENT_RATIO.value * longest_s
+        if is_blind is not (self.state.phase is Phase.BLIND):
+            self._to(*((Phase.BLIND, "a batch is silent") if is_blind else (Phase.HOLD, "heard")))
+        if self.rule.proposal is not None:
+            self._propose(self.rule.proposal)
+        elif self.rule.decision is not None and self.rule.decision.reason is Reason.AT_MAXIMUM:
+            self._other_partitions()
+
+    def _settle(self) -> None:
+        proposal, change = self.rule.proposal, self.state.change
+        assert change is not None
+        if proposal is not None and proposal.is_up and proposal.reason is Reason.JUMP:
+            self._propose(proposal)
+            return
+        telling = [
+            one
+            for one in self._live.recent(within_s=math.inf)
+            if one.seen.tells_costs and one.batch.started_s >= self._live.settled_from_s
+        ]
+        if self._now() >= self._live.settled_from_s and len(telling) >= LEARNING_BATCHES.value:
+            self._to(Phase.VERIFYING, "settled")
+            self._verify(change, telling)
+
+    def _verify(self, change: TunerChange, telling: Sequence[Observed]) -> None:
+        """Hold what the new setting shows against what was expected of it."""
+        require_followed_live(change.then, [one.batch for one in telling])
+        rows = sum(one.seen.batch_rows for one in telling)
+        duration_s = sum(one.seen.duration_s for one in telling) / len(telling)
+        late_ratio = sum(one.seen.late_rows for one in telling) / max(rows, 1.0)
+        expected = change.expected
+        outcome = {"duration_s": duration_s, "late_ratio": late_ratio, "pause_s": change.pause_s}
+        is_kept = expected is None or expected.is_kept(duration_s)
+        is_missed = late_ratio > 1.0 - (self._live.target.quantile or 0.0)
+        rate_per_s = self._live.rate_per_s(telling) or 0.0
+        table = self.rule.table(self.running)
+        before = (change.now.executors, change.now.trigger_s)
+        would_do = before in table.place_of and (
+            table.sustained(*before, self._cost_before) >= rate_per_s
+        )
+        if not is_kept and is_missed and would_do:
+            self.audit("missed", change=change, **outcome)
+            self._restore(change, "it missed what the setting before keeps")
+            return
+        self.audit("verified", change=change, kept=is_kept, **outcome)
+        self.state = replace(self.state, last_good=self.running, change=None)
+        self._to(Phase.HOLD, "as expected" if is_kept else "slower than expected, target met")
+
+    def _propose(self, proposal: Proposal) -> None:
+        then = self.rule.then(self.running, proposal)
+        refused = self._why_not(proposal.kind, then)
+        said = (str(proposal.kind), str(proposal.reason), repr(then), refused or "")
+        if said != self._said:
+            self._said = said
+            self.audit(
+                "proposed",
+                now=self.running,
+                then=then,
+                proposal=proposal,
+                expected=self.rule.expectation(self.running, proposal),
+                refused=refused,
+            )
+        if refused is None:
+            self._cost_before = proposal.estimate.cost_ratio
+            self._make(proposal, then)
+
+    def _other_partitions(self) -> None:
+        """Nothing within bounds is enough: other shuffle partitions may be, where allowed."""
+        now = self.running
+        if self._asked_about == now:
+            return
+        self._asked_about = now
+        then = self.rule.other_partitions(now)
+        if then is None:
+            return
+        kind = kind_of(now, then, is_stateful=self._is_stateful())
+        expected = self.rule.expectation_at(then, kind)
+        refused = self._why_not(kind, then)
+        self.audit("proposed", now=now, then=then, kind=kind, expected=expected, refused=refused)
+        if refused is None:
+            why = "other shuffle partitions sustain more"
+            self.change_to(then, Reason.AT_MAXIMUM, Phase.APPLYING, why=why, expected=expected)
+
+    def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
+        """Why a change is only recommended; None if it is to be made."""
+        at_s = self._now()
+        if self._mode is Mode.RECOMMEND:
+            return "mode is recommend"
+        if self._is_quiet(at_s):
+            return "a quiet period"
+        if self.state.is_blocked(self.running, then, at_s):
+            return "it was tried and taken back"
+        if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
+            return self.actuators.why_no_live_executors()
+        if kind is ChangeKind.REPARTITION and kind not in self._allow:
+            return "allow has no 'repartition'"
+        return None
+
+    def _make(self, proposal: Proposal, then: Configuration) -> None:
+        expected = self.rule.expectation(self.running, proposal)
+        self.rule.memory = applied(self.rule.memory, proposal)
+        self.rule.proposal = None
+        self.change_to(
+            then, proposal.reason, Phase.APPLYING, why=str(proposal.reason), expected=expected
+        )
+
+    def _await_executors(self) -> None:
+        change = self.state.change
+        assert change is not None
+        if self._num_pending() == 0:
+            self.audit("applied", change=change)
+            self._live.settle(self._now())
+            self._to(Phase.SETTLING, "executors are there")
+        elif self._now() > change.deadline_s:
+            self._restore(change, "executors did not come in time")

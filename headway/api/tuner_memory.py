@@ -1,0 +1,52 @@
+"""What a tuner remembers, as its file keeps it: costs of changes and the late budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headway.domain.live import ChangeKind
+from headway.domain.tuner import LateBin, LearnedCost, SpentExecutors, TunerState
+from headway.planner.live.memory import BudgetBin, LearnedCosts, Memory, SpentHour
+
+
+def with_memory(state: TunerState, memory: Memory) -> TunerState:
+    """The state with what the rule has learned by now."""
+    costs = memory.costs
+    return replace(
+        state,
+        costs=tuple(LearnedCost(kind=kind, late_s=late_s) for kind, late_s in costs.late_s.items()),
+        up_late_s=costs.up_late_s,
+        provisioning_s=costs.provisioning_s,
+        changed_at_s=memory.changes_s,
+        spent=tuple(
+            SpentExecutors(began_s=one.start_s, executor_s=one.executor_s) for one in memory.spent
+        ),
+        late=tuple(
+            LateBin(began_s=one.start_s, batch_rows=one.batch_rows, late_rows=one.late_rows)
+            for one in memory.budget
+        ),
+    )
+
+
+def remembered(state: TunerState) -> Memory:
+    """What a rule begins with: what was learned before; rates and costs of batches it learns anew.
+
+    Learning comes first after every start: what was seen of the rate before says little.
+    """
+    costs = LearnedCosts(
+        late_s={ChangeKind(one.kind): one.late_s for one in state.costs},
+        provisioning_s=state.provisioning_s,
+    )
+    if state.up_late_s is not None:
+        costs = replace(costs, up_late_s=state.up_late_s)
+    return Memory(
+        costs=costs,
+        changes_s=state.changed_at_s,
+        spent=tuple(
+            SpentHour(start_s=one.began_s, executor_s=one.executor_s) for one in state.spent
+        ),
+        budget=tuple(
+            BudgetBin(start_s=one.began_s, batch_rows=one.batch_rows, late_rows=one.late_rows)
+            for one in state.late
+        ),
+    )

@@ -1,0 +1,224 @@
+"""A running query beside what was predicted of it: looked at, never changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.api.arguments import count, job_from, promises_from, seconds
+from headway.api.live_query import LiveQuery
+from headway.api.live_rule import LiveRule
+from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
+from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
+from headway.domain.live import Bounds, Reason
+from headway.domain.watched import Look, SeenDrift, Standing
+from headway.errors import InputError
+from headway.limits import MOST_EXECUTORS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from headway.profiler.recording.live import Feed
+
+_MORE_EXECUTORS = 2
+
+
+def watch(
+    source: SparkSession | StreamingQuery | str | Path,
+    *,
+    profile: JobProfile | str | Path,
+    target: Target | str,
+    query: str | None = None,
+    executors: tuple[int, int] | None = None,
+    trigger: float | str | None = None,
+) -> Watcher:
+    """Watch a running query: what was predicted of it beside what it does. It is never changed.
+
+    Parameters
+    ----------
+    source : SparkSession, StreamingQuery or path
+        A session or a query of this process; or a file that :func:`headway.record` writes, or an
+        event log that is still being written, rolling or not.
+    profile : JobProfile or path
+        What is predicted of it.
+    target : Target or str
+        What it is to meet: a quantile of rows or of batches, e.g. ``"p99 <= 3s"``.
+    query : str, optional
+        Name of the query, or the beginning of its id, where there are several.
+    executors : (int, int), optional
+        Fewest and most executors that a change may choose; 1 to twice as many as there are.
+    trigger : float or str, optional
+        Its trigger interval; read off the starts of its batches by default.
+
+    Returns
+    -------
+    Watcher
+        ``look()`` reads what is new and says how the query stands.
+
+    Raises
+    ------
+    InputError
+        If a value is not what it should be, the session is one of Spark Connect or has not just
+        one such query, or the log is none.
+    """
+    first, others = promises_from(target)
+    if others:
+        raise InputError("target: watch looks at one target; give the latency that matters most")
+    if first.quantile is None:
+        raise InputError(
+            f"target '{first}': late rows are counted; expected a quantile, e.g. 'p99 <= 3s'"
+        )
+    live = LiveQuery(
+        feed=_feed_of(source, query),
+        profile=job_from(profile, first),
+        target=first,
+        trigger_s=None if trigger is None else seconds(trigger, "trigger"),
+    )
+    return Watcher(live, executors=None if executors is None else bounds_of(executors))
+
+
+def bounds_of(executors: tuple[int, int]) -> Bounds:
+    """Bounds from the fewest and the most executors.
+
+    Raises
+    ------
+    InputError
+        If they are no such pair.
+    """
+    if not isinstance(executors, tuple | list) or len(executors) != 2:
+        raise InputError(f"executors is {executors!r}; expected fewest and most, e.g. (2, 12)")
+    low, high = (count(one, "executors", MOST_EXECUTORS) for one in executors)
+    if low > high:
+        raise InputError(f"executors is {executors!r}; expected the fewest first")
+    return Bounds(min_executors=low, max_executors=high)
+
+
+class Watcher:
+    """A query that is looked at; made by :func:`watch`."""
+
+    def __init__(
+        self,
+        live: LiveQuery,
+        *,
+        executors: Bounds | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._live = live
+        self._bounds = executors
+        self._now = now
+        self._rule: LiveRule | None = None
+
+    def look(self) -> Look:
+        """Read what is new, and say how the query stands.
+
+        Raises
+        ------
+        EventLogError
+            If the log is gone.
+        """
+        live = self._live
+        found = live.read()
+        running = live.configuration()
+        if live.observed:
+            rule = self._rule or self._new_rule(running)
+            self._rule = rule
+            for one in found:
+                rule.see(one, running)
+        return self._said(running)
+
+    def _new_rule(self, running: Configuration) -> LiveRule:
+        bounds = self._bounds or Bounds(
+            min_executors=1, max_executors=_MORE_EXECUTORS * running.executors
+        )
+        return LiveRule(live=self._live, bounds=bounds, now=self._now)
+
+    def _said(self, running: Configuration) -> Look:
+        live, rule = self._live, self._rule
+        recent = live.recent()
+        rate_per_s = live.rate_per_s(recent)
+        prediction = None if rate_per_s is None else _predicted(live.profile, running, rate_per_s)
+        drift = live.drift(running)
+        late = sum(one.seen.late_rows for one in live.observed)
+        rows = sum(one.seen.batch_rows for one in live.observed)
+        allowed = 1.0 - (live.target.quantile or 0.0)
+        late_ratio = late / rows if rows > 0 else None
+        silent_s = 0.0
+        if live.last is not None and live.feed.is_active:
+            silent_s = max(self._now() - live.last.ended_s, 0.0)
+        proposal = None if rule is None else rule.proposal
+        is_feasible = rule is None or rule.is_feasible(running)
+        look = Look(
+            query=live.label,
+            target=live.target,
+            standing=Standing.LEARNING,
+            at_s=self._now(),
+            seen_s=recent[-1].batch.ended_s - recent[0].batch.started_s if recent else 0.0,
+            num_batches=len(live.observed),
+            configuration=running,
+            rate_per_s=rate_per_s,
+            prediction=prediction,
+            latency=live.latency(recent),
+            batch_duration=live.durations(recent),
+            utilization_ratio=live.utilization_ratio(recent),
+            backlog_rows=live.observed[-1].backlog_rows if live.observed else None,
+            silent_s=silent_s,
+            late_ratio=late_ratio,
+            budget_left_ratio=None if late_ratio is None else 1.0 - late_ratio / allowed,
+            drift=drift,
+            change=None if rule is None or proposal is None else rule.as_change(running, proposal),
+            why_no_change=self._why_no_change(),
+            is_feasible=is_feasible,
+        )
+        return replace(look, standing=_standing(look, drift, live.feed.is_active))
+
+    def _why_no_change(self) -> str | None:
+        decision = None if self._rule is None else self._rule.decision
+        if decision is None:
+            return Reason.LEARNING.value
+        return None if decision.proposal is not None else decision.reason.value
+
+
+def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
+    if look.num_batches < LEARNING_BATCHES.value:
+        return Standing.LEARNING
+    if not look.is_feasible:
+        return Standing.OUT_OF_BOUNDS
+    longest_s = max(look.target.limit_s, look.configuration.trigger_s)
+    if is_active and look.silent_s > SILENT_RATIO.value * longest_s:
+        return Standing.SILENT
+    if drift is not None and drift.is_alarm:
+        return Standing.DRIFTED
+    if look.budget_left_ratio is not None and look.budget_left_ratio < 0.0:
+        return Standing.LATE
+    return Standing.HELD
+
+
+def _predicted(profile: JobProfile, running: Configuration, rate_per_s: float) -> Prediction:
+    from headway.models.job.predict import predict
+
+    arrivals = Arrivals(rate_per_s=rate_per_s, dispersion_ratio=profile.arrivals.dispersion_ratio)
+    # A rate limit is not on record: what is profiled says nothing of the one that runs.
+    return predict(profile, replace(running, max_offsets_per_trigger=None), arrivals)
+
+
+def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | None) -> Feed:
+    from headway.profiler.recording.live import LogFeed, QueryFeed, query_of_session
+
+    if isinstance(source, str | Path):
+        return LogFeed(source, query)
+    from headway.runtime.tuning.session import require_classic
+
+    given: Any = source
+    if hasattr(given, "streams"):
+        require_classic(given)
+        return QueryFeed(query_of_session(given, query))
+    if not hasattr(given, "lastProgress"):
+        raise InputError(
+            f"source is a {type(source).__name__}; expected a session, a streaming query, or the "
+            "path of a log"
+        )
+    return QueryFeed(given)

@@ -1,0 +1,147 @@
+"""``headway watch``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from headway.cli.options import DURATION, TARGET, Command, json_option, strict_option
+from headway.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from headway.api.watch import Watcher
+    from headway.domain import Target
+    from headway.domain.watched import Look
+
+
+def parse_executors(text: str) -> tuple[int, int]:
+    """Fewest and most executors, as an option has them.
+
+    Raises
+    ------
+    InputError
+        If it is no such pair.
+
+    Examples
+    --------
+    >>> parse_executors("2:12"), parse_executors("4")
+    ((2, 12), (4, 4))
+    """
+    low, _, high = text.partition(":")
+    if not (low.isdecimal() and (high or low).isdecimal()):
+        raise InputError(f"--executors {text}: expected fewest and most, e.g. 2:12")
+    return int(low), int(high or low)
+
+
+@click.command("watch", cls=Command)
+@click.argument("source", metavar="SOURCE")
+@click.option(
+    "--profile", "profile_path", required=True, metavar="PROFILE", help="Profile of the query."
+)
+@click.option("--target", type=TARGET, required=True, help="Target, e.g. 'p99 <= 3s'.")
+@click.option("--query", help="Name of the query or beginning of its id, where there are several.")
+@click.option("--executors", help="Minimum and maximum that a change may choose, e.g. 2:12.")
+@click.option("--trigger", type=DURATION, help="Its trigger interval; read off its batches.")
+@click.option("--once", is_flag=True, help="Look once and end; the exit code says how it stands.")
+@click.option(
+    "--every", type=DURATION, default="5s", show_default=True, help="Time between two looks."
+)
+@click.option("--prometheus", is_flag=True, help="Print metrics for Prometheus.")
+@json_option
+@strict_option
+def command(
+    source: str,
+    profile_path: str,
+    target: Target,
+    query: str | None,
+    executors: str | None,
+    trigger: float | None,
+    once: bool,
+    every: float,
+    prometheus: bool,
+    as_json: bool,
+    strict: bool,
+) -> int:
+    """Watch a running query: what was predicted beside what it does. It is never changed.
+
+    \b
+    headway watch orders.headway.jsonl --profile orders.profile.yaml --target 'p99 <= 3s'
+    headway watch /spark-events/eventlog_v2_app-1 --profile p.yaml --target 'p99 <= 3s' --once
+    headway watch orders.headway.jsonl --profile p.yaml --target 'p99 <= 3s' --once --prometheus
+
+    SOURCE is a file that headway.record writes, or an event log that is still being written,
+    rolling or not. With --once it exits with 3 if no setting within bounds meets the target, and
+    with 4 if costs have drifted, the query is silent, or more rows were late than the target
+    allows. Without, it goes on until Ctrl-C.
+    """
+    from headway.api.watch import watch
+
+    if prometheus and as_json:
+        raise InputError("--json contradicts --prometheus; give one of them")
+    watcher = watch(
+        source,
+        profile=profile_path,
+        target=target,
+        query=query,
+        executors=None if executors is None else parse_executors(executors),
+        trigger=trigger,
+    )
+    if once:
+        look = watcher.look()
+        click.echo(_text(look, as_json, prometheus), nl=not prometheus)
+        return _exit_code(look, strict)
+    if as_json or prometheus or not sys.stdout.isatty():
+        return _follow(watcher, every, as_json, prometheus)
+    return _show(watcher, every)
+
+
+def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:
+    """A text per look, one below the other."""
+    while True:
+        click.echo(_text(watcher.look(), as_json, prometheus, one_line=True))
+        sys.stdout.flush()
+        time.sleep(every_s)
+
+
+def _show(watcher: Watcher, every_s: float) -> int:
+    """One text that is written anew in its place."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    try:
+        with Live(console=Console(), auto_refresh=False, screen=False) as view:
+            while True:
+                view.update(Text(_text(watcher.look(), False, False)), refresh=True)
+                time.sleep(every_s)
+    except KeyboardInterrupt:
+        return ExitCode.OK
+
+
+def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
+    import json
+
+    from headway.formats.as_json import json_text
+    from headway.report.watched import look_json, look_prometheus, look_text
+
+    if prometheus:
+        return look_prometheus(look)
+    if not as_json:
+        return look_text(look)
+    text = json_text(look_json(look))
+    return json.dumps(json.loads(text)) if one_line else text
+
+
+def _exit_code(look: Look, strict: bool) -> int:
+    from headway.domain.watched import Standing
+
+    if look.standing is Standing.OUT_OF_BOUNDS:
+        return ExitCode.INFEASIBLE
+    if look.standing in (Standing.DRIFTED, Standing.SILENT, Standing.LATE):
+        return ExitCode.REGRESSION
+    if strict and look.prediction is not None and not look.prediction.calibrated:
+        return ExitCode.OUTSIDE
+    return ExitCode.OK

@@ -1,0 +1,135 @@
+"""A tuner as it is kept in its file: what it tunes, what it is doing, what it has learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.configuration import Configuration
+from headway.domain.live import ChangeKind, Expectation, Reason
+
+TUNER_SCHEMA = "headway.tuner/v1"
+
+
+class Mode(StrEnum):
+    """What a tuner may do."""
+
+    RECOMMEND = "recommend"
+    ACT = "act"
+
+
+class HalfDone(StrEnum):
+    """What to do about a query that has no gap between its batches."""
+
+    WAIT = "wait"
+    ALLOW = "allow"
+
+
+class Phase(StrEnum):
+    """What a tuner is doing."""
+
+    OFF = "off"
+    LEARN = "learn"
+    HOLD = "hold"
+    APPLYING = "applying"
+    SETTLING = "settling"
+    VERIFYING = "verifying"
+    RESTORING = "restoring"
+    BLIND = "blind"
+    LOST = "lost"
+    FROZEN = "frozen"
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether the query may be between two settings."""
+        return self in (Phase.APPLYING, Phase.RESTORING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunerChange:
+    """A change as it is written down before it is made; both settings are absolute.
+
+    ``began_s`` and ``deadline_s`` are instants since 1970. ``num_tries`` counts starts of the
+    query at ``then`` that failed.
+    """
+
+    number: int
+    kind: ChangeKind
+    reason: Reason
+    now: Configuration
+    then: Configuration
+    began_s: float
+    deadline_s: float
+    expected: Expectation | None = None
+    num_tries: int = 0
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedChange:
+    """A change that was taken back, and until when it is not made again: an instant since 1970."""
+
+    now: Configuration
+    then: Configuration
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateBin:
+    """Rows of five minutes, and those of them that were late."""
+
+    began_s: float
+    batch_rows: float
+    late_rows: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentExecutors:
+    """Executor-seconds that were asked for in an hour."""
+
+    began_s: float
+    executor_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedCost:
+    """Seconds of arrivals that the last changes of a kind made late."""
+
+    kind: ChangeKind
+    late_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunerState:
+    """Everything that a tuner needs to go on after it was killed.
+
+    ``profile_hash`` and ``target`` say what it was made for, ``original`` is the setting before it
+    changed anything, ``last_good`` the last that did what was expected of it; ``root`` is the
+    checkpoint. ``change`` is being
+    made, or being watched after it was made.
+    """
+
+    schema: str = TUNER_SCHEMA
+    profile_hash: str
+    target: str
+    phase: Phase
+    original: Configuration
+    last_good: Configuration
+    query_id: str | None = None
+    root: str | None = None
+    change: TunerChange | None = None
+    num_changes: int = 0
+    changed_at_s: tuple[float, ...] = ()
+    costs: tuple[LearnedCost, ...] = ()
+    up_late_s: float | None = None
+    provisioning_s: tuple[float, ...] = ()
+    blocked: tuple[BlockedChange, ...] = ()
+    late: tuple[LateBin, ...] = ()
+    spent: tuple[SpentExecutors, ...] = ()
+    why: str = ""
+
+    def is_blocked(self, now: Configuration, then: Configuration, at_s: float) -> bool:
+        """Whether a change was taken back not long ago."""
+        return any(
+            (one.now, one.then) == (now, then) and at_s < one.until_s for one in self.blocked
+        )

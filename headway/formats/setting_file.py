@@ -1,0 +1,81 @@
+"""The setting that a supervisor gives to the application that it has started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from headway.domain import Configuration
+from headway.errors import InputError
+from headway.formats.text_file import write_text
+
+SETTING_SCHEMA = "headway.setting/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenSetting:
+    """What the application is to run at; another ``number`` asks it to stop.
+
+    ``recording`` is the file that it records itself to; ``may_cut`` says whether it may stop
+    within a batch.
+    """
+
+    schema: str = SETTING_SCHEMA
+    number: int
+    configuration: Configuration
+    recording: str
+    may_cut: bool = False
+
+
+def answer_file(path: Path) -> Path:
+    """Where the application says how it stopped, or why it does not."""
+    return path.with_suffix(".answer")
+
+
+def alive_file(path: Path) -> Path:
+    """What the application touches as long as it waits to be asked."""
+    return path.with_suffix(".alive")
+
+
+def save_setting(given: GivenSetting, path: Path) -> None:
+    """Write it whole or not at all."""
+    text = json.dumps(msgspec.to_builtins(given), indent=1)
+    write_text(path, text + "\n", what="the setting")
+
+
+def load_setting(path: Path) -> GivenSetting:
+    """The setting in a file.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    try:
+        found = msgspec.convert(json.loads(path.read_text(encoding="utf-8")), GivenSetting)
+    except (OSError, ValueError, msgspec.ValidationError) as error:
+        raise InputError(
+            f"{path}: no setting ({error}); expected the file of a supervisor, "
+            "headway tune SPEC --supervise -- COMMAND"
+        ) from None
+    return found
+
+
+def save_answer(path: Path, *, number: int, why: str | None) -> None:
+    """Say that setting ``number`` is stopped for, or why not."""
+    write_text(answer_file(path), json.dumps({"number": number, "why": why}), what="the answer")
+
+
+def load_answer(path: Path, number: int) -> tuple[bool, str | None]:
+    """Whether there is an answer to a number, and why it was refused; None if it was not."""
+    try:
+        found = json.loads(answer_file(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False, None
+    if not isinstance(found, dict) or found.get("number") != number:
+        return False, None
+    why = found.get("why")
+    return True, None if why is None else str(why)

@@ -1,0 +1,226 @@
+"""The files of a tuner: its state, its lock, its switch, and the log of what it decided."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from headway.assumptions.tuning import LOST_AFTER_S
+from headway.domain import JobProfile
+from headway.domain.tuner import TUNER_SCHEMA, TunerState
+from headway.errors import HeadwayError, InputError, TunerLockedError
+from headway.formats.profile_file import dump_profile
+from headway.formats.text_file import write_text
+from headway.units import format_duration
+
+
+def switch_file(state: Path) -> Path:
+    """The file that turns the tuner off as long as it is there."""
+    return state.with_suffix(".off")
+
+
+RESTORE_WORD = "restore"
+
+
+def switch_word(state: Path) -> str | None:
+    """What the switch says: that the tuner is off, or is to go back first; None without one."""
+    try:
+        return switch_file(state).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return "off"
+
+
+def is_locked(state: Path) -> bool:
+    """Whether a tuner holds a state file, as far as its lock tells."""
+    try:
+        silent_s = time.time() - lock_file(state).stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return silent_s < LOST_AFTER_S.value
+
+
+def audit_file(state: Path) -> Path:
+    """The log beside a state file: a line of JSON for each change of mind."""
+    return state.with_suffix(".jsonl")
+
+
+def lock_file(state: Path) -> Path:
+    """What one tuner holds, so that there is no second one."""
+    return state.with_suffix(".lock")
+
+
+def profile_hash(profile: JobProfile) -> str:
+    """What a state says about the profile that it was made with."""
+    return hashlib.sha256(dump_profile(profile).encode()).hexdigest()[:16]
+
+
+def save_tuner(state: TunerState, path: Path) -> None:
+    """Write it so that either the old or the new state is in the file, whatever happens."""
+    # The standard library keeps infinite numbers.
+    text = json.dumps(msgspec.to_builtins(state), indent=1)
+    write_text(path, text + "\n", what="the state of the tuner")
+
+
+def load_tuner(path: Path) -> TunerState | None:
+    """The state in a file; None where there is none.
+
+    Raises
+    ------
+    InputError
+        If the file is no state of a tuner.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); expected a tuner's state") from None
+    try:
+        state = msgspec.convert(json.loads(text), TunerState, strict=False)
+        if state.schema != TUNER_SCHEMA:
+            raise ValueError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
+        raise InputError(
+            f"{path}: not the state of a tuner ({error}); give another file, or remove it to "
+            "begin anew"
+        ) from None
+    return state
+
+
+class TunerLock:
+    """One tuner per state file: a lock beside it, with a heartbeat.
+
+    Parameters
+    ----------
+    state : path
+        The state file.
+
+    Raises
+    ------
+    TunerLockedError
+        If another tuner holds it.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._path = lock_file(state)
+        self._mine = f"{socket.gethostname()} {os.getpid()} {time.time_ns()}"
+        self._take()
+
+    def beat(self) -> None:
+        """Say that this tuner is there; to be called every few seconds.
+
+        Raises
+        ------
+        TunerLockedError
+            If another tuner has taken over, since nothing was heard of this one for too long.
+        """
+        if self._holder() != self._mine:
+            raise TunerLockedError(
+                f"{self._path}: another tuner took over, since this one was silent for more than "
+                f"{format_duration(LOST_AFTER_S.value)}; this one changes nothing more"
+            )
+        with contextlib.suppress(OSError):
+            os.utime(self._path)
+
+    def release(self) -> None:
+        """Let go of it, if it is still held; may be repeated."""
+        if self._holder() == self._mine:
+            self._path.unlink(missing_ok=True)
+
+    def _take(self) -> None:
+        for _ in range(2):
+            try:
+                handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            except FileExistsError:
+                self._require_left_behind()
+                # Whoever renames it first has it; of two the other one begins again.
+                left = self._path.with_name(f".{self._path.name}.{os.getpid()}.left")
+                with contextlib.suppress(FileNotFoundError):
+                    self._path.rename(left)
+                    left.unlink(missing_ok=True)
+                continue
+            except OSError as error:
+                raise HeadwayError(
+                    f"{self._path}: cannot be written ({error.strerror}); expected a folder that "
+                    "exists and has room"
+                ) from None
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self._mine)
+            return
+        raise TunerLockedError(f"{self._path}: another tuner is faster; this one does not start")
+
+    def _require_left_behind(self) -> None:
+        """Refuse a lock whose tuner lives."""
+        holder = self._holder()
+        if holder is None:
+            return
+        try:
+            silent_s = time.time() - self._path.stat().st_mtime
+        except FileNotFoundError:
+            return
+        host, _, rest = holder.partition(" ")
+        pid = rest.partition(" ")[0]
+        is_gone = host == socket.gethostname() and pid.isdecimal() and not _is_there(int(pid))
+        if not is_gone and silent_s < LOST_AFTER_S.value:
+            raise TunerLockedError(
+                f"{self._path}: process {pid or '?'} on {host or '?'} tunes with this state, heard "
+                f"of {format_duration(max(silent_s, 0.0))} ago; stop it, or give another state file"
+            )
+
+    def _holder(self) -> str | None:
+        try:
+            return self._path.read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def append_audit(path: Path, what: Mapping[str, object]) -> None:
+    """Add a line to the log; it is with the system before anything is done about it.
+
+    Raises
+    ------
+    HeadwayError
+        If it cannot be written.
+    """
+    line = json.dumps({"at_s": round(time.time(), 3), **msgspec.to_builtins(dict(what))})
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise HeadwayError(
+            f"{path}: the log of the tuner cannot be written ({error.strerror}); expected a folder "
+            "that exists and has room"
+        ) from None
+
+
+def read_audit(path: Path) -> list[dict[str, object]]:
+    """What a tuner decided, the oldest first; a line that was cut by a crash is left out."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found

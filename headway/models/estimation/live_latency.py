@@ -1,0 +1,137 @@
+"""What the rows of a running query waited for, from the offsets that its batches report."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array
+
+
+class RowWaits(NamedTuple):
+    """Rows in parts: each part's latencies are even between two ends."""
+
+    low_s: Array
+    """Latency of the last row of each part [s]."""
+    high_s: Array
+    """Latency of the first row of each part [s]."""
+    num_rows: Array
+    """Rows of each part."""
+    batch: NDArray[np.intp]
+    """Place of the batch that read it."""
+
+    def late_rows(self, limit_s: float) -> float:
+        """Rows later than a limit."""
+        return float(late_rows_of(self, limit_s).sum())
+
+
+def row_waits(
+    available_s: Array, available_rows: Array, position_rows: Array, committed_s: Array
+) -> RowWaits:
+    r"""Latencies of the rows of successive batches, however far the query is behind.
+
+    Parameters
+    ----------
+    available_s : (n,) array, increasing
+        When each batch was planned: the source was asked how far it had come. [s]
+    available_rows : (n,) array, not decreasing
+        How far it had come by then. [rows]
+    position_rows : (n,) array, not decreasing
+        How far the batch reads; no further than was available. [rows]
+    committed_s : (n,) array
+        When its rows were committed. [s]
+
+    Returns
+    -------
+    RowWaits
+        Of the rows of all batches but the first, whose begin is not known.
+
+    Raises
+    ------
+    ValueError
+        If the arrays differ in length, or go backwards.
+
+    Notes
+    -----
+    **(A13)** Latency from offsets: with `A(t)` the rows that had arrived, linear between the looks
+    at the source, row `x` of batch `k` arrived at `A^(-1)(x)` and is committed at `c_k`: its
+    latency is `c_k - A^(-1)(x)`, a mixture (D5) with a part for each piece of a batch between two
+    looks. Without a backlog that is (B7). Exact for rows that arrive evenly between two looks.
+
+    Examples
+    --------
+    Batches each second of 10 rows of 20 that arrive: each row waits longer than the one before.
+
+    >>> at_s = np.array([0.0, 1.0, 2.0])
+    >>> waits = row_waits(at_s, 20.0 * at_s, 10.0 * at_s, at_s + 0.5)
+    >>> waits.low_s, waits.high_s, waits.num_rows
+    (array([1. , 1.5]), array([1.5, 2. ]), array([10., 10.]))
+    """
+    asked, arrived, read, committed = (
+        np.asarray(values, dtype=np.float64)
+        for values in (available_s, available_rows, position_rows, committed_s)
+    )
+    if not (asked.ndim == 1 and asked.shape == arrived.shape == read.shape == committed.shape):
+        raise ValueError("need four 1-D arrays of one length")
+    if np.any(np.diff(asked) < 0.0) or np.any(np.diff(arrived) < 0.0) or np.any(np.diff(read) < 0):
+        raise ValueError("times, rows and positions must not decrease")
+    if len(asked) < 2:
+        nothing = np.zeros(0)
+        return RowWaits(nothing, nothing, nothing, nothing.astype(np.intp))
+    # What came before the first look has no known time.
+    first = max(read[0], arrived[0])
+    bounds = np.unique(np.concatenate([read[1:], arrived, [first]]))
+    bounds = bounds[(bounds >= first) & (bounds <= min(read[-1], arrived[-1]))]
+    batch = np.minimum(np.searchsorted(read, bounds[1:], side="left"), len(read) - 1)
+    done_s = committed[batch]
+    came_first_s = _came_s(asked, arrived, bounds[:-1], side="right")
+    came_last_s = _came_s(asked, arrived, bounds[1:], side="left")
+    return RowWaits(done_s - came_last_s, done_s - came_first_s, np.diff(bounds), batch)
+
+
+def _came_s(asked: Array, arrived: Array, rows: Array, *, side: Literal["left", "right"]) -> Array:
+    """When rows arrived: just after the row of a number, or with it."""
+    after = np.clip(np.searchsorted(arrived, rows, side=side), 1, len(arrived) - 1)
+    between = arrived[after] - arrived[after - 1]
+    share = (rows - arrived[after - 1]) / np.where(between > 0.0, between, 1.0)
+    came: Array = asked[after - 1] + share * (asked[after] - asked[after - 1])
+    return came
+
+
+def late_rows_of(waits: RowWaits, limit_s: float) -> Array:
+    r"""Rows of each part that are later than a limit.
+
+    Parameters
+    ----------
+    waits : RowWaits
+        Of `row_waits`.
+    limit_s : float, > 0
+        Of the target. [s]
+
+    Returns
+    -------
+    (n,) array
+        From 0 to the rows of the part. [rows]
+
+    Raises
+    ------
+    ValueError
+        If the limit is not positive.
+
+    Notes
+    -----
+    theory.md (A13).
+
+    Examples
+    --------
+    >>> late_rows_of(RowWaits(*np.array([[1.0], [2.0], [10.0]]), np.array([1])), 1.5)
+    array([5.])
+    """
+    if not limit_s > 0.0:
+        raise ValueError("limit_s must be positive")
+    width = waits.high_s - waits.low_s
+    share = (waits.high_s - limit_s) / np.where(width > 0.0, width, 1.0)
+    at_once = (waits.low_s > limit_s).astype(np.float64)
+    return waits.num_rows * np.where(width > 0.0, np.clip(share, 0.0, 1.0), at_once)

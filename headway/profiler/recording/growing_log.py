@@ -1,0 +1,154 @@
+"""A log that is still being written: what has come since it was last read."""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headway.assumptions.tuning import LOG_ENDED_S
+from headway.errors import EventLogError
+from headway.profiler.logs.event_logs import nothing_read
+from headway.profiler.logs.layouts import is_compacted_part
+from headway.profiler.logs.log_codecs import Codec, codec_of
+from headway.profiler.logs.naming import one_line
+from headway.profiler.logs.sources import find_event_logs
+
+_CHUNK_BYTES = 4_000_000
+_HEAD_BYTES = 8
+
+
+class GrowingLog:
+    """The lines of a recorder's file or of an event log, rolling or not, as they are written.
+
+    Parameters
+    ----------
+    path : path
+        The file, or the folder of a rolling log. Parts that are set aside, compacted or renamed
+        while it is read are read once.
+
+    Raises
+    ------
+    EventLogError
+        If there is nothing there, no log, or several.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self._parts: dict[tuple[int, int], _Part] = {}
+        self._written_s = 0.0
+        self._files()
+
+    def new_lines(self) -> Iterator[bytes]:
+        """Whole lines that were written since the last call, the oldest first.
+
+        Raises
+        ------
+        EventLogError
+            If the log is gone, or is one that cannot be read while it grows.
+        """
+        files = self._files()
+        is_first = not self._parts
+        there: dict[tuple[int, int], _Part] = {}
+        for place, file in enumerate(files):
+            try:
+                with file.open("rb", buffering=0) as opened:
+                    status = os.fstat(opened.fileno())
+                    key = (status.st_dev, status.st_ino)
+                    self._written_s = max(self._written_s, status.st_mtime)
+                    newer = len(files) - place
+                    part = self._parts.get(key)
+                    # A number that the system gives to another file after the first is gone.
+                    if part is None or newer < part.num_newer or status.st_size < part.position:
+                        part = _Part(num_newer=newer)
+                        # What was compacted since has been read before.
+                        part.is_known = not is_first and is_compacted_part(file.name)
+                    part.num_newer = newer
+                    there[key] = part
+                    opened.seek(part.position)
+                    while data := opened.read(_CHUNK_BYTES):
+                        part.position += len(data)
+                        yield from part.lines_of(data, file)
+            except FileNotFoundError:
+                continue  # renamed since it was listed: it is read the next time
+        self._parts = there
+
+    @property
+    def is_written(self) -> bool:
+        """Whether something was written to it of late."""
+        return time.time() - self._written_s < LOG_ENDED_S.value
+
+    def _files(self) -> list[Path]:
+        found = find_event_logs([self.path])
+        if found.failures and not found.logs:
+            raise nothing_read(found.failures)
+        if len(found.logs) != 1:
+            names = ", ".join(log.name for log in found.logs[:3])
+            raise EventLogError(
+                f"{one_line(str(self.path))}: holds {len(found.logs)} logs ({names}); name one"
+            )
+        files = [file for file in found.logs[0].files if isinstance(file, Path)]
+        if len(files) < len(found.logs[0].files):
+            raise EventLogError(
+                f"{one_line(str(self.path))}: only local files can be followed while they grow; "
+                "name a recorder's file or a local event log"
+            )
+        return files
+
+
+@dataclass(kw_only=True)
+class _Part:
+    """How far one file has been read."""
+
+    num_newer: int
+    position: int = 0
+    is_known: bool = False
+    rest: bytes = b""
+    unpack: Callable[[bytes], bytes] | None = field(default=None, repr=False)
+
+    def lines_of(self, data: bytes, file: Path) -> Iterator[bytes]:
+        """The lines that more of its bytes complete."""
+        if self.is_known:
+            return
+        if self.unpack is None:
+            if len(self.rest + data) < _HEAD_BYTES:
+                self.rest += data
+                return
+            data, self.rest = self.rest + data, b""
+            self.unpack = _unpacker(data, file)
+        try:
+            text = self.rest + self.unpack(data)
+        except (zlib.error, ValueError) as error:
+            raise EventLogError(
+                f"{one_line(str(file))}: damaged ({one_line(str(error))}); "
+                "expected an event log as Spark writes it"
+            ) from None
+        *lines, self.rest = text.split(b"\n")
+        yield from lines
+
+
+def _unpacker(head: bytes, file: Path) -> Callable[[bytes], bytes]:
+    codec = codec_of(head)
+    if codec is Codec.NONE:
+        return lambda data: data
+    if codec is Codec.ZSTD:
+        import zstandard
+
+        frames = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
+
+        def unpack(data: bytes) -> bytes:
+            try:
+                return frames.decompress(data)
+            except zstandard.ZstdError as error:
+                raise ValueError(str(error)) from None
+
+        return unpack
+    if codec is Codec.GZIP:
+        return zlib.decompressobj(wbits=31).decompress
+    raise EventLogError(
+        f"{one_line(str(file))}: cannot be followed while it grows; expected JSON lines, plain or "
+        "compressed with zstd or gzip (spark.eventLog.compression.codec), or a recorder's file"
+    )

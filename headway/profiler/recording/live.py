@@ -1,0 +1,336 @@
+"""Batches of a running query as they end: from a growing log, or from the query itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from headway.domain.watched import LiveBatch
+from headway.errors import EventLogError, InputError
+from headway.profiler import schema
+from headway.profiler.events import read_line
+from headway.profiler.offsets import counts_rows, read_offset
+from headway.profiler.recording.growing_log import GrowingLog
+from headway.profiler.rows import Record, batch_row
+from headway.profiler.schema import (
+    ApplicationEnd,
+    Environment,
+    ExecutorAdded,
+    ExecutorRemoved,
+    JobStart,
+    Progress,
+    QueryProgress,
+    QueryTerminated,
+)
+from headway.profiler.streaming.runs import query_label
+from headway.units import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_AFTER_COMMIT = "commitOffsets"
+_WHOLE = "triggerExecution"
+_MOST_JUDGED = 50
+_DECODE = msgspec.json.Decoder(Progress).decode
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+
+
+class Feed(Protocol):
+    """Where batches of one query come from."""
+
+    def new_batches(self) -> Sequence[LiveBatch]:
+        """Those with rows that ended since the last call, in order."""
+        ...
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs, as far as is known."""
+        ...
+
+    @property
+    def executor_cores(self) -> Sequence[int]:
+        """Cores of each executor that is there; empty where nothing tells."""
+        ...
+
+    @property
+    def shuffle_partitions(self) -> int | None:
+        """As the session has them; None where nothing tells."""
+        ...
+
+
+class LogFeed:
+    """Batches of a query in a log that is still being written.
+
+    Parameters
+    ----------
+    path : path
+        A recorder's file or an event log, rolling or not.
+    query : str, optional
+        Name of the query, or the beginning of its id; needed where the log has several.
+
+    Raises
+    ------
+    EventLogError
+        If there is no such log.
+    """
+
+    def __init__(self, path: str | Path, query: str | None = None) -> None:
+        self._log = GrowingLog(path)
+        self._query = query
+        self._positions = _Positions()
+        self._cores: dict[str, int] = {}
+        self._partitions: int | None = None
+        self._partitions_of: dict[str, int] = {}
+        self._query_id: str | None = None
+        self._active = True
+
+    def new_batches(self) -> list[LiveBatch]:
+        """As of :class:`Feed`.
+
+        Raises
+        ------
+        EventLogError
+            If the log has several queries and none was named.
+        """
+        batches = []
+        for line in self._log.new_lines():
+            said = read_line(line)
+            event = None if said is None else said.event
+            if isinstance(event, QueryProgress) and event.progress is not None:
+                if self._is_ours(event.progress):
+                    self._active = True
+                    batches += self._batch_of(event.progress)
+            elif event is not None:
+                self._note(event)
+        return batches
+
+    @property
+    def is_active(self) -> bool:
+        """Whether no end of the query is on record, and the log is still written to."""
+        return self._active and self._log.is_written
+
+    @property
+    def executor_cores(self) -> list[int]:
+        """As of :class:`Feed`."""
+        return list(self._cores.values())
+
+    @property
+    def shuffle_partitions(self) -> int | None:
+        """As of :class:`Feed`."""
+        return self._partitions_of.get(self._query_id or "", self._partitions)
+
+    def _batch_of(self, progress: Progress) -> list[LiveBatch]:
+        batch = live_batch(batch_row(progress), self._positions)
+        return [] if batch is None else [batch]
+
+    def _note(self, event: schema.SparkEvent) -> None:
+        match event:
+            case ExecutorAdded(executor_id=str(name), info=info) if info is not None:
+                self._cores[name] = info.num_cores or 1
+            case ExecutorRemoved(executor_id=str(name)):
+                self._cores.pop(name, None)
+            case Environment(properties=dict(properties)):
+                self._partitions = _whole(properties.get(_PARTITIONS_KEY)) or self._partitions
+            case JobStart(properties=of_job) if of_job is not None and of_job.query_id:
+                if (number := _whole(of_job.shuffle_partitions)) is not None:
+                    self._partitions_of[of_job.query_id] = number
+            case QueryTerminated(query_id=name) if name == self._query_id:
+                self._active = False
+            case ApplicationEnd():
+                self._active = False
+
+    def _is_ours(self, progress: Progress) -> bool:
+        query_id, name = progress.query_id, progress.query_name
+        if query_id is None:
+            return False
+        wanted = self._query
+        if wanted is not None and name != wanted and not query_id.startswith(wanted):
+            return False
+        if self._query_id not in (None, query_id):
+            labels = f"{query_label(self._query_id or '', None)}, {query_label(query_id, name)}"
+            raise EventLogError(
+                f"{self._log.path}: has several queries ({labels}); name one with --query"
+            )
+        self._query_id = query_id
+        return True
+
+
+class QueryFeed:
+    """Batches of a query of this process.
+
+    Parameters
+    ----------
+    query : StreamingQuery or None
+        It runs in a classic session; None until there is one.
+    """
+
+    def __init__(self, query: StreamingQuery | None = None) -> None:
+        self._query = query
+        self._positions = _Positions()
+        self._last: tuple[str, int] | None = None
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Read from the same query as it was started anew: its offsets go on."""
+        self._query, self._last = query, None
+
+    def new_batches(self) -> list[LiveBatch]:
+        """As of :class:`Feed`; those that the query itself still knows, a hundred at most."""
+        query: Any = self._query
+        last = None if query is None else query._jsq.lastProgress()
+        if last is None or _place(last) == self._last:
+            return []
+        recent = list(query._jsq.recentProgress())
+        places = [_place(one) for one in recent]
+        first = places.index(self._last) + 1 if self._last in places else 0
+        self._last = places[-1]
+        rows = (batch_row(_DECODE(one.json())) for one in recent[first:])
+        batches = (live_batch(row, self._positions) for row in rows)
+        return [one for one in batches if one is not None]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs."""
+        return self._query is not None and bool(self._query.isActive)
+
+    @property
+    def executor_cores(self) -> list[int]:
+        """As of :class:`Feed`, from the driver's own store."""
+        query: Any = self._query
+        if query is None:
+            return []
+        context = query._jsq.sparkSession().sparkContext()
+        found = context.statusStore().executorList(True)
+        cores = (int(found.apply(at).totalCores()) for at in range(found.size()))
+        return [one for one in cores if one > 0]
+
+    @property
+    def shuffle_partitions(self) -> int | None:
+        """As of :class:`Feed`."""
+        query: Any = self._query
+        execution = None if query is None else query._jsq.streamingQuery().lastExecution()
+        if execution is None:
+            return None
+        return _whole(execution.sparkSession().conf().get(_PARTITIONS_KEY))
+
+
+def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQuery:
+    """The running query of a session, by its name or the beginning of its id.
+
+    Raises
+    ------
+    InputError
+        If there is none, or there are several and none was named; names them.
+    """
+    active = list(spark.streams.active)
+    found = [
+        one for one in active if name is None or one.name == name or str(one.id).startswith(name)
+    ]
+    if len(found) == 1:
+        return found[0]
+    labels = ", ".join(query_label(str(one.id), one.name) for one in active) or "none runs"
+    asked = "one running query" if name is None else f"a running query {name!r}"
+    raise InputError(
+        f"the session has {counted(len(active), 'running query', 'running queries')} ({labels}); "
+        f"expected {asked}: give the query itself, or its name"
+    )
+
+
+class _Positions:
+    """How far a query has come, in rows, once its offsets were seen to count rows."""
+
+    def __init__(self) -> None:
+        self._pairs: list[Any] = []
+        self._rows: list[float] = []
+
+    def of(self, row: Record) -> tuple[int | None, int | None]:
+        """Where it stands after a batch, and what was available when the batch was planned."""
+        starts, ends, latests = (
+            [read_offset(source[name]) for source in row["sources"] or ()]
+            for name in ("start_offset", "end_offset", "latest_offset")
+        )
+        if len(self._pairs) < _MOST_JUDGED:
+            self._pairs.append(list(zip(starts, ends, strict=True)))
+            self._rows.append(row["num_rows"] or 0.0)
+        if not counts_rows(self._pairs, self._rows):
+            return None, None
+        return _sum(ends), _sum(latests)
+
+
+def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | None:
+    """A batch with rows from the row that its progress makes; None for any other progress."""
+    phases_s: Mapping[str, float | None] = row["phases_s"] or {}
+    whole_s, started_s = phases_s.get(_WHOLE), row["started_s"]
+    position, available = (positions or _Positions()).of(row)
+    if whole_s is None or started_s is None or "addBatch" not in phases_s or not row["num_rows"]:
+        return None
+    operators = row["stateful_operators"] or ()
+    partitions = [one["shuffle_partitions"] for one in operators if one["shuffle_partitions"]]
+    ended_s = started_s + max(whole_s, 0.0)
+    after_s = min(max(phases_s.get(_AFTER_COMMIT) or 0.0, 0.0), max(whole_s, 0.0))
+    return LiveBatch(
+        query_id=row["query_id"],
+        run_id=row["run_id"] or "",
+        query_name=row["query_name"],
+        batch_id=row["batch_id"],
+        started_s=started_s,
+        committed_s=ended_s - after_s,
+        ended_s=ended_s,
+        num_rows=math.floor(row["num_rows"]),
+        position_rows=position,
+        available_rows=available,
+        shuffle_partitions=max(partitions, default=None),
+        sink=row["sink"],
+    )
+
+
+def _sum(offsets: Iterable[Mapping[str, int] | None]) -> int | None:
+    known = list(offsets)
+    if not known or any(one is None for one in known):
+        return None
+    return sum(sum(one.values()) for one in known if one is not None)
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _place(progress: Any) -> tuple[str, int]:
+    """Which batch a progress of Java's is about, and when it was reported."""
+    return str(progress.timestamp()), int(progress.batchId())
+
+
+class LaterLogFeed:
+    """Batches of a log that is not there yet; as of :class:`Feed`.
+
+    Parameters
+    ----------
+    path : path
+        Where it will be.
+    """
+
+    is_active = True
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._feed: LogFeed | None = None
+
+    def new_batches(self) -> list[LiveBatch]:
+        """None, as long as there is no log."""
+        if self._feed is None and self._path.exists() and self._path.stat().st_size:
+            self._feed = LogFeed(self._path)
+        return [] if self._feed is None else self._feed.new_batches()
+
+    @property
+    def executor_cores(self) -> list[int]:
+        """As of the log."""
+        return [] if self._feed is None else self._feed.executor_cores
+
+    @property
+    def shuffle_partitions(self) -> int | None:
+        """As of the log."""
+        return None if self._feed is None else self._feed.shuffle_partitions

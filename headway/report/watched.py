@@ -1,0 +1,262 @@
+"""A look at a running query: for a terminal, as JSON, and as text for Prometheus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from headway.domain import Configuration, LatencyDistribution
+from headway.domain.watched import Look, Standing, WatchedChange
+from headway.formats.as_json import fields_json, measured_json, prediction_json
+from headway.report.columns import aligned
+from headway.report.wording import brief_setting_text, percent
+from headway.units import counted, format_duration, format_rate
+
+WATCH_SCHEMA = "headway.watch/v1"
+_WORDS = {
+    Standing.HELD: "the target is met",
+    Standing.LEARNING: "too few batches yet",
+    Standing.LATE: "more rows were late than the target allows",
+    Standing.DRIFTED: "batches no longer cost what the profile says",
+    Standing.SILENT: "a batch runs for longer than it should",
+    Standing.OUT_OF_BOUNDS: "no setting within bounds meets the target",
+}
+_UNKNOWN = "-"
+
+
+def look_text(look: Look) -> str:
+    """A look for people."""
+    measured = f"the last {format_duration(look.seen_s)} measured"
+    num_batches = counted(look.num_batches, "batch", "batches")
+    lines = [
+        f"{look.query}: {_WORDS[look.standing]} ({look.target})",
+        f"  {brief_setting_text(look.configuration)}; {num_batches}, {measured}",
+        "",
+        *aligned([("", "predicted", "measured"), *_rows(look)], right=(1, 2)),
+        "",
+        *aligned([*_facts(look)]),
+    ]
+    return "\n".join(lines)
+
+
+def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
+    predicted, rate = look.prediction, look.rate_per_s
+    yield "input rate", _UNKNOWN, _UNKNOWN if rate is None else format_rate(rate)
+    latency = None if predicted is None else predicted.latency(look.target.metric)
+    duration = None if predicted is None else predicted.batch_duration
+    yield (
+        "latency mean",
+        _seconds(_of(latency, "mean")),
+        _seconds(_of(look.latency, "mean")),
+    )
+    yield (
+        "latency p99",
+        _seconds(_of(latency, "p99")),
+        _seconds(_of(look.latency, "p99")),
+    )
+    yield (
+        "batch duration mean",
+        _seconds(_of(duration, "mean")),
+        _seconds(_of(look.batch_duration, "mean")),
+    )
+    yield (
+        "utilisation",
+        _UNKNOWN if predicted is None else percent(predicted.utilization_ratio),
+        _UNKNOWN if look.utilization_ratio is None else percent(look.utilization_ratio),
+    )
+    backlog = look.backlog_rows
+    yield "backlog", _UNKNOWN, _UNKNOWN if backlog is None else counted(round(backlog), "row")
+
+
+def _facts(look: Look) -> Iterator[tuple[str, str]]:
+    drift = look.drift
+    if drift is not None:
+        said = f"batches take {drift.duration_ratio:.2f} times what the profile says"
+        if drift.since_s is not None:
+            since = datetime.fromtimestamp(drift.since_s, UTC).strftime("%H:%M:%S UTC")
+            said += f", since {since}: profile anew"
+        else:
+            number = counted(drift.num_batches_to_find, "batch", "batches")
+            said += f"; a fifth more is found after {number}"
+        yield "drift", said
+    if look.late_ratio is not None and look.budget_left_ratio is not None:
+        left = look.budget_left_ratio
+        said = f"{percent(left)} of the rows that may be late are left"
+        if left < 0:
+            said = f"{1.0 - left:.1f} times as many as may be"
+        yield "late rows", f"{percent(look.late_ratio)} of the rows; {said}"
+    if look.silent_s > look.target.limit_s:
+        yield "last batch", f"{format_duration(look.silent_s)} ago"
+    if look.prediction is not None and not look.prediction.calibrated:
+        yield "prediction", "outside the profiled range: extrapolated"
+    yield "change", "none" if look.change is None else change_text(look.change)
+    if look.change is None and look.why_no_change is not None:
+        yield "because", look.why_no_change
+
+
+def change_text(change: WatchedChange) -> str:
+    """A change that would be made, in a sentence."""
+    saved = change.saved_node_s_per_hour
+    gain = "as many nodes"
+    if saved:
+        gain = f"{format_duration(abs(saved))} of a node {'less' if saved > 0 else 'more'} an hour"
+    latency = ""
+    if change.latency_then_s is not None:
+        before = (
+            "no latency now"
+            if change.latency_now_s is None
+            else f"{format_duration(change.latency_now_s)} now"
+        )
+        latency = f"; planned latency {format_duration(change.latency_then_s)}, {before}"
+    return (
+        f"{_difference(change.now, change.then)} ({change.why}): {gain}{latency}; costs a pause of "
+        f"{format_duration(change.pause_s)}, {format_duration(change.late_s)} of arrivals late"
+    )
+
+
+def _difference(now: Configuration, then: Configuration) -> str:
+    parts = []
+    if then.executors != now.executors:
+        parts.append(f"{now.executors} -> {counted(then.executors, 'executor')}")
+    if then.trigger_s != now.trigger_s:
+        parts.append(
+            f"trigger {format_duration(now.trigger_s)} -> {format_duration(then.trigger_s)}"
+        )
+    if then.shuffle_partitions != now.shuffle_partitions:
+        parts.append(f"{now.shuffle_partitions} -> {then.shuffle_partitions} shuffle partitions")
+    if then.max_offsets_per_trigger != now.max_offsets_per_trigger:
+        parts.append(f"rate limit {then.max_offsets_per_trigger or 'none'}")
+    return ", ".join(parts) or "nothing"
+
+
+def look_json(look: Look) -> dict[str, object]:
+    """The same for machines."""
+    change = look.change
+    return {
+        "schema": WATCH_SCHEMA,
+        "query": look.query,
+        "target": str(look.target),
+        "standing": look.standing.value,
+        "at_s": look.at_s,
+        "num_batches": look.num_batches,
+        "seen_s": look.seen_s,
+        "configuration": fields_json(look.configuration),
+        "predicted": None if look.prediction is None else prediction_json(look.prediction),
+        "measured": {
+            "rate_per_s": look.rate_per_s,
+            "latency": None if look.latency is None else measured_json(look.latency),
+            "batch_duration": None
+            if look.batch_duration is None
+            else measured_json(look.batch_duration),
+            "utilization_ratio": look.utilization_ratio,
+            "backlog_rows": look.backlog_rows,
+            "silent_s": look.silent_s,
+        },
+        "late_ratio": look.late_ratio,
+        "budget_left_ratio": look.budget_left_ratio,
+        "drift": None
+        if look.drift is None
+        else {
+            "duration_ratio": look.drift.duration_ratio,
+            "alarm": look.drift.is_alarm,
+            "since_s": look.drift.since_s,
+            "num_batches_to_find": look.drift.num_batches_to_find,
+        },
+        "feasible": look.is_feasible,
+        "change": None if change is None else fields_json(change),
+        "why_no_change": look.why_no_change,
+    }
+
+
+def look_prometheus(look: Look) -> str:
+    """The same as metrics that Prometheus scrapes from a file or a port."""
+    query = look.query.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    lines = []
+    for name, about, values in _metrics(look):
+        known = [(labels, value) for labels, value in values if value is not None]
+        if known:
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
+        for labels, value in known:
+            lines.append(f'{name}{{query="{query}"{labels}}} {_number(value)}')
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(look: Look) -> Iterator[tuple[str, str, list[tuple[str, float | None]]]]:
+    predicted = look.prediction
+    latency = None if predicted is None else predicted.latency(look.target.metric)
+    measured, duration = look.latency, look.batch_duration
+    of_both = (
+        (',source="predicted"', latency),
+        (',source="measured"', measured),
+    )
+    yield (
+        "headway_latency_seconds",
+        "Latency that the target is about.",
+        [
+            (f'{source},statistic="{name}"', value)
+            for source, found in of_both
+            if found is not None
+            for name, value in found.statistics_s.items()
+        ],
+    )
+    yield "headway_limit_seconds", "Limit of the target.", [("", look.target.limit_s)]
+    yield (
+        "headway_batch_duration_seconds",
+        "Mean batch duration.",
+        [
+            (
+                ',source="predicted"',
+                predicted.batch_duration.mean_s
+                if predicted is not None and predicted.batch_duration is not None
+                else None,
+            ),
+            (',source="measured"', None if duration is None else duration.mean_s),
+        ],
+    )
+    yield (
+        "headway_utilization_ratio",
+        "Share of time in which a batch runs.",
+        [
+            (',source="predicted"', None if predicted is None else predicted.utilization_ratio),
+            (',source="measured"', look.utilization_ratio),
+        ],
+    )
+    drift = look.drift
+    for name, about, value in (
+        ("headway_input_rows_per_second", "Input rate.", look.rate_per_s),
+        ("headway_backlog_rows", "Rows at the source that are not yet read.", look.backlog_rows),
+        ("headway_late_ratio", "Share of late rows.", look.late_ratio),
+        ("headway_late_budget_left_ratio", "What is left of it.", look.budget_left_ratio),
+        ("headway_silent_seconds", "Time since the last batch.", look.silent_s),
+        (
+            "headway_cost_ratio",
+            "Batch duration over the profiled one.",
+            None if drift is None else drift.duration_ratio,
+        ),
+        ("headway_drift_alarm", "Whether costs drift.", float(drift.is_alarm) if drift else None),
+        ("headway_feasible", "Whether the bounds allow it.", float(look.is_feasible)),
+        (
+            "headway_executors",
+            "Executors that there are.",
+            float(look.configuration.executors),
+        ),
+        (
+            "headway_executors_wanted",
+            "Executors that a change would ask for.",
+            float((look.change.then if look.change else look.configuration).executors),
+        ),
+    ):
+        yield name, about, [("", value)]
+
+
+def _of(found: LatencyDistribution | None, statistic: str) -> float | None:
+    return None if found is None else found.statistics_s[statistic]
+
+
+def _seconds(value: float | None) -> str:
+    return _UNKNOWN if value is None else format_duration(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}" if math.isfinite(value) else ("+Inf" if value > 0 else "-Inf")

@@ -1,0 +1,1 @@
+"""A running query is changed: stopped between batches, started anew, given executors."""

@@ -1,0 +1,320 @@
+"""What is asked of a running query is done to it: restarts, executors, partitions."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headway.domain import Configuration, QuerySetting
+from headway.domain.live import ChangeKind
+from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.runtime.tuning.clean_stop import (
+    Stopped,
+    checkpoint_of,
+    partitions_of_checkpoint,
+    stop_between_batches,
+    wait_for_gap,
+    written_in,
+)
+from headway.runtime.tuning.session import (
+    alive_executors,
+    ask_for_executors,
+    let_stops_end,
+    remove_executors,
+    why_no_live_executors,
+)
+from headway.units import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from headway.runtime.exploring import Build
+
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_DRAINED_WITHIN_S = 600.0
+At = Callable[[str], None]
+"""Called at each named point of a change: what tests break there."""
+
+
+def nothing(_point: str) -> None:
+    """Do nothing at a named point."""
+
+
+class ChangesQueries(Protocol):
+    """What a tuner asks of whatever changes its query."""
+
+    query: Any
+    query_id: str | None
+    root: str | None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        ...
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether a batch runs now, as far as is known."""
+        ...
+
+    def start(self, configuration: Configuration) -> object:
+        """Start the query at a setting; only one that does not run."""
+        ...
+
+    def stop(self, trigger_s: float) -> object:
+        """Stop the query between two batches."""
+        ...
+
+    def stop_at_once(self) -> None:
+        """Stop the query, within a batch if need be."""
+        ...
+
+    def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
+        """Change the query from one setting to another; how long it stood still [s]."""
+        ...
+
+    def num_executors(self) -> int:
+        """Executors that are there."""
+        ...
+
+    def why_no_live_executors(self) -> str | None:
+        """Why executors cannot be changed while the query runs; None where they can."""
+        ...
+
+    def ask_for_executors(self, total: int, /) -> None:
+        """Ask for so many executors in all."""
+        ...
+
+    def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
+        """The setting at the partitions that the checkpoint says."""
+        ...
+
+    def ended_with(self) -> str | None:
+        """Why the query ended by itself; None where it runs."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Actuators:
+    """A query that was started by a function of the user, and what can be done to it.
+
+    ``root`` is its checkpoint and ``query_id`` what the checkpoint makes of the query: a function
+    that starts it from another one would begin anew.
+    """
+
+    spark: SparkSession
+    build: Build
+    may_cut: bool = False
+    at: At = nothing
+    query: StreamingQuery | None = None
+    query_id: str | None = None
+    root: str | None = None
+
+    def start(self, configuration: Configuration) -> StreamingQuery:
+        """Start the query at a setting; only one that does not run.
+
+        Raises
+        ------
+        InputError
+            If the function returns no running query, or one of another checkpoint.
+        HeadwayError
+            If it fails.
+        """
+        let_stops_end(self.spark)
+        self.spark.conf.set(_PARTITIONS_KEY, str(configuration.shuffle_partitions))
+        self.at("before start")
+        try:
+            query = self.build(self.spark, QuerySetting(configuration=configuration))
+        except HeadwayError:
+            raise
+        except Exception as error:
+            raise HeadwayError(
+                f"build(spark, setting) failed ({type(error).__name__}: {_first_line(error)})"
+            ) from error
+        if not all(hasattr(query, name) for name in ("isActive", "exception", "stop", "id")):
+            raise InputError(
+                f"build(spark, setting) returned {type(query).__name__}; expected the streaming "
+                "query that .start() or .toTable() returns"
+            )
+        query_id = str(query.id)
+        if self.query_id not in (None, query_id):
+            with contextlib.suppress(Exception):
+                query.stop()
+            raise InputError(
+                f"the query started with another checkpoint (its id is {query_id[:8]}, was "
+                f"{(self.query_id or '')[:8]}) and was stopped again; give it the same "
+                "checkpointLocation each time"
+            )
+        self.query, self.query_id, self.root = query, query_id, checkpoint_of(query)
+        self.at("started")
+        return query
+
+    def stop(self, trigger_s: float) -> Stopped:
+        """Stop the query between two batches."""
+        assert self.query is not None
+        self.at("before stop")
+        stopped = stop_between_batches(self.query, trigger_s, may_cut=self.may_cut)
+        self.at("stopped")
+        return stopped
+
+    def stop_at_once(self) -> None:
+        """Stop the query, within a batch if need be."""
+        if self.query is not None:
+            self.query.stop()
+
+    def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
+        """Change the query from one setting to another; how long it stood still [s].
+
+        What it does names the setting that is wanted, so it may be repeated.
+
+        Raises
+        ------
+        ActuatorError
+            If it cannot be done; the message says what runs then.
+        """
+        if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
+            return self.set_executors(then.executors, now.trigger_s)
+        began_s = time.monotonic()
+        stopped = self.stop(now.trigger_s)
+        if kind is ChangeKind.REPARTITION:
+            self.repartition(now, then.shuffle_partitions)
+        self.start(then)
+        pause_s = time.monotonic() - began_s - stopped.waited_s
+        if then.executors != now.executors and why_no_live_executors(self.spark) is None:
+            self.set_executors(then.executors, then.trigger_s)
+        return pause_s
+
+    def set_executors(self, total: int, trigger_s: float) -> float:
+        """Ask for so many executors, or remove the youngest between two batches; the pause [s].
+
+        It does not wait for new ones.
+        """
+        self.at("before executors")
+        if total < len(alive_executors(self.spark)):
+            query = self.query
+            if query is not None and not wait_for_gap(query, trigger_s) and not self.may_cut:
+                raise ActuatorError(
+                    "the query has no gap between batches in which executors could leave without "
+                    "the work of a batch; nothing was changed"
+                )
+            remove_executors(self.spark, total)
+        else:
+            ask_for_executors(self.spark, total)
+        self.at("executors asked for")
+        return 0.0
+
+    def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
+        """The setting at the partitions that the checkpoint says, where there is one."""
+        if self.root is None:
+            return configuration
+        partitions = partitions_of_checkpoint(self.spark, self.root)
+        if partitions is None:
+            return configuration
+        return replace(configuration, shuffle_partitions=partitions)
+
+    def repartition(self, now: Configuration, partitions: int) -> None:
+        """Give the state of a stopped query another number of partitions.
+
+        The batch that its source has by then is run first at the old number, since only whole
+        batches can be repartitioned.
+
+        Raises
+        ------
+        ActuatorError
+            If this Spark cannot, or the state is in another store than RocksDB.
+        """
+        manager = getattr(self.spark, "_streamingCheckpointManager", None)
+        if manager is None:
+            raise ActuatorError(
+                "this Spark cannot repartition a checkpoint; expected Spark 4.2 or later"
+            )
+        self.at("before repartition")
+        self._drain(now)
+        try:
+            manager.repartition(self.root, partitions)
+        except Exception as error:
+            raise ActuatorError(
+                f"the checkpoint cannot be repartitioned ({_first_line(error)}); it is as it was"
+            ) from None
+        self.at("repartitioned")
+
+    def _drain(self, now: Configuration) -> None:
+        """Finish a batch that was cut: it cannot be repartitioned."""
+        if not self.is_cut():
+            return
+        query = self.start(now)
+        ends_s = time.monotonic() + _DRAINED_WITHIN_S
+        while self.is_cut() and query.isActive and time.monotonic() < ends_s:
+            time.sleep(0.05)
+        self.query = query
+        stop_between_batches(query, now.trigger_s, may_cut=False)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        return self.query is not None and bool(self.query.isActive)
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether a batch runs now."""
+        return self.query is not None and bool(self.query.status["isTriggerActive"])
+
+    def num_executors(self) -> int:
+        """Executors that are there."""
+        return len(alive_executors(self.spark))
+
+    def why_no_live_executors(self) -> str | None:
+        """Why executors cannot be changed while the query runs; None where they can."""
+        return why_no_live_executors(self.spark)
+
+    def ask_for_executors(self, total: int) -> None:
+        """Ask for so many executors in all, where that can be done while the query runs."""
+        if self.why_no_live_executors() is None:
+            ask_for_executors(self.spark, total)
+
+    def is_cut(self) -> bool:
+        """Whether the checkpoint has a batch that was begun and not done."""
+        session: Any = self.spark._jsparkSession
+        return self.root is not None and written_in(session, self.root).is_cut
+
+    def ended_with(self) -> str | None:
+        """Why the query ended by itself; None where it runs, or nothing is known."""
+        if self.query is None or self.query.isActive:
+            return None
+        error = self.query.exception()
+        return "it was stopped" if error is None else _first_line(error)
+
+
+def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:
+    """What it takes to come from one setting to another.
+
+    Raises
+    ------
+    ActuatorError
+        If it takes a new application, which only a supervisor starts.
+    """
+    if (now.cores_per_executor, now.task_cpus) != (then.cores_per_executor, then.task_cpus):
+        raise ActuatorError(
+            f"executors of {counted(then.cores_per_executor, 'core')} take a new application; "
+            "change spark.executor.cores and start it anew"
+        )
+    if now.shuffle_partitions != then.shuffle_partitions:
+        return ChangeKind.REPARTITION if is_stateful else ChangeKind.RESTART
+    is_restart = (now.trigger_s, now.max_offsets_per_trigger) != (
+        then.trigger_s,
+        then.max_offsets_per_trigger,
+    )
+    if is_restart:
+        return ChangeKind.RESTART
+    return ChangeKind.ADD if then.executors > now.executors else ChangeKind.REMOVE
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        return str(error).splitlines()[0]
+    except Exception:
+        return "no message"

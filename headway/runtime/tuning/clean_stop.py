@@ -1,0 +1,198 @@
+"""A query is stopped between two batches, so that none is cut."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.assumptions.tuning import LEAST_GAP_S, LEAST_GAP_SHARE, MOST_BATCHES_WITHOUT_GAP
+from headway.errors import ActuatorError, HeadwayError
+from headway.units import counted, format_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_POLL_EVERY_S = 0.02
+_LOOKS_WITHOUT_TRIGGER = 2
+_SILENT_AFTER_S = 60.0
+
+
+class Written(NamedTuple):
+    """The newest batch that a checkpoint has begun, and that it has done; -1 for none."""
+
+    begun: int
+    done: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a batch was begun and not done: it runs again, with the same rows."""
+        return self.begun > self.done
+
+
+class Stopped(NamedTuple):
+    """A query that was stopped: how long it was waited for, where its checkpoint stands."""
+
+    waited_s: float
+    written: Written
+
+
+def least_gap_s(trigger_s: float) -> float:
+    """Time to the next trigger that a stop needs [s].
+
+    Examples
+    --------
+    >>> least_gap_s(1.0), least_gap_s(10.0)
+    (0.5, 2.0)
+    """
+    return float(max(LEAST_GAP_S.value, LEAST_GAP_SHARE.value * trigger_s))
+
+
+def to_next_trigger_s(trigger_s: float, now_s: float) -> float:
+    """Time to the next trigger of Spark's grid, which begins in 1970 [s].
+
+    Examples
+    --------
+    >>> to_next_trigger_s(2.0, 11.5)
+    0.5
+    """
+    return trigger_s * (math.floor(now_s / trigger_s) + 1) - now_s if trigger_s > 0 else 0.0
+
+
+def wait_for_gap(query: StreamingQuery, trigger_s: float) -> bool:
+    """Wait until no batch runs and the next trigger is far enough; False if that does not come.
+
+    Ten batches without such a gap, or a minute without any news, are the end of it: a query that
+    runs as fast as possible, or that cannot keep up, has none.
+    """
+    num_batches, looks = 0, 0
+    seen = _last_seen(query)
+    heard_s = time.monotonic()
+    silent_s = _SILENT_AFTER_S + 2.0 * trigger_s
+    while num_batches < MOST_BATCHES_WITHOUT_GAP.value and time.monotonic() - heard_s < silent_s:
+        if not query.isActive:
+            return True
+        if (now_seen := _last_seen(query)) != seen:
+            seen, heard_s = now_seen, time.monotonic()
+            num_batches += 1
+        is_idle = not query.status["isTriggerActive"]
+        looks = looks + 1 if is_idle else 0
+        # One look may fall between two parts of a trigger.
+        if looks >= _LOOKS_WITHOUT_TRIGGER and to_next_trigger_s(
+            trigger_s, time.time()
+        ) > least_gap_s(trigger_s):
+            return True
+        time.sleep(_POLL_EVERY_S)
+    return False
+
+
+def stop_between_batches(query: StreamingQuery, trigger_s: float, *, may_cut: bool) -> Stopped:
+    """Stop a query in the gap between two batches.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+        It runs.
+    trigger_s : float, >= 0
+        Its trigger interval. [s]
+    may_cut : bool
+        Whether to stop it within a batch if there is no gap. The batch runs again, with the same
+        rows: a sink that is not idempotent then has them twice.
+
+    Raises
+    ------
+    ActuatorError
+        If there is no gap and none may be cut, or the query does not stop.
+    """
+    root = checkpoint_of(query)
+    began_s = time.monotonic()
+    if not wait_for_gap(query, trigger_s) and not may_cut:
+        number = counted(MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
+        raise ActuatorError(
+            f"the query has no gap between batches ({number} without "
+            f"{format_duration(least_gap_s(trigger_s))} to the next trigger), so a stop would cut "
+            "one; nothing was changed. With an idempotent sink, half_done='allow' stops it"
+        )
+    waited_s = time.monotonic() - began_s
+    try:
+        query.stop()
+    except Exception as error:
+        # What a stop does to the thread of foreachBatch is no failure of the query.
+        if query.isActive:
+            raise ActuatorError(
+                f"the query did not stop ({type(error).__name__}: {_first_line(error)}); it runs "
+                "on as it was"
+            ) from None
+    return Stopped(waited_s, written(query, root))
+
+
+def checkpoint_of(query: StreamingQuery) -> str:
+    """The folder of a query's checkpoint, as Hadoop knows it."""
+    execution: Any = query._jsq.streamingQuery()
+    return str(execution.resolvedCheckpointRoot())
+
+
+def written(query: StreamingQuery, root: str) -> Written:
+    """Where a checkpoint stands, by its own files."""
+    session: Any = query._jsq.sparkSession()
+    return written_in(session, root)
+
+
+def written_in(session: Any, root: str) -> Written:
+    """The same for a session of Java's, whether or not the query still runs."""
+    gateway: Any = _gateway()
+    hadoop = session.sessionState().newHadoopConf()
+    newest = []
+    for name in ("offsets", "commits"):
+        folder = gateway.jvm.org.apache.hadoop.fs.Path(root, name)
+        files = folder.getFileSystem(hadoop)
+        found = list(files.listStatus(folder)) if files.exists(folder) else []
+        numbers = (one.getPath().getName() for one in found)
+        newest.append(max((int(one) for one in numbers if one.isdecimal()), default=-1))
+    return Written(*newest)
+
+
+def partitions_of_checkpoint(spark: SparkSession, root: str) -> int | None:
+    """Shuffle partitions of the state in a checkpoint, by its newest offsets; None if unknown."""
+    session: Any = spark._jsparkSession
+    newest = written_in(session, root).begun
+    if newest < 0:
+        return None
+    jvm: Any = _gateway().jvm
+    file = jvm.org.apache.hadoop.fs.Path(f"{root}/offsets/{newest}")
+    stream = file.getFileSystem(session.sessionState().newHadoopConf()).open(file)
+    try:
+        text = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+    # A version, what a batch begins with, then the offsets.
+    for line in text.splitlines()[1:2]:
+        with contextlib.suppress(ValueError):
+            number = json.loads(line).get("conf", {}).get(_PARTITIONS_KEY)
+            return int(number) if number is not None else None
+    return None
+
+
+def _gateway() -> Any:
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        raise HeadwayError("the Spark session has ended")
+    return gateway
+
+
+def _last_seen(query: StreamingQuery) -> tuple[int, str] | None:
+    last: Any = query._jsq.lastProgress()
+    return None if last is None else (int(last.batchId()), str(last.timestamp()))
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        return str(error).splitlines()[0]
+    except Exception:
+        return "no message"

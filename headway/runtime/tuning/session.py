@@ -1,0 +1,145 @@
+"""What of a session the tuner may change, and its executors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.errors import ActuatorError, InputError
+from headway.units import counted, ms_to_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
+_STOP_KEY = "spark.sql.streaming.stopTimeout"
+_STOP_WITHIN = "60s"
+# By what their sinks call themselves in the progress of a query.
+_APPENDING = {
+    "foreachbatch": "foreachBatch runs again for a batch that was cut; if it appends, its rows are "
+    "there twice. Write each batch under its batch id, or let half_done='wait' avoid cuts",
+    "kafka": "Kafka's sink is at least once: the rows of a batch that was cut are there twice",
+    "foreach": "foreach is at least once: the rows of a batch that was cut are written twice",
+}
+
+
+class Executor(NamedTuple):
+    """An executor that is there."""
+
+    name: str
+    added_s: float
+    cores: int
+
+
+def require_classic(spark: SparkSession) -> None:
+    """Refuse a session that hides what is to be tuned.
+
+    Raises
+    ------
+    InputError
+        If it is one of Spark Connect.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise InputError(
+            "a session of Spark Connect neither shows its executors nor lets them be changed; tune "
+            "in the driver, or watch a recorder's file: headway watch FILE"
+        )
+
+
+def why_no_live_executors(spark: SparkSession) -> str | None:
+    """Why executors of the session cannot be changed while it runs; None where they can."""
+    context: Any = spark.sparkContext
+    if str(context.master).startswith("local") and not str(context.master).startswith(
+        "local-cluster"
+    ):
+        return f"{context.master} has no executors of its own"
+    if str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true":
+        return (
+            "dynamic allocation is on and would undo it: set spark.dynamicAllocation.enabled=false"
+        )
+    return None
+
+
+def require_no_dynamic_allocation(spark: SparkSession) -> None:
+    """Refuse to act where Spark changes the executors itself.
+
+    Raises
+    ------
+    InputError
+        If dynamic allocation is on.
+    """
+    if str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true":
+        raise InputError(
+            "spark.dynamicAllocation.enabled is true, so Spark would undo what is done to the "
+            "executors; set it to false, or leave out mode='act' to be recommended to only"
+        )
+
+
+def let_stops_end(spark: SparkSession) -> None:
+    """Give stops of queries an end where they have none: some hang for ever."""
+    if str(spark.conf.get(_STOP_KEY, "0")) in ("0", "0ms", "0s"):
+        spark.conf.set(_STOP_KEY, _STOP_WITHIN)
+
+
+def warning_of_sink(sink: str | None) -> str | None:
+    """What a cut batch does to a sink that is not exactly-once; None of one that is.
+
+    >>> warning_of_sink("FileSink[file:/data/out]") is None
+    True
+    >>> warning_of_sink("ForeachBatchSink")[:44]
+    'foreachBatch runs again for a batch that was'
+    """
+    name = (sink or "").lower()
+    return next((why for part, why in _APPENDING.items() if part in name), None)
+
+
+def alive_executors(spark: SparkSession) -> list[Executor]:
+    """Executors that are there, the oldest first; the driver of a cluster is none."""
+    found: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    executors = []
+    for at in range(found.size()):
+        one = found.apply(at)
+        if one.totalCores() > 0:
+            added_s = ms_to_s(one.addTime().getTime())
+            executors.append(Executor(str(one.id()), added_s, int(one.totalCores())))
+    return sorted(executors, key=lambda one: (one.added_s, one.name))
+
+
+def ask_for_executors(spark: SparkSession, total: int) -> None:
+    """Ask the cluster for so many executors in all; does not wait for them.
+
+    Raises
+    ------
+    ActuatorError
+        If the cluster manager refuses.
+    """
+    context: Any = spark.sparkContext._jsc.sc()
+    immutable: Any = spark.sparkContext._jvm.scala.collection.immutable  # type: ignore[union-attr]
+    nothing = getattr(getattr(immutable, "Map$"), "MODULE$").empty()
+    if not context.requestTotalExecutors(total, 0, nothing):
+        raise ActuatorError(
+            f"the cluster manager refused {counted(total, 'executor')}; they are as they were"
+        )
+
+
+def remove_executors(spark: SparkSession, total: int) -> None:
+    """Remove the youngest executors until so many are left; to be called between batches.
+
+    Raises
+    ------
+    ActuatorError
+        If the cluster manager refuses.
+    """
+    ask_for_executors(spark, total)
+    context: Any = spark.sparkContext._jsc.sc()
+    for one in alive_executors(spark)[total:]:
+        if not context.killExecutor(one.name):
+            raise ActuatorError(f"the cluster manager refused to remove executor {one.name}")
+
+
+def running_slots(spark: SparkSession) -> tuple[int, int]:
+    """Executors of a session and the cores of each; of those that are there, or are to come."""
+    there = alive_executors(spark)
+    if there:
+        return len(there), min(one.cores for one in there)
+    number = int(spark.conf.get("spark.executor.instances", None) or 1)
+    return number, int(spark.conf.get("spark.executor.cores", None) or 1)

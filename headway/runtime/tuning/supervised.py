@@ -1,0 +1,215 @@
+"""An application that the tuner starts, asks to stop, and starts anew at another setting."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headway.domain import Configuration
+from headway.domain.live import ChangeKind
+from headway.errors import ActuatorError, HeadwayError
+from headway.formats.setting_file import (
+    GivenSetting,
+    alive_file,
+    answer_file,
+    load_answer,
+    save_setting,
+)
+from headway.runtime.tuning.actuators import At, nothing
+from headway.units import format_duration
+
+_ANSWER_WITHIN_S = 60.0
+_END_WITHIN_S = 120.0
+_ANSWER_EVERY_S = 0.2
+_ALIVE_WITHIN_S = 5.0
+_SESSION_ENDS_S = 5.0
+_VARIABLE = "HEADWAY_SETTING"
+
+
+@dataclass(slots=True, kw_only=True)
+class SupervisedQuery:
+    """The query of an application of its own, with all that a tuner asks of actuators.
+
+    Parameters
+    ----------
+    command : sequence of str
+        What starts the application, which calls ``headway.setting`` and
+        ``headway.stop_when_asked``.
+    path : path
+        The file that tells it its setting.
+    recording : path
+        The file that it records itself to.
+    may_cut : bool
+        Whether it may stop within a batch.
+    """
+
+    command: Sequence[str]
+    path: Path
+    recording: Path
+    may_cut: bool = False
+    at: At = nothing
+    query: None = None
+    query_id: str | None = None
+    root: str | None = None
+    configuration: Configuration | None = None
+    number: int = 0
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self, configuration: Configuration) -> None:
+        """Start the application at a setting; only where none runs.
+
+        Raises
+        ------
+        HeadwayError
+            If the command cannot be run.
+        """
+        self.at("before start")
+        # Times tell numbers of different supervisors apart.
+        self.number = max(self.number + 1, int(time.time()))
+        self._end_left_behind(configuration)
+        self._write(configuration)
+        answer_file(self.path).unlink(missing_ok=True)
+        try:
+            self.process = subprocess.Popen(
+                [*self.command],
+                env=os.environ | {_VARIABLE: str(self.path.resolve())},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise HeadwayError(
+                f"{self.command[0]}: cannot be run ({error.strerror}); expected a command that "
+                "starts the application"
+            ) from None
+        self.configuration = configuration
+        self.at("started")
+
+    def stop(self, trigger_s: float) -> bool:
+        """Ask the application to stop between two batches, and wait for it; whether it was cut.
+
+        Raises
+        ------
+        ActuatorError
+            If it says that it cannot; it runs on as it was.
+        """
+        if self.process is None or self.configuration is None or not self.is_active:
+            return False
+        self.at("before stop")
+        self.number += 1
+        self._write(self.configuration)
+        within_s = 2.0 * trigger_s + _ANSWER_WITHIN_S
+        ends_s = time.monotonic() + within_s
+        while time.monotonic() < ends_s and self.process.poll() is None:
+            is_there, why = load_answer(self.path, self.number)
+            if why is not None:
+                raise ActuatorError(why)
+            if is_there:
+                break
+            time.sleep(_ANSWER_EVERY_S)
+        is_cut = self.process.poll() is None and not load_answer(self.path, self.number)[0]
+        if is_cut:
+            self.process.terminate()
+        self._await_end()
+        self.at("stopped")
+        return is_cut
+
+    def stop_at_once(self) -> None:
+        """End the application, within a batch if need be."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self._await_end()
+
+    def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
+        """Stop the application, and start it at another setting; how long it stood still [s].
+
+        Raises
+        ------
+        ActuatorError
+            If it cannot stop, or the change takes more than another start.
+        """
+        if kind not in (ChangeKind.RESTART, ChangeKind.APPLICATION):
+            raise ActuatorError(f"{kind}: a supervisor only starts applications anew")
+        began_s = time.monotonic()
+        self.stop(now.trigger_s)
+        self.start(then)
+        return time.monotonic() - began_s
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the application runs."""
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether a batch runs now: from outside nobody sees that."""
+        return False
+
+    def num_executors(self) -> int:
+        """Executors that it was started with."""
+        return 1 if self.configuration is None else self.configuration.executors
+
+    def why_no_live_executors(self) -> str:
+        """Why executors are not changed."""
+        return "a supervisor does not change executors; give them to the command"
+
+    def ask_for_executors(self, _total: int) -> None:
+        """Nothing: they are the command's."""
+
+    def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
+        """The setting itself: the checkpoint is the application's."""
+        return configuration
+
+    def ended_with(self) -> str | None:
+        """How the application ended by itself; None where it runs."""
+        code = None if self.process is None else self.process.poll()
+        return None if code is None else f"the application ended with exit code {code}"
+
+    def _end_left_behind(self, configuration: Configuration) -> None:
+        """Two drivers on one checkpoint: an application whose supervisor was killed ends first."""
+        if self.process is not None or not self._is_left_behind():
+            return
+        self._write(configuration)
+        ends_s = time.monotonic() + 2.0 * configuration.trigger_s + _ANSWER_WITHIN_S
+        while time.monotonic() < ends_s:
+            if load_answer(self.path, self.number) == (True, None) or not self._is_left_behind():
+                # What is left of it is the end of its session.
+                time.sleep(_SESSION_ENDS_S)
+                self.number += 1
+                return
+            time.sleep(_ANSWER_EVERY_S)
+        raise HeadwayError(
+            f"{self.path}: an application of an earlier supervisor runs and does not stop; end it, "
+            "then start again"
+        )
+
+    def _is_left_behind(self) -> bool:
+        try:
+            return time.time() - alive_file(self.path).stat().st_mtime < _ALIVE_WITHIN_S
+        except FileNotFoundError:
+            return False
+
+    def _write(self, configuration: Configuration) -> None:
+        given = GivenSetting(
+            number=self.number,
+            configuration=configuration,
+            recording=str(self.recording.resolve()),
+            may_cut=self.may_cut,
+        )
+        save_setting(given, self.path)
+
+    def _await_end(self) -> None:
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_END_WITHIN_S)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            raise HeadwayError(
+                f"the application did not end within {format_duration(_END_WITHIN_S)} and was "
+                "killed"
+            )

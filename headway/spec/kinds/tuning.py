@@ -1,0 +1,86 @@
+"""A streaming query that is held to its target while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.assumptions.live import CATCH_UP_S
+from headway.domain import Promise
+from headway.limits import MOST_EXECUTORS
+from headway.spec.forms import entry
+from headway.spec.forms.files import FilePath
+from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, Whole
+from headway.spec.forms.quantities import DURATION, NAME, TARGET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorBounds:
+    """Fewest and most executors."""
+
+    min_executors: int = entry(Whole(low=1, high=MOST_EXECUTORS), "Minimum.", key="min")
+    max_executors: int = entry(Whole(low=1, high=MOST_EXECUTORS), "Maximum.", key="max")
+
+    def __post_init__(self) -> None:
+        if self.min_executors > self.max_executors:
+            raise ValueError(f"min is {self.min_executors}, more than max, {self.max_executors}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """A query, what it is to meet, and what may be changed for that."""
+
+    code: Path | None = entry(
+        FilePath(words="a Python file with a function build(spark, setting)"),
+        "Python file with the function that starts the query; not needed with `--supervise`.",
+        default=None,
+    )
+    function: str = entry(NAME, "Name of that function. Default `build`.", default="build")
+    profile: Path = entry(
+        FilePath(words="a job profile as 'headway profile' writes it"), "Its profile."
+    )
+    target: Promise = entry(TARGET, "Target: a quantile of rows or batches, `p99 <= 2s`.")
+    state: str = entry(
+        Text(words="a file name, e.g. orders.tuner.json"),
+        "State file, beside the spec. Default `tuner.json`.",
+        default="tuner.json",
+    )
+    executors: ExecutorBounds | None = entry(
+        Nested(ExecutorBounds),
+        "Bounds of the executors. Default: those that there are.",
+        default=None,
+    )
+    triggers_s: tuple[float, ...] | None = entry(
+        ListOf(item=DURATION, least=1, most=8),
+        "Trigger intervals to choose from. Default: half and twice the profiled one.",
+        key="triggers",
+        default=None,
+    )
+    rate_limit: bool = entry(
+        Flag(), "Whether batches have a rate limit. Default true.", default=True
+    )
+    half_done: str = entry(
+        Choice(("wait", "allow")),
+        "A query without a gap between batches: `wait` gives a change up, `allow` cuts a batch, "
+        "which needs an idempotent sink. Default `wait`.",
+        default="wait",
+    )
+    catch_up_s: float = entry(
+        DURATION,
+        "Time in which a backlog is to be worked off. Default 5min.",
+        key="catch_up",
+        default=CATCH_UP_S.value,
+    )
+    budget: float | None = entry(
+        Number(words="executor-hours a day, above 0", above=True, high=1e9),
+        "Most executor-hours a day. Default: no limit.",
+        default=None,
+    )
+    quiet: tuple[str, ...] = entry(
+        ListOf(item=Text(words="two times of the day, e.g. 22:00-06:00"), least=0, most=24),
+        "Times of the day at which nothing is changed.",
+        default=(),
+    )
+    master: str = entry(
+        Text(words="a Spark master, e.g. local[4]"), "Default `local[*]`.", default="local[*]"
+    )

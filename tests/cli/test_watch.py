@@ -1,0 +1,178 @@
+"""``headway watch``: recorded files and a growing log, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import headway
+from headway.api.watch import Watcher, watch
+from headway.cli.main import run
+from headway.domain.watched import Standing
+from headway.errors import EventLogError, InputError
+from headway.formats.profile_file import save_profile
+from headway.report.watched import look_json, look_prometheus, look_text
+from tests.factories import a_profile
+from tests.live_logs import FakeQuery, a_log
+
+TARGET = "p99 <= 3s"
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> str:
+    path = tmp_path / "orders.profile.yaml"
+    save_profile(a_profile(), path)
+    return str(path)
+
+
+def a_file(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "orders.headway.jsonl"
+    path.write_text(text)
+    return str(path)
+
+
+def test_what_runs_as_predicted_is_held(
+    tmp_path: Path, profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = a_file(tmp_path, a_log())
+    assert run(["watch", log, "--profile", profile, "--target", TARGET, "--once", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["standing"] == "held"
+    assert said["measured"]["rate_per_s"] == pytest.approx(5000, rel=0.01)
+    assert said["measured"]["backlog_rows"] == 0
+    predicted = said["predicted"]["tuple_latency_s"]["p99"]
+    assert said["measured"]["latency"]["p99"] == pytest.approx(predicted, rel=0.1)
+    assert said["late_ratio"] == 0.0
+    assert said["budget_left_ratio"] == 1.0
+    assert said["drift"]["alarm"] is False
+    assert said["configuration"]["executors"] == 2
+    assert said["configuration"]["trigger_s"] == 1.0
+    assert run(["watch", log, "--profile", profile, "--target", TARGET, "--once"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("orders (3f1c7e0a): the target is met (p99 <= 3.00 s)")
+
+
+def test_costs_that_drift_are_found_and_end_with_4(
+    tmp_path: Path, profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    usual = [*query.head(), *query.batches(60)]
+    query.factor = 1.6
+    log = a_file(tmp_path, "\n".join([*usual, *query.batches(120)]) + "\n")
+    arguments = ["watch", log, "--profile", profile, "--target", TARGET, "--once"]
+    assert run(arguments) == 4
+    assert " times what the profile says, since " in capsys.readouterr().out
+    look = watch(log, profile=profile, target=TARGET).look()
+    assert look.standing is Standing.DRIFTED
+    assert look.drift is not None and look.drift.since_s is not None
+    assert abs(look.drift.since_s - 1_800_000_060) < 10
+
+
+def test_a_backlog_shows_in_the_latency_and_in_the_late_rows(tmp_path: Path, profile: str) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    lines = [*query.head(), *query.batches(30)]
+    # From here on a batch takes half of what arrives.
+    read, at_s = query.read, query.at_s
+    for number in range(20):
+        query.batch_id += 1
+        latest = read + 2500 + (number + 1) * 2500
+        lines.append(query.line(at_s + number, 0.4, read, read + 2500, latest))
+        read += 2500
+    look = watch(a_file(tmp_path, "\n".join(lines) + "\n"), profile=profile, target=TARGET).look()
+    assert look.backlog_rows == pytest.approx(50_000, rel=0.01)
+    assert look.late_ratio is not None and look.late_ratio > 0.05
+    assert look.budget_left_ratio is not None and look.budget_left_ratio < 0
+    assert look.latency is not None and look.latency.p99_s > 5.0
+
+
+def test_a_rate_that_needs_more_is_recommended(tmp_path: Path, profile: str) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    lines = [*query.head(), *query.batches(60)]
+    table_rate = 5000.0
+    watcher = watch(a_file(tmp_path, "\n".join(lines) + "\n"), profile=profile, target=TARGET)
+    assert watcher.look().change is None
+    path = tmp_path / "orders.headway.jsonl"
+    busy = FakeQuery(a_profile(), 60 * table_rate, seed=2)
+    busy.at_s, busy.read, busy.batch_id = query.at_s, query.read, query.batch_id
+    offset = query.read - int(busy.rate_per_s * (query.at_s - 1_800_000_000.0))
+    with path.open("a") as file:
+        for number in range(90):
+            latest = int(busy.rate_per_s * (query.at_s + number + 1 - 1_800_000_000.0)) + offset
+            file.write(busy.line(query.at_s + number, 0.9, busy.read, latest, latest) + "\n")
+            busy.read, busy.batch_id = latest, busy.batch_id + 1
+    look = watcher.look()
+    assert look.change is not None or not look.is_feasible
+    if look.change is not None:
+        assert look.change.then.executors > look.change.now.executors
+        assert look_json(look)["change"] is not None
+
+
+def test_a_growing_log_is_read_on(tmp_path: Path, profile: str) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    path = tmp_path / "orders.headway.jsonl"
+    path.write_text("\n".join([*query.head(), *query.batches(4)]) + "\n")
+    watcher = headway.watch(path, profile=profile, target=TARGET)
+    assert isinstance(watcher, Watcher)
+    assert watcher.look().standing is Standing.LEARNING
+    with path.open("a") as file:
+        file.write("\n".join(query.batches(30)) + "\n")
+    look = watcher.look()
+    assert look.standing is Standing.HELD
+    assert look.num_batches == 34
+
+
+def test_prometheus_can_scrape_it(
+    tmp_path: Path, profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = a_file(tmp_path, a_log())
+    how = ["--profile", profile, "--target", TARGET, "--once", "--prometheus"]
+    assert run(["watch", log, *how]) == 0
+    text = capsys.readouterr().out
+    assert "# TYPE headway_latency_seconds gauge\n" in text
+    assert 'headway_executors{query="orders (3f1c7e0a)"} 2\n' in text
+    for line in text.splitlines():
+        assert line.startswith("#") or float(line.rpartition(" ")[2]) is not None
+    look = watch(log, profile=profile, target=TARGET).look()
+    assert look_prometheus(look).splitlines()[0].startswith("# HELP")
+    assert look_text(look)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target": "mean <= 1s"}, "expected a quantile"),
+        ({"target": "window p99 <= 9s"}, "batches tell what rows wait for, not windows"),
+        ({"executors": (4, 2)}, "expected the fewest first"),
+        ({"executors": 4}, "expected fewest and most"),
+        ({"trigger": "often"}, "trigger"),
+        ({"source": 7}, "expected a session, a streaming query, or the path of a log"),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    tmp_path: Path, profile: str, given: dict[str, object], message: str
+) -> None:
+    how: dict[str, object] = {
+        "source": a_file(tmp_path, a_log(3)),
+        "profile": profile,
+        "target": TARGET,
+        **given,
+    }
+    with pytest.raises(InputError, match=message):
+        watch(**how)  # type: ignore[arg-type]
+
+
+def test_a_session_of_connect_is_refused(profile: str) -> None:
+    kind = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session", "streams": None})
+    with pytest.raises(InputError, match="Spark Connect"):
+        watch(kind(), profile=profile, target=TARGET)
+
+
+def test_a_missing_log_is_invalid_input(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["watch", "no/such", "--profile", profile, "--target", TARGET, "--once"]) == 2
+    assert "no such file" in capsys.readouterr().err
+    with pytest.raises(EventLogError):
+        watch("no/such", profile=profile, target=TARGET)
+    both = ["--json", "--prometheus"]
+    assert run(["watch", "x", "--profile", profile, "--target", TARGET, *both]) == 2

@@ -1,0 +1,163 @@
+"""A tuner that dies at any named point goes on where it was: never two queries, never half done."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.domain.live import Reason
+from headway.domain.tuner import Phase
+from headway.errors import InputError, TunerLockedError
+from headway.formats.tuner_files import TunerLock, load_tuner, lock_file, save_tuner
+from tests.factories import a_configuration
+from tests.tuning.simulated import Killed, SimulatedQuery, a_machine, phase_of, run_for
+
+FASTER = replace(a_configuration(), trigger_s=0.5)
+LARGER = replace(a_configuration(), executors=5)
+RESTART_POINTS = ("state written", "before stop", "stopped", "before start", "started")
+EXECUTOR_POINTS = ("state written", "before executors", "executors asked for")
+
+
+def killed_at(point: str, after: int = 0) -> Callable[[str], None]:
+    left = [after]
+
+    def at(name: str) -> None:
+        if name == point:
+            if left[0] == 0:
+                raise Killed(point)
+            left[0] -= 1
+
+    return at
+
+
+@pytest.mark.parametrize(
+    ("then", "point"),
+    [(FASTER, one) for one in RESTART_POINTS] + [(LARGER, one) for one in EXECUTOR_POINTS],
+)
+def test_killed_within_a_change_it_is_finished_at_the_next_start(
+    tmp_path: Path, then: object, point: str
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 60)
+    query.at = machine._at = killed_at(point)
+    with pytest.raises(Killed):
+        machine.change_to(then, Reason.TRIGGER, Phase.APPLYING, why="a test")  # type: ignore[arg-type]
+    left = load_tuner(path)
+    assert left is not None and left.phase is Phase.APPLYING and left.change is not None
+    assert left.change.then == then
+    # The driver is gone with its query.
+    query.is_active, query.executors, query.come_s = False, 2, []
+    again = a_machine(query, path)
+    again.begin()
+    assert query.configuration == then
+    assert query.num_executors() == query.configuration.executors
+    assert phase_of(again) is Phase.LEARN
+    assert again.state.change is None
+    run_for(again, query, 60)
+    assert phase_of(again) is Phase.HOLD
+
+
+def test_killed_twice_at_the_new_setting_it_goes_back_to_the_last_good_one(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 60)
+    query.at = killed_at("before start")
+    with pytest.raises(Killed):
+        machine.change_to(FASTER, Reason.TRIGGER, Phase.APPLYING, why="a test")
+    for _ in range(2):
+        query.is_active = False
+        with pytest.raises(Killed):
+            a_machine(query, path, at=killed_at("before start")).begin()
+    query.is_active = False
+    again = a_machine(query, path)
+    again.begin()
+    assert query.configuration == a_configuration()
+
+
+@pytest.mark.parametrize("phase", [Phase.HOLD, Phase.SETTLING, Phase.LEARN, Phase.OFF, Phase.LOST])
+def test_killed_at_rest_it_learns_anew_at_the_last_good_setting(
+    tmp_path: Path, phase: Phase
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 60)
+    save_tuner(replace(machine.state, phase=phase), path)
+    query.is_active = False
+    again = a_machine(query, path)
+    again.begin()
+    assert phase_of(again) is Phase.LEARN
+    assert query.configuration == a_configuration()
+
+
+def test_what_was_learned_outlives_the_tuner(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 400)
+    memory = machine.rule.memory
+    machine.rule.memory = replace(memory, costs=memory.costs.with_step_up(17.0))
+    machine.end(restore=False)
+    from headway.api.tuner_memory import remembered
+
+    state = load_tuner(path)
+    assert state is not None and state.phase is Phase.OFF
+    found = remembered(state)
+    assert found.costs == machine.rule.memory.costs
+    assert found.budget == machine.rule.memory.budget
+    assert not found.forecast.is_known
+
+
+def test_one_tuner_per_state_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "orders.tuner.json"
+    first = TunerLock(path)
+    with pytest.raises(TunerLockedError, match="tunes with this state"):
+        TunerLock(path)
+    first.beat()
+    first.release()
+    assert not lock_file(path).exists()
+    # One that was killed: its process is gone.
+    lock_file(path).write_text(f"{socket.gethostname()} 999999999 1")
+    second = TunerLock(path)
+    # One on another machine counts as gone after a minute.
+    lock_file(path).write_text("elsewhere 1 1")
+    with pytest.raises(TunerLockedError, match="process 1 on elsewhere"):
+        TunerLock(path)
+    with pytest.raises(TunerLockedError, match="another tuner took over"):
+        second.beat()
+    monkeypatch.setattr(time, "time", lambda: path.parent.stat().st_mtime + 120.0)
+    TunerLock(path).release()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": "headway.tuner/v1"}', "\x00"])
+def test_a_file_that_is_no_state_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "orders.tuner.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="not the state of a tuner"):
+        load_tuner(path)
+    assert load_tuner(tmp_path / "none.json") is None
+
+
+def test_late_rows_are_kept_while_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 60)
+    query.factor = lambda _configuration: 30.0
+    run_for(machine, query, 90)
+    state = load_tuner(path)
+    assert state is not None
+    assert sum(one.late_rows for one in state.late) > 0

@@ -1,0 +1,260 @@
+"""The states of the tuner on a clock of its own: what it does, when, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.domain import Configuration
+from headway.domain.live import ChangeKind, Reason
+from headway.domain.tuner import Mode, Phase
+from headway.errors import HeadwayError, InputError
+from headway.formats.tuner_files import (
+    audit_file,
+    load_tuner,
+    read_audit,
+    switch_file,
+)
+from tests.factories import a_configuration
+from tests.tuning.simulated import SimulatedQuery, a_machine, phase_of, run_for
+
+STEP_AT_S = 300.0
+ONE = a_configuration(executors=1)
+
+
+def step(since_s: float) -> float:
+    return 20_000.0 if since_s < STEP_AT_S else 200_000.0
+
+
+def events(path: Path) -> list[str]:
+    return [str(one["event"]) for one in read_audit(audit_file(path))]
+
+
+def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(executors=1, rate_per_s=step, comes_after_s=20.0)
+    machine = a_machine(query, path, first=ONE)
+    machine.begin()
+    run_for(machine, query, STEP_AT_S)
+    assert phase_of(machine) is Phase.HOLD
+    assert machine.state.num_changes == 0
+    run_for(machine, query, 120)
+    assert machine.running.executors == 2
+    assert phase_of(machine) in (Phase.APPLYING, Phase.SETTLING)
+    run_for(machine, query, 400)
+    assert phase_of(machine) is Phase.HOLD
+    assert machine.state.last_good.executors == machine.running.executors
+    assert machine.state.num_changes <= 2
+    assert query.starts == [ONE]
+    said = read_audit(audit_file(path))
+    proposed = next(one for one in said if one["event"] == "proposed")
+    assert proposed["expected"]["duration_s"]["high"] > 0  # type: ignore[index]
+    assert "verified" in events(path)
+
+
+def test_recommending_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(executors=1, rate_per_s=step)
+    machine = a_machine(query, path, mode=Mode.RECOMMEND, first=ONE)
+    machine.begin()
+    run_for(machine, query, STEP_AT_S + 200)
+    assert (query.executors, query.starts) == (1, [ONE])
+    assert machine.rule.proposal is not None
+    proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    assert proposed and all(one["refused"] == "mode is recommend" for one in proposed)
+
+
+def test_quiet_times_and_a_switch_hold_it_back(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(executors=1, rate_per_s=step)
+    machine = a_machine(query, path, is_quiet=lambda _at_s: True)
+    machine.begin()
+    run_for(machine, query, STEP_AT_S + 120)
+    assert machine.state.num_changes == 0
+    switch_file(path).write_text("off\n")
+    run_for(machine, query, 5)
+    assert phase_of(machine) is Phase.OFF
+    switch_file(path).unlink()
+    run_for(machine, query, 2)
+    assert phase_of(machine) is Phase.LEARN
+
+
+def test_a_switch_that_says_restore_goes_back_first(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(executors=1, rate_per_s=step)
+    machine = a_machine(query, path, first=ONE)
+    machine.begin()
+    run_for(machine, query, STEP_AT_S + 120)
+    assert machine.running.executors == 2
+    switch_file(path).write_text("restore\n")
+    run_for(machine, query, 2)
+    assert machine.running == machine.state.original == ONE
+    assert phase_of(machine) is Phase.OFF
+
+
+def test_executors_that_do_not_come_are_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(executors=1, rate_per_s=step, comes_after_s=1e6)
+    machine = a_machine(query, path, first=ONE)
+    machine.begin()
+    run_for(machine, query, STEP_AT_S + 500)
+    assert "restored" in events(path)
+    blocked = machine.state.blocked
+    assert blocked and blocked[0].now.executors == 1
+
+
+def slower_than_said(configuration: Configuration) -> float:
+    return 1.0 if configuration.trigger_s == 1.0 else 30.0
+
+
+def test_a_setting_that_misses_what_the_old_one_kept_is_taken_back_once(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(factor=slower_than_said)
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 200)
+    rule = machine.rule
+    proposal = _a_proposal(machine, trigger_s=0.5)
+    machine.rule.table(replace(machine.running, trigger_s=0.5))
+    rule.triggers_s = (0.5,)
+    rule._table = None
+    machine._propose(proposal)
+    assert machine.running.trigger_s == 0.5
+    run_for(machine, query, 400)
+    assert machine.running.trigger_s == 1.0
+    assert [one.trigger_s for one in query.starts] == [1.0, 0.5, 1.0]
+    assert "missed" in events(path)
+    assert machine.state.is_blocked(
+        machine.running, replace(machine.running, trigger_s=0.5), query.now_s
+    )
+    # It is not tried again.
+    machine._propose(proposal)
+    assert len(query.starts) == 3
+
+
+def _a_proposal(machine, trigger_s: float):  # type: ignore[no-untyped-def]
+    from headway.domain.live import Proposal
+
+    assert machine.rule.decision is not None and machine.rule.decision.estimate is not None
+    return Proposal(
+        kind=ChangeKind.RESTART,
+        reason=Reason.TRIGGER,
+        at_s=machine._now(),
+        before_executors=machine.running.executors,
+        after_executors=machine.running.executors,
+        before_trigger_s=machine.running.trigger_s,
+        after_trigger_s=trigger_s,
+        gain_node_s=1.0,
+        cost_node_s=0.0,
+        estimate=machine.rule.decision.estimate,
+    )
+
+
+def test_a_query_without_a_gap_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(has_gap=False)
+    machine = a_machine(query, path, triggers_s=(0.5,))
+    machine.begin()
+    run_for(machine, query, 100)
+    machine.rule.table(machine.running)
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    assert query.is_active
+    assert machine.running.trigger_s == 1.0
+    assert phase_of(machine) is Phase.HOLD
+    assert "failed" in events(path)
+
+
+def test_a_setting_that_does_not_start_is_taken_back_and_else_it_freezes(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(fails_at=(lambda one: one.trigger_s == 0.5,))
+    machine = a_machine(query, path, triggers_s=(0.5,))
+    machine.begin()
+    run_for(machine, query, 100)
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    assert query.is_active and query.configuration == a_configuration()
+    assert phase_of(machine) is Phase.HOLD
+    # Now nothing starts any more.
+    query.fails_at = (lambda _one: True,)
+    machine.state = replace(machine.state, blocked=())
+    with pytest.raises(HeadwayError, match="leaves the query alone"):
+        machine._propose(_a_proposal(machine, trigger_s=0.5))
+    state = load_tuner(path)
+    assert state is not None and state.phase is Phase.FROZEN
+
+
+def test_a_query_that_ends_by_itself_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 5)
+    query.is_active = False
+    with pytest.raises(HeadwayError, match="the query ended by itself"):
+        machine.step()
+    state = load_tuner(path)
+    assert state is not None and state.phase is Phase.LOST
+
+
+def test_a_function_that_ignores_the_trigger_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    query.configuration = replace(a_configuration(), trigger_s=0.7)
+    with pytest.raises(InputError, match=r"asked for a trigger of 1\.00 s"):
+        run_for(machine, query, 60)
+    assert query.is_active
+
+
+def test_a_silent_query_is_known_as_blind(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(live_executors=False)
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 60)
+    query.is_in_batch, query.free_s = True, query.now_s + 100
+    run_for(machine, query, 30)
+    assert phase_of(machine) is Phase.BLIND
+    query.is_in_batch = False
+    run_for(machine, query, 90)
+    assert phase_of(machine) is Phase.HOLD
+
+
+def test_the_log_of_decisions_is_lines_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = a_machine(query, path)
+    machine.begin()
+    run_for(machine, query, 30)
+    for line in audit_file(path).read_text().splitlines():
+        json.loads(line)
+    assert events(path)[0] == "started"
+
+
+def test_other_partitions_are_proposed_where_nothing_else_is_enough_and_made_where_allowed(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    one = a_configuration(shuffle_partitions=1)
+    machine = a_machine(query, path, first=one)
+    machine.begin()
+    run_for(machine, query, 60)
+    machine._other_partitions()
+    said = read_audit(audit_file(path))[-1]
+    assert said["event"] == "proposed"
+    assert said["refused"] == "allow has no 'repartition'"
+    assert said["then"]["shuffle_partitions"] > 1  # type: ignore[index]
+    assert machine.running == one
+    # It is asked once for a setting.
+    machine._other_partitions()
+    assert read_audit(audit_file(path))[-1] == said
+    machine._allow, machine._asked_about = frozenset({ChangeKind.REPARTITION}), None
+    machine._other_partitions()
+    assert machine.running.shuffle_partitions > 1
+    run_for(machine, query, 200)
+    assert phase_of(machine) is Phase.HOLD
+    assert "verified" in events(path)
