@@ -311,3 +311,55 @@ def test_a_change_of_the_cores_takes_a_new_application() -> None:
 def test_where_spark_itself_doubles_is_said_before(sink: str | None, words: str | None) -> None:
     said = warning_of_sink(sink)
     assert said is None if words is None else words in str(said)
+
+
+@pytest.mark.usefixtures("stopping")
+def test_the_partitions_of_state_are_changed_offline_and_its_counts_go_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    if not hasattr(spark, "_streamingCheckpointManager"):
+        pytest.skip("this Spark cannot repartition a checkpoint")
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(key)
+    spark.conf.set(key, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    out = tmp_path / "out"
+
+    def build(session: SparkSession, setting: QuerySetting) -> StreamingQuery:
+        rows = session.readStream.format("rate-micro-batch").options(rowsPerBatch=500).load()
+        counts = rows.groupBy((rows.value % 10).alias("key")).count()
+        query: StreamingQuery = (
+            counts.writeStream.outputMode("update")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(**setting.trigger)
+            .foreachBatch(
+                lambda batch, number: batch.write.mode("overwrite").json(str(out / f"b={number}"))
+            )
+            .start()
+        )
+        return query
+
+    try:
+        actuators = Actuators(spark=spark, build=build)
+        now, then = setting_of(trigger_s=3.0), setting_of(trigger_s=3.0, partitions=4)
+        first = actuators.start(now)
+        wait_for(lambda: num_batches(first) >= 1)
+        kind = kind_of(now, then, is_stateful=True)
+        assert kind is ChangeKind.REPARTITION
+        actuators.apply(kind, now, then)
+        fresh: Any = actuators.query
+        wait_for(lambda: bool(fresh.recentProgress) and fresh.lastProgress["numInputRows"] > 0)
+        assert fresh.lastProgress["stateOperators"][0]["numShufflePartitions"] == 4
+        assert actuators.with_partitions_of_checkpoint(now) == then
+        actuators.stop(3.0)
+    finally:
+        spark.conf.set(key, str(before))
+    newest: dict[int, int] = {}
+    for folder in sorted(out.iterdir(), key=lambda one: int(one.name[2:])):
+        for file in folder.glob("part-*.json"):
+            for line in file.read_text().splitlines():
+                row = json.loads(line)
+                newest[row["key"]] = row["count"]
+    offsets = tmp_path / "checkpoint" / "offsets"
+    last = max(int(one.name) for one in offsets.iterdir() if one.name.isdecimal())
+    read = json.loads((offsets / str(last)).read_text().splitlines()[-1])["offset"]
+    assert sum(newest.values()) == read
