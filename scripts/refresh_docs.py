@@ -25,7 +25,7 @@ from refresh_readme import refreshed
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 _BEGIN, _END = "<!-- made by scripts/refresh_docs.py -->", "<!-- end of what is made -->"
-_RUN = ("capacity.md", "ci.md", "emit.md")
+_RUN = ("capacity.md", "ci.md", "emit.md", "pipelines.md")
 
 
 def pages() -> dict[Path, str]:

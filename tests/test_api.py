@@ -213,7 +213,7 @@ def test_import_is_light() -> None:
 )
 def test_a_value_of_the_wrong_kind_is_named(call: dict[str, object], named: str) -> None:
     with pytest.raises(headway.HeadwayError, match=named):
-        headway.predict(a_profile(), **call)  # type: ignore[arg-type]
+        headway.predict(a_profile(), **call)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,6 @@ def test_each_is_still_in_the_code() -> None:
 
 
 def test_a_function_that_nothing_reads_is_found() -> None:
-    assert "pipeline.clocks.poll_carry_over" in set(reach.unasked())
+    assert "scheduling.d_over.d_over" in set(reach.unasked())
     assert ("headway.models.batches.dstreams", "dstreams_latency") in reach.asked()
     assert "headway.models.batches.dstreams" in reach.commands()["plan"]

@@ -15,7 +15,7 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     ----------
     kind : str
         ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog``, ``CapacityPlan``,
-        ``QuerySchedule``, ``Exploration`` or ``Tuning``.
+        ``QuerySchedule``, ``Exploration``, ``Tuning`` or ``MicroBatchPipeline``.
     name : str
         What it is called.
     file : str or Path

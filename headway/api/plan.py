@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, cast, overload
 
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
@@ -23,6 +23,7 @@ from headway.api.arguments import (
     require_room_for_tasks,
     seconds,
 )
+from headway.api.pipelines import is_pipeline, plan_pipeline, refuse_for_pipelines
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import (
     Burst,
@@ -38,7 +39,18 @@ from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 
 if TYPE_CHECKING:
+    from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
     from headway.domain import AnyAnswer, ApplicationProfile, BatchAnswer
+
+
+@overload
+def plan(
+    profile: AnyPipeline,
+    *,
+    rate: float | str | None = ...,
+    target: Target | str | None = ...,
+    max_nodes: int = ...,
+) -> AnyPipelinePlan: ...
 
 
 @overload
@@ -89,10 +101,10 @@ def plan(
 
 
 def plan(
-    profile: JobProfile | ApplicationProfile | str | Path,
+    profile: JobProfile | ApplicationProfile | AnyPipeline | str | Path,
     *,
     rate: float | str | None = None,
-    target: Target | Deadline | str | Sequence[Promise | str],
+    target: Target | Deadline | str | Sequence[Promise | str] | None = None,
     max_nodes: int = MOST_NODES_OF_PLAN.value,
     node_cores: int | None = None,
     cores: int | None = None,
@@ -112,13 +124,15 @@ def plan(
     executor_memory_bytes: int | None = None,
     platform: str = DEFAULT_PLATFORM,
     from_start: bool = False,
-) -> AnyAnswer:
+) -> AnyAnswer | AnyPipelinePlan:
     """The fewest nodes that keep a target, and the Spark configuration that does.
 
     Parameters
     ----------
-    profile : JobProfile, ApplicationProfile or path
-        The job: a streaming query, or with a deadline a batch job.
+    profile : JobProfile, ApplicationProfile, MicroBatchPipeline or path
+        The job: a streaming query, or with a deadline a batch job. A pipeline takes ``rate``,
+        ``target`` and ``max_nodes`` alone, and its file may say them; the path of one's spec file
+        gives what `headway.api.pipelines.plan_pipeline` does.
     rate : float or str
         Arrivals to plan a query for, records per second or e.g. ``"50k/s"``.
     target : Target, Deadline or str, or several
@@ -177,6 +191,26 @@ def plan(
         If a value is not what it should be, or is not for jobs of the kind. A target that cannot
         be met is no error: the plan then says ``feasible=False``, and why.
     """
+    if is_pipeline(profile):
+        refuse_for_pipelines(
+            node_cores=node_cores, cores=cores, partitions=partitions, trigger=trigger,
+            node_types=node_types, catalog=catalog, budget=budget, checkpoint=checkpoint,
+            source_partitions=source_partitions, task_cpus=task_cpus, bursts=bursts,
+            relaxation=relaxation, lower_memory=lower_memory, from_start=from_start,
+            executor_memory_bytes=executor_memory_bytes,
+            confidence=None if confidence == CONFIDENCE.value else confidence,
+            objective=None if objective == Objective.NODES else objective,
+            platform=None if platform == DEFAULT_PLATFORM else platform,
+        )  # fmt: skip
+        return plan_pipeline(
+            cast("AnyPipeline", profile),
+            target=cast("Target | str | None", target),  # what else is given is refused there
+            rate=rate,
+            max_nodes=None if max_nodes == MOST_NODES_OF_PLAN.value else max_nodes,
+        )
+    if target is None:
+        raise InputError("target is missing; expected what is to be met, e.g. 'p99 <= 3s'")
+    profile = cast("JobProfile | ApplicationProfile | str | Path", profile)
     from headway.models.job.advice import AskedSetting
     from headway.planner.checkpoint import Checkpoint
     from headway.planner.profiled_memory import MemoryRule

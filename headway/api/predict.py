@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast, overload
 
 from headway.api.arguments import (
     arrivals_from,
@@ -13,12 +14,35 @@ from headway.api.arguments import (
     require_room_for_tasks,
     seconds,
 )
+from headway.api.pipelines import is_pipeline, predict_pipeline, refuse_for_pipelines
 from headway.domain import Configuration, JobProfile, Prediction
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
 
+if TYPE_CHECKING:
+    from headway.api.pipelines import AnyPipeline, AnyPipelinePrediction
 
+
+@overload
+def predict(profile: AnyPipeline, *, rate: float | str | None = ...) -> AnyPipelinePrediction: ...
+
+
+@overload
 def predict(
     profile: JobProfile | str | Path,
+    *,
+    rate: float | str | None = ...,
+    trigger: float | str | None = ...,
+    executors: int | None = ...,
+    cores: int | None = ...,
+    partitions: int | None = ...,
+    max_offsets: int | None = ...,
+    task_cpus: int | None = ...,
+    jvm_age: float | str | None = ...,
+) -> Prediction: ...
+
+
+def predict(
+    profile: JobProfile | AnyPipeline | str | Path,
     *,
     rate: float | str | None = None,
     trigger: float | str | None = None,
@@ -28,13 +52,14 @@ def predict(
     max_offsets: int | None = None,
     task_cpus: int | None = None,
     jvm_age: float | str | None = None,
-) -> Prediction:
+) -> Prediction | AnyPipelinePrediction:
     """Latency of a job at a setting; what is not given is as profiled.
 
     Parameters
     ----------
-    profile : JobProfile or path
-        The job.
+    profile : JobProfile, MicroBatchPipeline or path
+        The job, or a pipeline, which takes ``rate`` alone; the path of one's spec file gives what
+        `headway.api.pipelines.predict_pipeline` does.
     rate : float or str
         Arrivals, records per second or e.g. ``"50k/s"``.
     trigger : float or str
@@ -51,10 +76,16 @@ def predict(
     InputError
         If a value is not what it should be.
     """
+    if is_pipeline(profile):
+        refuse_for_pipelines(
+            trigger=trigger, executors=executors, cores=cores, partitions=partitions,
+            max_offsets=max_offsets, task_cpus=task_cpus, jvm_age=jvm_age,
+        )  # fmt: skip
+        return predict_pipeline(cast("AnyPipeline", profile), rate=rate)
     from headway.models.job.advice import AskedSetting
     from headway.models.job.predict import predict as predict_setting
 
-    job = job_from(profile)
+    job = job_from(cast("JobProfile | str | Path", profile))
     found = predict_setting(
         job,
         configuration_from(

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast, overload
 
 from headway.api.arguments import job_from, positive_seconds
+from headway.api.pipelines import is_pipeline, simulate_pipeline
 from headway.domain import (
     JobProfile,
     Outage,
@@ -20,28 +22,62 @@ from headway.errors import InputError
 from headway.formats.from_json import load_plan
 from headway.units import parse_duration_s
 
+if TYPE_CHECKING:
+    from headway.api.pipelines import AnyPipeline, AnyPipelineRuns
 
+
+@overload
+def simulate(
+    plan: AnyPipeline,
+    *,
+    rate: float | str | None = ...,
+    runs: int | None = ...,
+    seed: int = ...,
+    length: float | str | None = ...,
+) -> AnyPipelineRuns: ...
+
+
+@overload
 def simulate(
     plan: StreamAnswer | str | Path,
-    rate_trace: RateTrace | str | Path,
+    rate_trace: RateTrace | str | Path | None = ...,
     *,
+    rate: float | str | None = ...,
+    outages: Sequence[Outage | str] = ...,
+    runs: int | None = ...,
+    seed: int = ...,
+    length: float | str | None = ...,
+) -> Playback: ...
+
+
+def simulate(
+    plan: StreamAnswer | AnyPipeline | str | Path,
+    rate_trace: RateTrace | str | Path | None = None,
+    *,
+    rate: float | str | None = None,
     outages: Sequence[Outage | str] = (),
-    runs: int = 16,
+    runs: int | None = None,
     seed: int = 1,
     length: float | str | None = None,
-) -> Playback:
+) -> Playback | AnyPipelineRuns:
     """Simulate a plan under a rate trace: latency over time, what comes late, backlog, recovery.
+
+    Or simulate a pipeline event by event, beside what the models say of it.
 
     Parameters
     ----------
-    plan : Plan or path
-        A plan, or the file that ``headway plan --json`` printed.
+    plan : Plan, MicroBatchPipeline or path
+        A plan, or the file that ``headway plan --json`` printed; or a pipeline, or its spec file,
+        which gives what `headway.api.pipelines.simulate_pipeline` does.
     rate_trace : RateTrace or path
-        Arrivals over time; a CSV file with the columns ``time`` and ``rate``.
+        Arrivals over time; a CSV file with the columns ``time`` and ``rate``. Required for a plan.
+    rate : float or str
+        Input rate of a pipeline; as its file says by default.
     outages : sequence of Outage or str
         Outages, during which the query stands still, e.g. ``"5m at 1h"``.
     runs : int
-        Number of simulated runs, which differ in their random draws.
+        Number of simulated runs, which differ in their random draws; 16 by default, 2 of a
+        pipeline.
     seed : int
         Seed of the generator.
     length : float or str
@@ -53,8 +89,24 @@ def simulate(
     InputError
         If a file or a value is not what it should be.
     """
+    if is_pipeline(plan):
+        if rate_trace is not None or outages:
+            raise InputError("rate_trace and outages are not for pipelines; expected rate")
+        return simulate_pipeline(
+            cast("AnyPipeline", plan),
+            rate=rate,
+            runs=2 if runs is None else runs,
+            seed=seed,
+            length=length,
+        )
+    if rate_trace is None:
+        raise InputError("rate_trace is missing; expected a RateTrace or the path of a CSV file")
+    if rate is not None:
+        raise InputError("rate is for pipelines; a plan is simulated under its rate_trace")
     from headway.planner.playback import simulate_plan
 
+    plan = cast("StreamAnswer | str | Path", plan)
+    runs = 16 if runs is None else runs
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 1000:
         raise InputError(f"runs is {runs!r}; expected 1 to 1000")
     if isinstance(rate_trace, RateTrace):

@@ -237,3 +237,17 @@ LOOSER_TARGET_RATIO = Assumption(
     source="judgement: a quarter more is what a team may agree to",
     influences="what a capacity plan says looser targets would save",
 )
+PIPELINE_PERIODS_S = Assumption(
+    name="Periods that a plan of a pipeline of mini-batches chooses from",
+    value=(0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
+    unit="s",
+    source="VLDB'15, Table 4: 10 ms to 1 s",
+    influences="shuffle and poll periods where the file has no list of its own",
+)
+PIPELINE_RULE_PERIODS_S = Assumption(
+    name="Periods of the rules of thumb for a pipeline of mini-batches",
+    value=(0.01, 0.1, 1.0),
+    unit="s",
+    source="VLDB'15, Table 4",
+    influences="rules of thumb beside a plan of such a pipeline",
+)

@@ -15,7 +15,7 @@ from headway.errors import InputError
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _KINDS = (
     "StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan", "QuerySchedule",
-    "Exploration", "Tuning",
+    "Exploration", "Tuning", "MicroBatchPipeline",
 )  # fmt: skip
 
 
@@ -26,7 +26,8 @@ _KINDS = (
     type=click.Choice(_KINDS, case_sensitive=False),
     default=_KINDS[0],
     show_default=True,
-    help="Kind of spec file.",
+    metavar="KIND",
+    help=f"Kind of spec file: {', '.join(_KINDS)}.",
 )
 @click.option("--name", help="Name in the metadata; taken from the file name by default.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.api.pipelines import is_pipeline
 from headway.api.plan import plan
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.cli.options import (
@@ -191,6 +192,7 @@ def command(
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
     headway plan orders.yaml                      a spec file; 'headway init' writes one
+    headway plan pipeline.yaml --target 'p99 <= 3s'
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --burst 150k/s:2m:1h
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --objective cost \\
@@ -213,6 +215,16 @@ def command(
     show = _Show(
         output_format=output_format, output=output, strict=strict, verbose=verbose, quiet=quiet
     )
+    if is_pipeline(profile):
+        from headway.cli.pipelines import plan_of_pipeline
+
+        return plan_of_pipeline(
+            profile,
+            targets=targets,
+            rate=rate,
+            max_nodes=max_nodes if given("max_nodes") else None,
+            output_format=output_format,
+        )
     if not targets or is_spec(profile):
         return _plan_spec(profile, show)
     if all(":" in each for each in node_types):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from headway.api.pipelines import is_pipeline
 from headway.api.predict import predict
 from headway.cli.options import (
     CORES,
@@ -60,9 +61,14 @@ def command(
     \b
     headway predict job.profile.yaml --rate 50k/s --trigger 2s
     headway predict job.profile.yaml --executors 4 --partitions 32 --json
+    headway predict pipeline.yaml                 a MicroBatchPipeline
 
     Every option that is left out is as profiled.
     """
+    if is_pipeline(profile):
+        from headway.cli.pipelines import predict_of_pipeline
+
+        return predict_of_pipeline(profile, rate=rate, as_json=as_json)
     from headway.formats.profile_file import load_stream_profile
 
     job = load_stream_profile(profile)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from headway.api.pipelines import is_pipeline
 from headway.api.simulate import (
     load_rate_trace,
     parse_executors,
@@ -15,7 +16,7 @@ from headway.api.simulate import (
     simulate,
     simulate_policies,
 )
-from headway.cli.options import DURATION, Command, Parsed, given, json_option, refuse
+from headway.cli.options import DURATION, RATE, Command, Parsed, given, json_option, refuse
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
 from headway.domain import Outage, RateTrace, StreamAnswer
@@ -39,8 +40,7 @@ _RUNS, _RUNS_OF_POLICIES = 16, 2
 @click.option(
     "--rate-trace",
     type=click.Path(path_type=Path),
-    required=True,
-    help="CSV file with the columns time and rate.",
+    help="CSV file with the columns time and rate; required for a plan.",
 )
 @click.option(
     "--for",
@@ -76,20 +76,23 @@ _RUNS, _RUNS_OF_POLICIES = 16, 2
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
-    help=f"Number of simulated runs.  [default: {_RUNS}; {_RUNS_OF_POLICIES} of each policy]",
+    help=f"Number of simulated runs.  [default: {_RUNS}; {_RUNS_OF_POLICIES} of each policy, "
+    "2 of a pipeline]",
 )
+@click.option("--rate", type=RATE, help="Input rate of a pipeline; as its file says by default.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed.")
 @click.option("-o", "--output", type=OutputFile(), help="Write an HTML page with charts over time.")
 @json_option
 def command(
     plan: str,
-    rate_trace: Path,
+    rate_trace: Path | None,
     length: float | None,
     outages: Sequence[Outage],
     policies: str | None,
     profile: Path | None,
     executors: tuple[int, int] | None,
     runs: int | None,
+    rate: float | None,
     seed: int,
     output: str | None,
     as_json: bool,
@@ -100,11 +103,21 @@ def command(
     headway simulate plan.json --rate-trace day.csv -o day.html
     headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
     headway simulate plan.json --rate-trace day.csv --policy headway,hpa,static --profile p.yaml
+    headway simulate pipeline.yaml                a MicroBatchPipeline
 
     PLAN is what 'headway plan --json' printed. The trace is a CSV file with a line for each change
     of the rate, e.g. 'time,rate', '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line,
     here after 15 minutes; --for 30m continues with the last rate until then.
     """
+    if is_pipeline(plan):
+        from headway.cli.pipelines import simulate_of_pipeline
+
+        return simulate_of_pipeline(
+            plan, rate=rate, runs=runs, seed=seed, length=length, as_json=as_json
+        )
+    refuse(given("rate"), "a plan is simulated under its --rate-trace")
+    if rate_trace is None:
+        raise click.UsageError("Missing option '--rate-trace'.", click.get_current_context())
     planned = load_plan(plan)
     trace = load_rate_trace(rate_trace, length=length)
     if policies is not None:

@@ -144,6 +144,35 @@ spec:
     target: p99 <= 4s
     trigger: 2s
 """
+_MICRO_BATCHES = """\
+# A pipeline of mini-batches: distributors, mappers and reducers.
+#   headway predict {file}     latency of the setting below, phase by phase
+#   headway plan {file}        fewest nodes, and their setting
+#   headway simulate {file}    the same setting event by event
+apiVersion: headway/v1
+kind: MicroBatchPipeline
+metadata:
+  name: {name}
+spec:
+  rate: 1M/s
+  target: mean <= 1s
+  node: {{cores: 4, network: 112m/s, disk: 95m/s, write: 500us}}
+  distributors: 10
+  setting: {{nodes: 10, mappers: 2, reducers: 2, shuffle_period: 200ms, poll_period: 200ms}}
+  job:
+    map: 14us            # of a core, per input row
+    outputs: 10          # rows of map output per input row
+    reduce: 1.5us        # of a core, per row of map output
+    input_row: 140b
+    shuffle_row: 15b
+    packing: 800us       # mapper, per shuffle batch
+    per_poll: 3ms        # reducer
+    per_batch: 20us      # reducer
+    map_noise: 20%
+    reduce_noise: 20%
+    # windows: {{slide: 30s, keys: 2800000, finalize: 10us}}
+    # state: {{memory: 200m, key: 100b, keys: 40000000, zipf: 1.0, on_disk: 30us}}
+"""
 
 _TUNING = """\
 # A streaming query that is held to its target while it runs.
@@ -173,6 +202,7 @@ _SCAFFOLDS = {
     "QuerySchedule": _SCHEDULE,
     "Exploration": _EXPLORATION,
     "Tuning": _TUNING,
+    "MicroBatchPipeline": _MICRO_BATCHES,
 }
 
 

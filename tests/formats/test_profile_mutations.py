@@ -196,7 +196,7 @@ def test_options_have_the_limits_of_specs(
 )
 def test_library_calls_have_them_too(given: dict[str, float], message: str) -> None:
     with pytest.raises(HeadwayError, match=message):
-        headway.predict(a_profile(), **given)  # type: ignore[arg-type]
+        headway.predict(a_profile(), **given)  # type: ignore[call-overload]
     if "executors" not in given:
         asked: dict[str, Any] = {"rate": 100.0, **given}
         with pytest.raises(HeadwayError, match=message):

@@ -13,6 +13,7 @@ _MICROSECONDS = 1e6
 _FEWEST_POLLS = 32
 _MOST_POLLS = 512
 _NO_SPREAD = 1e-300
+_NUM_LAST_ROW_NODES = 400
 
 
 class TwoClockDelay(NamedTuple):
@@ -209,3 +210,74 @@ def poll_carry_over(
     first = np.maximum(sd * (score * above + density), 0.0)
     second = np.maximum(sd * sd * ((score * score + 1.0) * above + score * density), 0.0)
     return np.sum(first / polls, axis=-1), np.sum(second / polls, axis=-1)
+
+
+def last_packing(
+    map_period_s: Numeric,
+    input_period_s: Numeric,
+    shuffle_period_s: Numeric,
+    num_mappers: Numeric,
+    map_s: Numeric,
+) -> tuple[Array, Array]:
+    r"""Time from the end of a window until the last mapper has packed its last rows of it.
+
+    Parameters
+    ----------
+    map_period_s : float or (n,) array, > 0
+        Between input batches of one mapper. [s]
+    input_period_s, shuffle_period_s : float or (n,) array, > 0
+        Periods of input batches and of shuffle batches. [s]
+    num_mappers : float or (n,) array, >= 1
+        Mappers, each with clocks of its own. [-]
+    map_s : float or (n,) array, >= 0
+        Map function on one input batch. [s]
+
+    Returns
+    -------
+    tuple of two arrays
+        Mean [s] and variance [s^2], inputs broadcast.
+
+    Notes
+    -----
+    theory.md (L13): the largest of ``num_mappers`` sums of two uniforms, by quadrature.
+
+    Examples
+    --------
+    >>> mean_s, _ = last_packing(0.005, 0.005, 0.2, 1, 0.0)
+    >>> round(float(mean_s), 4)
+    0.1025
+    """
+    period, batch, packed, mappers = np.broadcast_arrays(
+        *(
+            np.asarray(value, dtype=np.float64)[..., np.newaxis]
+            for value in (map_period_s, input_period_s, shuffle_period_s, num_mappers)
+        )
+    )
+    # Input batches that end within an input period of the window's end still hold rows of it; a
+    # mapper has the last of these at any time in its own period, and packs at any time after.
+    node = (np.arange(_NUM_LAST_ROW_NODES) + 0.5) / _NUM_LAST_ROW_NODES
+    span = period + packed
+    moment = node * span
+    not_all = 1.0 - _sum_of_uniforms_cdf(moment, period, packed) ** mappers
+    step = span[..., 0] / _NUM_LAST_ROW_NODES
+    mean = np.sum(not_all, axis=-1) * step
+    second = 2.0 * np.sum(moment * not_all, axis=-1) * step
+    # Of the rows in that input batch only the first belong to the window if mappers are few.
+    own = np.where(
+        period[..., 0] >= batch[..., 0],
+        1.0 - 0.5 * batch[..., 0] / period[..., 0],
+        0.5 * period[..., 0] / batch[..., 0],
+    )
+    start = batch[..., 0] - period[..., 0]
+    return start + mean + own * map_s, np.maximum(second - mean * mean, 0.0)
+
+
+def _sum_of_uniforms_cdf(x: Array, first: Array, second: Array) -> Array:
+    """Distribution function of the sum of two uniforms from 0 to their widths."""
+
+    def square(value: Array) -> Array:
+        return np.maximum(value, 0.0) ** 2
+
+    area = square(x) - square(x - first) - square(x - second) + square(x - first - second)
+    cdf: Array = np.clip(area / (2.0 * first * second), 0.0, 1.0)
+    return cdf

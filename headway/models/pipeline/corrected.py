@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from headway.models.arrays import Array
+from headway.models.pipeline.clocks import last_packing
 from headway.models.pipeline.latency import PHASES, PipelineLatency
 from headway.models.pipeline.parameters import Pipeline
 from headway.models.pipeline.stages import PipelineStages, in_batch
 from headway.models.stages.shared_resources import ThreadGroup, slowdown_beside
 
-_NUM_LAST_ROW_NODES = 400
 _MOST_ITERATIONS = 40
 
 
@@ -105,7 +105,13 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     if final is None:
         raise ValueError("a window latency needs the pipeline's finalizing")
     at = PipelineStages.of(pipeline)
-    last_mean, last_variance = _last_packing(at)
+    last_mean, last_variance = last_packing(
+        at.loads.map_period_s,
+        at.input_period_s,
+        at.shuffle_period_s,
+        at.loads.num_mappers,
+        at.map_s,
+    )
     keys = np.asarray(final.num_keys, dtype=np.float64)
     final_s = np.where(at.stable, final.window_s * _final_slowdown(pipeline, at), 0.0)
     before = sum(
@@ -164,42 +170,3 @@ def _final_slowdown(pipeline: Pipeline, at: PipelineStages) -> Array:
             ThreadGroup(num_threads=others, busy_ratio=together),
         ],
     )
-
-
-def _last_packing(at: PipelineStages) -> tuple[Array, Array]:
-    """Mean and variance of the last mapper's packing after a window's end, (L13)."""
-    period, batch, packed = np.broadcast_arrays(
-        *(
-            np.asarray(value, dtype=np.float64)[..., np.newaxis]
-            for value in (at.loads.map_period_s, at.input_period_s, at.shuffle_period_s)
-        )
-    )
-    # Input batches that end within an input period of the window's end still hold rows of it; a
-    # mapper has the last of these at any time in its own period, and packs at any time after.
-    node = (np.arange(_NUM_LAST_ROW_NODES) + 0.5) / _NUM_LAST_ROW_NODES
-    span = period + packed
-    moment = node * span
-    below = _sum_of_uniforms_cdf(moment, period, packed)
-    not_all = 1.0 - below ** at.loads.num_mappers[..., np.newaxis]
-    step = span[..., 0] / _NUM_LAST_ROW_NODES
-    mean = np.sum(not_all, axis=-1) * step
-    second = 2.0 * np.sum(moment * not_all, axis=-1) * step
-    # Of the rows in that input batch only the first belong to the window if mappers are few.
-    own = np.where(
-        period[..., 0] >= batch[..., 0],
-        1.0 - 0.5 * batch[..., 0] / period[..., 0],
-        0.5 * period[..., 0] / batch[..., 0],
-    )
-    start = batch[..., 0] - period[..., 0]
-    return start + mean + own * at.map_s, np.maximum(second - mean * mean, 0.0)
-
-
-def _sum_of_uniforms_cdf(x: Array, first: Array, second: Array) -> Array:
-    """Distribution function of the sum of two uniforms from 0 to their widths."""
-
-    def square(value: Array) -> Array:
-        return np.maximum(value, 0.0) ** 2
-
-    area = square(x) - square(x - first) - square(x - second) + square(x - first - second)
-    cdf: Array = np.clip(area / (2.0 * first * second), 0.0, 1.0)
-    return cdf

@@ -61,7 +61,7 @@ class PipelineStages:
     @classmethod
     def of(cls, pipeline: Pipeline) -> PipelineStages:
         loads, at, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
-        map_slowdown, reduce_slowdown = _cpu_slowdowns(pipeline, loads)
+        map_slowdown, reduce_slowdown = cls.cpu_slowdowns(pipeline, loads)
         link_slowdown = _link_slowdown(pipeline, loads)
         stable = loads.stable & np.isfinite(map_slowdown + reduce_slowdown + link_slowdown)
         map_slowdown, reduce_slowdown, link_slowdown = (
@@ -132,6 +132,23 @@ class PipelineStages:
             run_to_run_sd_s=common / np.sqrt(12.0 * pairs),
         )
 
+    @staticmethod
+    def cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
+        """Of mappers and reducers on the cores of their node, (R3)."""
+        at = pipeline.setting
+        mappers, reducers = clocked_slowdowns(
+            pipeline.nodes.num_cores,
+            [
+                ThreadGroup(
+                    num_threads=at.mappers_per_node, busy_ratio=np.minimum(loads.map_busy, 1)
+                ),
+                ThreadGroup(
+                    num_threads=at.reducers_per_node, busy_ratio=np.minimum(loads.update_busy, 1)
+                ),
+            ],
+        )
+        return mappers, reducers
+
     @property
     def update(self) -> tuple[Array, Array]:
         """Mean and variance of the time from the start of a batch to the end of its row."""
@@ -175,21 +192,6 @@ class PipelineStages:
             uniform_widths_s=widths_s,
             run_to_run_sd_s=np.where(self.stable, self.run_to_run_sd_s, np.inf),
         )
-
-
-def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
-    """Of mappers and reducers on the cores of their node, (R3)."""
-    at = pipeline.setting
-    mappers, reducers = clocked_slowdowns(
-        pipeline.nodes.num_cores,
-        [
-            ThreadGroup(num_threads=at.mappers_per_node, busy_ratio=np.minimum(loads.map_busy, 1)),
-            ThreadGroup(
-                num_threads=at.reducers_per_node, busy_ratio=np.minimum(loads.update_busy, 1)
-            ),
-        ],
-    )
-    return mappers, reducers
 
 
 def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:

@@ -79,9 +79,10 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     if not np.all(variance >= 0.0):
         raise ValueError("the variance of the increment must be non-negative")
     sd = np.sqrt(variance)
-    sums = np.array(
-        [_scaled_sums(*item) for item in zip(mean.flat, sd.flat, third.flat, strict=True)]
-    ).reshape(*mean.shape, 3)
+    items = list(zip(mean.flat, sd.flat, third.flat, strict=True))
+    # Many settings of one job have the same queue somewhere.
+    of_item = {item: _scaled_sums(*item) for item in dict.fromkeys(items)}
+    sums = np.array([of_item[item] for item in items]).reshape(*mean.shape, 3)
     return WaitMoments(
         np.where(mean < 0.0, sums[..., 0] * sd, np.inf),
         np.where(mean < 0.0, sums[..., 1] * variance, np.inf),

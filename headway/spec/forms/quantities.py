@@ -81,6 +81,13 @@ def _size_bytes(text: str) -> int:
     return size
 
 
+def _size_per_s(text: str) -> float:
+    size, slash, per = text.strip().rpartition("/")
+    if not slash or per.strip() != "s":
+        raise InputError(f"{text!r} is no size per second")
+    return float(_size_bytes(size))
+
+
 def _share(text: str) -> float:
     try:
         number = float(text.strip().removesuffix("%"))
@@ -155,6 +162,16 @@ SIZE = Parsed(
     ),
 )
 SIZE_OR_ZERO = replace(SIZE, parse=_size_or_zero_bytes, words=f"{SIZE.words}, or 0m")
+SIZE_PER_S = Parsed(
+    words="a size per second, e.g. 100m/s or 1g/s",
+    parse=_size_per_s,
+    examples=("100m/s", "1g/s"),
+    pattern=r"^\s*[0-9.]+\s*([kKmMgGtT]([iI]?[bB]?)|[bB])\s*/\s*s\s*$",
+    slips=(
+        (r"([0-9.]+)\s*([KkMmGgTt])[iI]?[bB]?", r"did you mean '\1\2/s'?"),
+        (r"([0-9.]+)\s*[KkMmGg]?bit.*", "bits are not read: eight of them are a byte"),
+    ),
+)
 SHARE = Parsed(
     words="a share, e.g. 20% or 0.2",
     parse=_share,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.cluster import Cluster
     from headway.spec.kinds.exploration import Exploration
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
+    from headway.spec.kinds.pipelines import MicroBatchPipeline
     from headway.spec.kinds.rates import DailyCurve, RateTrace
     from headway.spec.kinds.schedule import QuerySchedule
     from headway.spec.kinds.tuning import Tuning
@@ -28,6 +29,7 @@ _HOME_OF = {
     "QuerySchedule": "headway.spec.kinds.schedule",
     "Exploration": "headway.spec.kinds.exploration",
     "Tuning": "headway.spec.kinds.tuning",
+    "MicroBatchPipeline": "headway.spec.kinds.pipelines",
 }
 
 
@@ -49,7 +51,8 @@ KINDS: Mapping[str, type[Any]] = _Kinds()
 
 __all__ = [
     "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "Exploration",
-    "NodeCatalog", "NodeEntry", "QuerySchedule", "RateTrace", "StreamingJob", "Tuning",
+    "MicroBatchPipeline", "NodeCatalog", "NodeEntry", "QuerySchedule", "RateTrace",
+    "StreamingJob", "Tuning",
 ]  # fmt: skip
 
 __getattr__ = loads_when_used(

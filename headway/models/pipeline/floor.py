@@ -1,0 +1,101 @@
+"""What no setting with periods in a range can do better than, by loads and waits at its ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.pipeline.clocks import last_packing
+from headway.models.pipeline.parameters import Pipeline, pipeline_loads
+from headway.models.pipeline.stages import PipelineStages
+
+
+def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | None) -> Array:
+    r"""Least latency that the corrected model can give for any shuffle and poll period in a range.
+
+    Parameters
+    ----------
+    shortest, longest : Pipeline
+        One pipeline at the shortest and at the longest shuffle and poll period of the range, all
+        else alike; fields broadcast.
+    quantile : float or None, 0 < quantile < 1
+        The quantile that is asked for; None is the mean. [-]
+
+    Returns
+    -------
+    array
+        Latency of a window for a windowed job, else of a row [s]; ``inf`` where no period of the
+        range is stable. A quantile below one half has the floor 0.
+
+    Notes
+    -----
+    **(L15)** Floor over `B_sh`, `B_ch` in ranges: the busy shares of (L1) fall with both, so they,
+    and the slowdowns of (R3) with them, are least at the upper ends; every wait of (L2)-(L6) grows
+    with its period at least, and the queue of a poll is at least `½(M_t-1)(B_ch/B_sh) p`, `p/B_sh`
+    least at the upper end. Left out are terms that are never negative: variation of rows, work
+    carried over, waits of distributors, mappers and disks. The law of (L8) is symmetric and holds a
+    uniform of width `B_sh - S ≥ B_sh(1-1/M_t)`, `τ` for windows, so that a quantile `q ≥ ½` exceeds
+    the mean by `q - ½` of that width at least.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from headway.models.pipeline.corrected import tuple_latency
+    >>> from headway.models.pipeline.parameters import PipelineJob, PipelineNodes, PipelineSetting
+    >>> job = PipelineJob(
+    ...     map_per_row_s=3e-4, reduce_per_row_s=3e-4, outputs_per_row=1.0, input_row_bytes=0,
+    ...     shuffle_row_bytes=0, shuffle_fixed_s=0, fetch_fixed_s=0, batch_fixed_s=0, map_cv=0,
+    ...     reduce_cv=0,
+    ... )
+    >>> nodes = PipelineNodes(
+    ...     num_cores=8, link_bytes_per_s=1e9, stream_bytes_per_s=1e9, disk_bytes_per_s=1e9,
+    ...     disk_write_s=0.0, distributor_bytes_per_s=1e9,
+    ... )
+    >>> at = PipelineSetting(
+    ...     num_nodes=8, mappers_per_node=1, reducers_per_node=1, num_distributors=8,
+    ...     input_period_s=0.005, shuffle_period_s=0.2, poll_period_s=0.2,
+    ... )
+    >>> short = Pipeline(job=job, nodes=nodes, setting=at, rate_per_s=8000.0, dispersion=0.0)
+    >>> long = replace(short, setting=replace(at, shuffle_period_s=0.25, poll_period_s=0.25))
+    >>> float(latency_floor_s(short, long, quantile=None)), float(tuple_latency(short).mean_s)
+    (0.24, 0.24)
+    """
+    low, calm, job, at = (
+        pipeline_loads(shortest), pipeline_loads(longest), shortest.job, shortest.setting
+    )  # fmt: skip
+    map_slowdown, reduce_slowdown = PipelineStages.cpu_slowdowns(longest, calm)
+    stable = calm.stable & np.isfinite(map_slowdown + reduce_slowdown)
+    map_slowdown, reduce_slowdown = (
+        np.where(stable, one, 1.0) for one in (map_slowdown, reduce_slowdown)
+    )
+    pace_per_period = (
+        np.maximum(calm.reduce_s * reduce_slowdown, calm.fetch_s) / longest.setting.shuffle_period_s
+    )
+    busy = calm.num_mappers * pace_per_period
+    busy = busy + calm.poll_fixed_s * reduce_slowdown / longest.setting.poll_period_s
+    stable &= (busy < 1.0) & (calm.map_s * map_slowdown < calm.map_period_s)
+    queue_s = 0.5 * (low.num_mappers - 1.0) * at.poll_period_s * pace_per_period
+    map_s = low.map_s * map_slowdown
+    rows_s = low.reduce_rows_s * reduce_slowdown
+    fixed_s = np.asarray(job.batch_fixed_s) * reduce_slowdown
+    common_s = low.input_transfer_s + low.write_s + 0.5 * at.poll_period_s + low.fetch_s + queue_s
+    final = shortest.finalizing
+    if final is None:
+        own_s = 0.5 * (at.input_period_s + map_s + at.shuffle_period_s + rows_s) + fixed_s
+        width_s = np.asarray(at.shuffle_period_s) * (1.0 - 1.0 / low.num_mappers)
+    else:
+        keys = np.asarray(final.num_keys, dtype=np.float64)
+        final_s = np.asarray(final.window_s, dtype=np.float64)
+        packed_s, _ = last_packing(
+            low.map_period_s, at.input_period_s, at.shuffle_period_s, low.num_mappers, map_s
+        )
+        own_s = packed_s + rows_s + fixed_s + 0.5 * (1.0 + 1.0 / keys) * final_s
+        width_s = final_s * np.sqrt(1.0 - 1.0 / keys**2)
+    mean_s = common_s + own_s
+    if quantile is None:
+        least_s = mean_s
+    elif quantile < 0.5:
+        least_s = np.zeros_like(mean_s)
+    else:
+        least_s = mean_s + (quantile - 0.5) * width_s
+    return np.where(stable, least_s, np.inf)

@@ -1,0 +1,89 @@
+"""Rows whose key is in memory, and rows whose key is on disk: two costs of one update function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from headway.models.arrays import Array, Numeric
+from headway.models.stages.skew import KeyShares, zipf_key_shares
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReducerState:
+    """State of all reducers together, of which each keeps its most frequent keys in memory.
+
+    Parameters
+    ----------
+    memory_bytes : float, > 0
+        Memory of one reducer for state. [B]
+    key_bytes : float, > 0
+        Memory of a key with its state. [B]
+    num_keys : int, >= 1
+        Keys over all reducers. [-]
+    exponent : float, >= 0
+        Of how often keys occur, as in `zipf_key_shares`. [-]
+    on_disk_s : float, > 0
+        Update of a row whose key is on disk. [s/row]
+    """
+
+    memory_bytes: float
+    key_bytes: float
+    num_keys: int
+    exponent: float
+    on_disk_s: float
+
+    @cached_property
+    def _keys(self) -> KeyShares:
+        return zipf_key_shares(self.num_keys, self.exponent)
+
+    def disk_share(self, num_reducers: Numeric) -> Array:
+        """Share of the rows whose key is on disk. [-]"""
+        keys = self._keys
+        held = np.asarray(num_reducers, dtype=np.float64) * (self.memory_bytes / self.key_bytes)
+        ranks = np.concatenate([[0.0], np.cumsum(keys.num_keys)])
+        mass = np.concatenate([[0.0], np.cumsum(keys.num_keys * keys.share)])
+        share: Array = np.maximum(1.0 - np.interp(np.floor(held), ranks, mass), 0.0)
+        return share
+
+
+def two_group_update(
+    in_memory_s: Numeric, on_disk_s: Numeric, disk_share: Numeric, rows: Numeric, noise_cv: Numeric
+) -> tuple[Array, Array]:
+    r"""Update time per row, and the noise of a batch, of rows of two costs.
+
+    Parameters
+    ----------
+    in_memory_s, on_disk_s : float or (n,) array, > 0
+        Update of a row whose key is in memory, and of one whose key is on disk. [s/row]
+    disk_share : float or (n,) array, 0 to 1
+        Share of rows of the second group. [-]
+    rows : float or (n,) array, > 0
+        Rows of a fetched batch. [-]
+    noise_cv : float or (n,) array, >= 0
+        Noise of the time of a batch in proportion to it, beside that of the groups. [-]
+
+    Returns
+    -------
+    tuple of two arrays
+        Mean time per row [s/row], and the noise with that of the groups [-].
+
+    Notes
+    -----
+    **(L14)** A share `d` of the rows has its key on disk (VLDB'15, 4): `u_r = (1-d)c_m + d c_d`.
+    The number of such rows in a batch of `n` is binomial, which adds `d(1-d)(c_d-c_m)^2/(n u_r^2)`
+    to the squared variation of its time. Each reducer holds its most frequent keys: `d` is the mass
+    of the keys beyond the `R_t Y/k` most frequent ones, `Y` its memory and `k` that of a key.
+
+    Examples
+    --------
+    >>> [float(value) for value in two_group_update(2e-6, 20e-6, 0.1, 1000.0, 0.0)]
+    [3.8e-06, 0.0449]
+    """
+    share = np.asarray(disk_share, dtype=np.float64)
+    mean = (1.0 - share) * in_memory_s + share * on_disk_s
+    apart = np.asarray(on_disk_s, dtype=np.float64) - in_memory_s
+    groups = share * (1.0 - share) * apart**2 / (rows * mean**2)
+    return mean, np.sqrt(np.asarray(noise_cv, dtype=np.float64) ** 2 + groups)

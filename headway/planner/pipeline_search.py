@@ -1,0 +1,389 @@
+"""The fewest nodes of a pipeline of mini-batches, the setting that carries most, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.assumptions.planning import PIPELINE_RULE_PERIODS_S
+from headway.models.arrays import Array
+from headway.models.pipeline.latency import PipelineLatency, in_series, split_limit_s
+from headway.models.pipeline.parameters import PipelineSetting
+from headway.planner.pipelines import PipelineQuestion, statistic_s
+
+_CHUNK = 400
+_FINE_RATE = 1e-3
+_MOST_DOUBLINGS = 40
+_HALVINGS_OF_RANGES = 6
+_MOST_RANGES = 40_000
+_NODES_WITHOUT_PLAN = 6
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineRule:
+    """A rule of thumb: a mapper and a reducer for each core, and periods that people write.
+
+    ``num_nodes`` are the fewest with which it meets the target, None if none do; latency and rate
+    are those of as many nodes as the plan has.
+    """
+
+    shuffle_period_s: float
+    poll_period_s: float
+    num_nodes: int | None
+    statistic_s: float
+    highest_rate_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelinePlan:
+    """The fewest nodes of a round, and their setting: ``(S*, Theta(S*))`` of VLDB'15, 3.1.
+
+    Parameters
+    ----------
+    question : PipelineQuestion
+        What was asked.
+    setting : PipelineSetting or None
+        The setting of the fewest nodes that carries the highest rate within the target; None if
+        no setting meets it.
+    latency : PipelineLatency
+        At that setting and the asked rate; without one, the lowest that was found.
+    lowest : PipelineSetting or None
+        Setting of the lowest latency that was found, where none meets the target; None if all are
+        saturated.
+    highest_rate_per_s, most_rate_per_s : float
+        What the setting carries within the target, and what no setting of as many nodes exceeds
+        (L15). [rows/s]
+    proved_nodes : int
+        No setting of fewer nodes meets the target (L15).
+    rules : tuple of PipelineRule
+        Rules of thumb beside it.
+    """
+
+    question: PipelineQuestion
+    setting: PipelineSetting | None
+    latency: PipelineLatency | None
+    lowest: PipelineSetting | None
+    highest_rate_per_s: float
+    most_rate_per_s: float
+    proved_nodes: int
+    rules: tuple[PipelineRule, ...]
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some setting meets the target."""
+        return self.setting is not None
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether no setting can even keep up."""
+        return self.setting is None and self.lowest is None
+
+    @property
+    def num_nodes(self) -> int | None:
+        """The fewest nodes."""
+        return None if self.setting is None else int(self.setting.num_nodes)
+
+    @property
+    def planned_s(self) -> float:
+        """What the target is about, at the setting or at the lowest that was found. [s]"""
+        if self.latency is None:
+            return float("inf")
+        return float(statistic_s(self.latency, self.question.target))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RoundsPlan:
+    """Plans of rounds that feed each other; each has its part of the limit."""
+
+    rounds: tuple[PipelinePlan, ...]
+    latency: PipelineLatency | None
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every round meets its part."""
+        return all(one.feasible for one in self.rounds)
+
+
+def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
+    """Plan rounds that feed each other, the limit parted by the lowest latencies they can have.
+
+    Notes
+    -----
+    theory.md (L10): of a quantile this asks for more than is needed.
+    """
+    if len(questions) > 1:
+        lowest_s = [_lowest(one)[1] for one in questions]
+        if np.all(np.isfinite(lowest_s)):
+            limits_s = split_limit_s(questions[0].target.limit_s, tuple(lowest_s))
+            questions = tuple(
+                replace(one, target=replace(one.target, limit_s=float(limit_s)))
+                for one, limit_s in zip(questions, limits_s, strict=True)
+            )
+    rounds = tuple(plan_pipeline(one) for one in questions)
+    latencies = [one.latency for one in rounds if one.latency is not None]
+    if len(latencies) < len(rounds):
+        return RoundsPlan(rounds=rounds, latency=None)
+    joined = latencies[0] if len(latencies) == 1 else in_series(tuple(latencies))
+    return RoundsPlan(rounds=rounds, latency=joined)
+
+
+def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
+    r"""The smallest number of nodes of which some setting meets the target, and that setting.
+
+    Notes
+    -----
+    **(L16)** `Λ(S) = max_θ λ` subject to `Ψ(λ, S, θ) ≤ L`; `S*` is the smallest `S` with
+    `Λ(S) ≥ λ_0`, `Θ(S*)` the setting that reaches `Λ(S*)` (VLDB'15, 3.1). Over lists of settings
+    `Λ` is found exactly: those whose floor (L15) exceeds the limit are left out, and those that
+    miss it at a rate are not tried at a higher one. That fewer nodes do not do is proved over all
+    shuffle and poll periods from the first to the last of the lists: ranges whose floor is within
+    the limit are parted until none is left.
+    """
+    space = question.space
+    for nodes in range(_nodes_for_cores(question), space.max_nodes + 1):
+        settings = space.settings(nodes)
+        found_s = _statistics_s(question, settings, question.rate_per_s)
+        if np.any(found_s <= question.target.limit_s):
+            return _planned(question, nodes, settings, found_s)
+    lowest, _ = _lowest(question)
+    return PipelinePlan(
+        question=question,
+        setting=None,
+        latency=None if lowest is None else question.latency(lowest, question.rate_per_s),
+        lowest=lowest,
+        highest_rate_per_s=0.0,
+        most_rate_per_s=0.0,
+        proved_nodes=_proved_nodes(question, space.max_nodes + 1),
+        rules=(),
+    )
+
+
+def _planned(
+    question: PipelineQuestion, nodes: int, settings: PipelineSetting, found_s: Array
+) -> PipelinePlan:
+    kept = np.flatnonzero(found_s <= question.target.limit_s)
+    rate_per_s, best = _highest_rate(question, settings, kept)
+    most_per_s = _most_rate_per_s(question, nodes, rate_per_s)
+    setting = chosen(settings, best)
+    return PipelinePlan(
+        question=question,
+        setting=setting,
+        latency=question.latency(setting, question.rate_per_s),
+        lowest=None,
+        highest_rate_per_s=rate_per_s,
+        most_rate_per_s=most_per_s,
+        proved_nodes=_proved_nodes(question, nodes),
+        rules=_rules(question, nodes, most_per_s),
+    )
+
+
+def chosen(settings: PipelineSetting, place: int) -> PipelineSetting:
+    """One of many settings, in plain numbers."""
+    return PipelineSetting(
+        **{
+            field.name: np.broadcast_to(
+                getattr(settings, field.name), np.shape(settings.num_nodes)
+            )[place].item()
+            for field in fields(PipelineSetting)
+        }
+    )
+
+
+def _parted(settings: PipelineSetting, places: Places) -> PipelineSetting:
+    return PipelineSetting(
+        **{
+            field.name: value if np.ndim(value) == 0 else np.asarray(value)[places]
+            for field in fields(PipelineSetting)
+            for value in (getattr(settings, field.name),)
+        }
+    )
+
+
+def _statistics_s(
+    question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float
+) -> Array:
+    """What the target is about at each setting; infinite where it is certainly missed."""
+    floor_s = question.floor_s(settings, settings, rate_per_s)
+    found = np.full(np.shape(floor_s), np.inf)
+    hopeful = np.flatnonzero(floor_s <= question.target.limit_s)
+    for start in range(0, len(hopeful), _CHUNK):
+        part = hopeful[start : start + _CHUNK]
+        found[part] = question.statistic_s(_parted(settings, part), rate_per_s)
+    return found
+
+
+def _nodes_for_cores(question: PipelineQuestion) -> int:
+    """The least number of nodes whose cores can do the work on rows, whatever the setting."""
+    job, state = question.round.job, question.round.state
+    update_s = float(job.reduce_per_row_s)
+    if state is not None:
+        update_s = min(update_s, state.on_disk_s)
+    per_row_s = float(job.map_per_row_s) + float(job.outputs_per_row) * update_s
+    busy = question.rate_per_s * question.round.rate_ratio * per_row_s
+    return max(int(np.ceil(busy / float(question.round.nodes.num_cores) * (1.0 - 1e-9))), 1)
+
+
+def _highest_rate(
+    question: PipelineQuestion, settings: PipelineSetting, kept: Places
+) -> tuple[float, int]:
+    """The highest rate that some setting carries within the target, and which setting that is."""
+    low = question.rate_per_s
+
+    def within(rate_per_s: float) -> Places:
+        found_s = _statistics_s(question, _parted(settings, kept), rate_per_s)
+        return kept[found_s <= question.target.limit_s]
+
+    high = 2.0 * low
+    for _ in range(_MOST_DOUBLINGS):
+        ahead = within(high)
+        if not len(ahead):
+            break
+        kept, low, high = ahead, high, 2.0 * high
+    while high - low > _FINE_RATE * low:
+        middle = 0.5 * (low + high)
+        ahead = within(middle)
+        if len(ahead):
+            kept, low = ahead, middle
+        else:
+            high = middle
+    found_s = _statistics_s(question, _parted(settings, kept), low)
+    return low, int(kept[int(np.argmin(found_s))])
+
+
+def _most_rate_per_s(question: PipelineQuestion, nodes: int, low: float) -> float:
+    """A rate that no setting of so many nodes carries within the target."""
+    high = 1.01 * low
+    for _ in range(_MOST_DOUBLINGS):
+        if _is_out_of_reach(question, nodes, high):
+            break
+        high *= 1.5
+    else:
+        return float("inf")
+    while high - low > 0.005 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if _is_out_of_reach(question, nodes, middle) else (middle, high)
+    return high
+
+
+def _proved_nodes(question: PipelineQuestion, nodes: int) -> int:
+    """The smallest number of nodes below which it is proved that none meet the target."""
+    for fewer in range(_nodes_for_cores(question), nodes):
+        if not _is_out_of_reach(question, fewer, question.rate_per_s):
+            return fewer
+    return nodes
+
+
+def _is_out_of_reach(question: PipelineQuestion, nodes: int, rate_per_s: float) -> bool:
+    """Whether the floor of every range of periods exceeds the limit, (L15)."""
+    space = question.space
+    shuffles, polls = _ranges(space.shuffle_periods_s), _ranges(space.poll_periods_s)
+    sizes = (space.mappers, space.reducers, space.input_periods_s)
+    counts = [np.arange(len(one)) for one in (*sizes, shuffles, polls)]
+    at = [axis.ravel() for axis in np.meshgrid(*counts, indexing="ij")]
+    mappers, reducers, inputs = (np.asarray(one)[i] for one, i in zip(sizes, at[:3], strict=True))
+    low_sh, high_sh = shuffles[at[3]].T
+    low_ch, high_ch = polls[at[4]].T
+
+    def setting(shuffle_s: Array, poll_s: Array) -> PipelineSetting:
+        return PipelineSetting(
+            num_nodes=np.full_like(mappers, nodes),
+            mappers_per_node=mappers,
+            reducers_per_node=reducers,
+            num_distributors=space.num_distributors,
+            input_period_s=inputs,
+            shuffle_period_s=shuffle_s,
+            poll_period_s=poll_s,
+        )
+
+    for _ in range(_HALVINGS_OF_RANGES):
+        floor_s = question.floor_s(setting(low_sh, low_ch), setting(high_sh, high_ch), rate_per_s)
+        left = np.flatnonzero(floor_s <= question.target.limit_s)
+        if not len(left):
+            return True
+        if 4 * len(left) > _MOST_RANGES:
+            return False
+        mappers, reducers, inputs = (np.tile(one[left], 4) for one in (mappers, reducers, inputs))
+        sh, ch = _halves(low_sh[left], high_sh[left]), _halves(low_ch[left], high_ch[left])
+        low_sh, high_sh = np.concatenate([sh[0], sh[0], sh[1], sh[1]]).T
+        low_ch, high_ch = np.concatenate([ch[0], ch[1], ch[0], ch[1]]).T
+    return False
+
+
+def _ranges(values_s: tuple[float, ...]) -> Array:
+    """Ranges between values that follow each other; of a single one, that value."""
+    ends = values_s if len(values_s) > 1 else values_s * 2
+    return np.column_stack([ends[:-1], ends[1:]])
+
+
+def _halves(low: Array, high: Array) -> tuple[Array, Array]:
+    middle = np.sqrt(low * high)
+    return np.column_stack([low, middle]), np.column_stack([middle, high])
+
+
+def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
+    """The setting of the lowest latency at some numbers of nodes up to the maximum."""
+    free = replace(question, target=replace(question.target, limit_s=1e12))
+    fewest = min(_nodes_for_cores(question), question.space.max_nodes)
+    counts = np.unique(
+        np.rint(np.geomspace(fewest, question.space.max_nodes, _NODES_WITHOUT_PLAN)).astype(int)
+    )
+    best, best_s = None, float("inf")
+    for nodes in counts.tolist():
+        settings = question.space.settings(nodes)
+        found_s = _statistics_s(free, settings, question.rate_per_s)
+        place = int(np.argmin(found_s))
+        if found_s[place] < best_s:
+            best, best_s = chosen(settings, place), float(found_s[place])
+    return best, best_s
+
+
+def _rules(
+    question: PipelineQuestion, nodes: int, most_rate_per_s: float
+) -> tuple[PipelineRule, ...]:
+    """The rules of thumb: on how many nodes they meet the target, and what they carry on these."""
+    periods_s = PIPELINE_RULE_PERIODS_S.value
+    shuffle, poll = (axis.ravel() for axis in np.meshgrid(periods_s, periods_s, indexing="ij"))
+    threads = max(int(question.round.nodes.num_cores), 1)
+
+    def setting(num_nodes: Array, shuffle_s: Array, poll_s: Array) -> PipelineSetting:
+        return PipelineSetting(
+            num_nodes=num_nodes,
+            mappers_per_node=threads,
+            reducers_per_node=threads,
+            num_distributors=question.space.num_distributors,
+            input_period_s=question.space.input_periods_s[0],
+            shuffle_period_s=shuffle_s,
+            poll_period_s=poll_s,
+        )
+
+    limit_s, rate_per_s = question.target.limit_s, question.rate_per_s
+    at_plan = setting(np.full(len(shuffle), float(nodes)), shuffle, poll)
+    found_s = question.statistic_s(at_plan, rate_per_s)
+    low, high = (
+        np.zeros(len(shuffle)),
+        np.full(len(shuffle), min(most_rate_per_s, 1e3 * rate_per_s)),
+    )
+    while np.max(high - low) > 2.0 * _FINE_RATE * rate_per_s:
+        middle = 0.5 * (low + high)
+        kept = question.statistic_s(at_plan, middle) <= limit_s
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+    most = min(question.space.max_nodes, 4 * nodes)
+    counts = np.arange(_nodes_for_cores(question), most + 1, dtype=np.float64)
+    rules = []
+    for place, (shuffle_s, poll_s) in enumerate(zip(shuffle, poll, strict=True)):
+        alone = setting(counts, *(np.full(len(counts), one) for one in (shuffle_s, poll_s)))
+        enough = counts[_statistics_s(question, alone, rate_per_s) <= limit_s]
+        rules.append(
+            PipelineRule(
+                shuffle_period_s=float(shuffle_s),
+                poll_period_s=float(poll_s),
+                num_nodes=int(enough[0]) if len(enough) else None,
+                statistic_s=float(found_s[place]),
+                highest_rate_per_s=float(low[place]),
+            )
+        )
+    return tuple(rules)

@@ -1,0 +1,255 @@
+"""Pipelines of mini-batches: what is asked of one, and what the models say of a setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.domain import Target
+from headway.models.arrays import Array, Numeric
+from headway.models.pipeline.as_published import (
+    ReducerArrivals,
+    published_tuple_latency,
+    published_window_latency,
+)
+from headway.models.pipeline.corrected import tuple_latency, window_latency
+from headway.models.pipeline.floor import latency_floor_s
+from headway.models.pipeline.latency import PipelineLatency, in_series
+from headway.models.pipeline.parameters import (
+    Finalizing,
+    Pipeline,
+    PipelineJob,
+    PipelineLoads,
+    PipelineNodes,
+    PipelineSetting,
+    pipeline_loads,
+)
+from headway.models.pipeline.state import ReducerState, two_group_update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineWindows:
+    """Windows of a round; ``num_keys`` are those of a window over all reducers together."""
+
+    num_keys: int
+    per_key_s: float
+    slide_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineRound:
+    """A map and a reduce function on nodes of one kind, at any setting and input rate.
+
+    Parameters
+    ----------
+    job, nodes : PipelineJob, PipelineNodes
+        Costs and hardware; the update function is that of keys in memory.
+    dispersion : float, >= 0
+        Variance over mean of the rows of an input batch. [-]
+    rate_ratio : float, > 0
+        Its input rate over that of the pipeline. [-]
+    windows : PipelineWindows or None
+        If results come by the window.
+    state : ReducerState or None
+        If state may not fit into memory.
+    """
+
+    job: PipelineJob
+    nodes: PipelineNodes
+    dispersion: float
+    rate_ratio: float = 1.0
+    windows: PipelineWindows | None = None
+    state: ReducerState | None = None
+
+    def at(self, setting: PipelineSetting, rate_per_s: Numeric) -> Pipeline:
+        """The round at settings, and rates of the pipeline, that broadcast."""
+        rate = np.asarray(rate_per_s, dtype=np.float64) * self.rate_ratio
+        mappers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.mappers_per_node
+        reducers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.reducers_per_node
+        job = self.job
+        if self.state is not None:
+            rows = job.outputs_per_row * rate * setting.shuffle_period_s / (mappers * reducers)
+            per_row_s, noise = two_group_update(
+                job.reduce_per_row_s,
+                self.state.on_disk_s,
+                self.state.disk_share(reducers),
+                rows,
+                job.reduce_cv,
+            )
+            job = replace(job, reduce_per_row_s=per_row_s, reduce_cv=noise)
+        final = None
+        if self.windows is not None:
+            final = Finalizing(
+                num_keys=np.maximum(self.windows.num_keys / reducers, 1.0),
+                per_key_s=self.windows.per_key_s,
+                slide_s=self.windows.slide_s,
+            )
+        return Pipeline(
+            job=job,
+            nodes=self.nodes,
+            setting=setting,
+            rate_per_s=rate,
+            dispersion=self.dispersion,
+            finalizing=final,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSpace:
+    """What a plan of a round may choose from; each list rises."""
+
+    max_nodes: int
+    num_distributors: int
+    mappers: tuple[int, ...]
+    reducers: tuple[int, ...]
+    input_periods_s: tuple[float, ...]
+    shuffle_periods_s: tuple[float, ...]
+    poll_periods_s: tuple[float, ...]
+
+    @property
+    def num_settings(self) -> int:
+        """Settings of one number of nodes."""
+        lists = (self.mappers, self.reducers, self.input_periods_s, self.shuffle_periods_s)
+        return int(np.prod([len(one) for one in lists])) * len(self.poll_periods_s)
+
+    def settings(self, num_nodes: int) -> PipelineSetting:
+        """All of them, as arrays of one axis."""
+        mappers, reducers, inputs, shuffles, polls = (
+            axis.ravel()
+            for axis in np.meshgrid(
+                self.mappers,
+                self.reducers,
+                self.input_periods_s,
+                self.shuffle_periods_s,
+                self.poll_periods_s,
+                indexing="ij",
+            )
+        )
+        return PipelineSetting(
+            num_nodes=np.full_like(mappers, num_nodes),
+            mappers_per_node=mappers,
+            reducers_per_node=reducers,
+            num_distributors=self.num_distributors,
+            input_period_s=inputs,
+            shuffle_period_s=shuffles,
+            poll_period_s=polls,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelineQuestion:
+    """A round, what arrives at the pipeline, what the round is to meet, and what there is."""
+
+    round: PipelineRound
+    rate_per_s: float
+    target: Target
+    space: PipelineSpace
+
+    def latency(self, setting: PipelineSetting, rate_per_s: Numeric) -> PipelineLatency:
+        """Latency of a window for a windowed job, else of a row."""
+        return latency_of(self.round.at(setting, rate_per_s))
+
+    def statistic_s(self, setting: PipelineSetting, rate_per_s: Numeric) -> Array:
+        """What the target is about, at each setting. [s]"""
+        return statistic_s(self.latency(setting, rate_per_s), self.target)
+
+    def floor_s(
+        self, shortest: PipelineSetting, longest: PipelineSetting, rate_per_s: Numeric
+    ) -> Array:
+        """What it is at least for any periods between two settings. [s]"""
+        return latency_floor_s(
+            self.round.at(shortest, rate_per_s),
+            self.round.at(longest, rate_per_s),
+            quantile=self.target.quantile,
+        )
+
+
+def latency_of(pipeline: Pipeline) -> PipelineLatency:
+    """Latency of a window for a windowed job, else of a row."""
+    return tuple_latency(pipeline) if pipeline.finalizing is None else window_latency(pipeline)
+
+
+def statistic_s(latency: PipelineLatency, target: Target) -> Array:
+    """The mean or the quantile that a target is about. [s]"""
+    return latency.mean_s if target.quantile is None else latency.quantile_s(target.quantile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PipelinePrediction:
+    """What the models say of a pipeline at its setting.
+
+    Parameters
+    ----------
+    rounds : tuple of Pipeline
+        Each round at its setting and its own input rate.
+    latency : PipelineLatency
+        Through all rounds; of a window for a windowed job, else of a row.
+    published : PipelineLatency
+        The same by the paper's formulas, with the arrivals at reducers read as Poisson.
+    """
+
+    rounds: tuple[Pipeline, ...]
+    latency: PipelineLatency
+    published: PipelineLatency
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether the latency is that of windows."""
+        return self.rounds[-1].finalizing is not None
+
+    @property
+    def loads(self) -> tuple[PipelineLoads, ...]:
+        """How busy each part of each round is, taken alone."""
+        return tuple(pipeline_loads(one) for one in self.rounds)
+
+    @property
+    def overloaded(self) -> tuple[str, ...]:
+        """What cannot keep up, by round."""
+        many = len(self.rounds) > 1
+        found = []
+        for number, one in enumerate(self.rounds, start=1):
+            if latency_of(one).is_stable:
+                continue
+            where = f"round {number}: " if many else ""
+            full = [name for name, ratio in busy_ratios(one).items() if ratio >= 1.0]
+            found += [f"{where}{name}" for name in full] or [
+                f"{where}the threads of a node beside each other"
+            ]
+        return tuple(found)
+
+
+def predict_pipeline(rounds: tuple[Pipeline, ...]) -> PipelinePrediction:
+    """What the models say of rounds that feed each other."""
+    return PipelinePrediction(
+        rounds=rounds,
+        latency=_joined([latency_of(one) for one in rounds]),
+        published=_joined([_published(one) for one in rounds]),
+    )
+
+
+def busy_ratios(pipeline: Pipeline) -> dict[str, float]:
+    """Share of time that each part of a pipeline works, by what it is. [-]"""
+    at, loads = pipeline.setting, pipeline_loads(pipeline)
+    cores = at.mappers_per_node * loads.map_busy + at.reducers_per_node * loads.reduce_busy
+    return {
+        "a mapper": float(loads.map_busy),
+        "a reducer": float(loads.reduce_busy),
+        "the cores of a node": float(cores / pipeline.nodes.num_cores),
+        "the disk of a node": float(loads.disk_busy),
+        "a reducer's fetching": float(loads.fetch_busy),
+        "the link into a node": float(
+            at.reducers_per_node * loads.fetch_busy / loads.streams_per_link
+        ),
+        "the link out of a distributor": float(loads.input_transfer_busy),
+    }
+
+
+def _published(pipeline: Pipeline) -> PipelineLatency:
+    if pipeline.finalizing is None:
+        return published_tuple_latency(pipeline, ReducerArrivals.POISSON)
+    return published_window_latency(pipeline, ReducerArrivals.POISSON)
+
+
+def _joined(latencies: list[PipelineLatency]) -> PipelineLatency:
+    return latencies[0] if len(latencies) == 1 else in_series(tuple(latencies))

@@ -1,0 +1,348 @@
+"""Pipelines of mini-batches for people and for programs: predicted, simulated, planned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headway.report.columns import aligned, paragraph
+from headway.units import counted, exact_duration, format_duration, format_rate
+
+if TYPE_CHECKING:
+    from headway.domain import Target
+    from headway.models.pipeline.latency import PipelineLatency
+    from headway.models.pipeline.parameters import PipelineSetting
+    from headway.planner.pipeline_runs import PipelineRuns
+    from headway.planner.pipeline_search import PipelinePlan, PipelineRule, RoundsPlan
+    from headway.planner.pipelines import PipelinePrediction
+
+PREDICTION_SCHEMA = "headway.pipeline-prediction/v1"
+RUNS_SCHEMA = "headway.pipeline-simulation/v1"
+PLAN_SCHEMA = "headway.pipeline-plan/v1"
+_LEVELS = (0.5, 0.95, 0.99, 0.999)
+_NO_VALUE = "-"
+_SHORTEST_SHOWN_S = 1e-7
+
+
+def pipeline_prediction_text(prediction: PipelinePrediction, target: Target | None = None) -> str:
+    """The latency first, then its phases, its quantiles, and how busy each part is."""
+    from headway.planner.pipelines import busy_ratios, statistic_s
+
+    latency, what = prediction.latency, "windows" if prediction.is_windowed else "rows"
+    rate = format_rate(float(prediction.rounds[0].rate_per_s))
+    lines = []
+    if prediction.overloaded:
+        full = "; ".join(prediction.overloaded)
+        lines += paragraph(f"saturated at {rate}: latency grows without bound; too busy: {full}")
+    else:
+        mean, p99 = float(latency.mean_s), float(latency.quantile_s(0.99))
+        head = f"latency of {what} at {rate}: mean {format_duration(mean)}"
+        lines += paragraph(f"{head}, p99 {format_duration(p99)}")
+        if target is not None:
+            found = float(statistic_s(latency, target))
+            verdict = "met" if found <= target.limit_s else "missed"
+            lines += paragraph(f"target {target}: {verdict}, {format_duration(found)}")
+    for number, one in enumerate(prediction.rounds, start=1):
+        where = f"round {number}: " if len(prediction.rounds) > 1 else ""
+        lines += paragraph(f"setting: {where}{setting_text(one.setting)}")
+        busy = ", ".join(f"{name} {ratio:.0%}" for name, ratio in busy_ratios(one).items())
+        lines += paragraph(f"busy: {where}{busy}")
+    if prediction.overloaded:
+        return "\n".join(lines)
+    rows: list[tuple[str, ...]] = [("phase", "mean", "deviation", "as published")]
+    for ours, theirs in zip(latency.parts, prediction.published.parts, strict=True):
+        times = (float(ours.mean_s), math.sqrt(float(ours.variance_s2)), float(theirs.mean_s))
+        rows.append((ours.name, *(_time(one) for one in times)))
+    rows.append(
+        (
+            "all, not independent of each other",
+            format_duration(float(latency.mean_s)),
+            format_duration(float(latency.sd_s)),
+            _time(float(prediction.published.mean_s)),
+        )
+    )
+    lines += ["", *aligned(rows, right=range(1, 4), indent=0), ""]
+    names = ("quantile", "latency", "independent phases", "as published", "Cantelli's bound")
+    alone = latency.with_independent_phases()
+    quantiles: list[tuple[str, ...]] = [names]
+    for level in _LEVELS:
+        of_level = (
+            latency.quantile_s(level), alone.quantile_s(level),
+            prediction.published.quantile_s(level), latency.cantelli_bound_s(level),
+        )  # fmt: skip
+        quantiles.append((_level(level), *(_time(float(one)) for one in of_level)))
+    lines += aligned(quantiles, right=range(1, 5), indent=0)
+    return "\n".join(lines)
+
+
+def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
+    """A prediction as data for :func:`headway.formats.as_json.json_text`."""
+    from headway.planner.pipelines import busy_ratios
+
+    return {
+        "schema": PREDICTION_SCHEMA,
+        "saturated": bool(prediction.overloaded),
+        "overloaded": list(prediction.overloaded),
+        "rate_per_s": float(prediction.rounds[0].rate_per_s),
+        "metric": "window" if prediction.is_windowed else "tuple",
+        "latency_s": _latency_json(prediction.latency),
+        "published_latency_s": _latency_json(prediction.published),
+        "rounds": [
+            {
+                "rate_per_s": float(one.rate_per_s),
+                "setting": setting_json(one.setting),
+                "busy_ratio": busy_ratios(one),
+            }
+            for one in prediction.rounds
+        ],
+    }
+
+
+def pipeline_runs_text(runs: PipelineRuns) -> str:
+    """Simulated beside predicted: the latency, its quantiles, its phases."""
+    what = "rows" if runs.pipeline.finalizing is None else "windows"
+    rate = format_rate(float(runs.pipeline.rate_per_s))
+    if runs.is_saturated:
+        done = "too busy for its parts, not simulated"
+        if runs.num_runs:
+            done = "latencies grow from the first half of a run to the second"
+        return "\n".join(
+            [
+                *paragraph(f"saturated at {rate}: {done}"),
+                *paragraph(f"setting: {setting_text(runs.pipeline.setting)}"),
+            ]
+        )
+    length = f"{counted(runs.num_runs, 'run')} of {format_duration(runs.length_s)}"
+    lines = [
+        *paragraph(f"latency of {what} at {rate}, {length}: mean {format_duration(runs.mean_s)}"),
+        *paragraph(f"setting: {setting_text(runs.pipeline.setting)}"),
+        "",
+    ]
+    rows: list[tuple[str, ...]] = [("", "simulated", "predicted", "error")]
+    rows.append(_compared("mean", runs.mean_s, float(runs.predicted.mean_s)))
+    rows.append(_compared("deviation", runs.sd_s, float(runs.predicted.sd_s)))
+    for level in _LEVELS:
+        found = float(runs.predicted.quantile_s(level))
+        rows.append(_compared(_level(level), runs.quantile_s(level), found))
+    if runs.pipeline.finalizing is None:
+        predicted = {one.name: float(one.mean_s) for one in runs.predicted.parts}
+        for name, mean_s in runs.phase_means_s.items():
+            rows.append(_compared(name, mean_s, predicted[name]))
+    return "\n".join([*lines, *aligned(rows, right=range(1, 4), indent=0)])
+
+
+def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
+    """Simulated runs as data."""
+    return {
+        "schema": RUNS_SCHEMA,
+        "saturated": runs.is_saturated,
+        "runs": runs.num_runs,
+        "length_s": runs.length_s,
+        "rate_per_s": float(runs.pipeline.rate_per_s),
+        "setting": setting_json(runs.pipeline.setting),
+        "simulated_s": {
+            "mean": _finite(runs.mean_s),
+            "sd": _finite(runs.sd_s),
+            **{_level(level): _finite(runs.quantile_s(level)) for level in _LEVELS},
+        },
+        "phase_means_s": {name: _finite(mean) for name, mean in runs.phase_means_s.items()},
+        "predicted_s": _latency_json(runs.predicted),
+    }
+
+
+def rounds_plan_text(plan: RoundsPlan) -> str:
+    """The answer of each round, then its proof and the rules of thumb beside it."""
+    many = len(plan.rounds) > 1
+    lines = []
+    if many:
+        lines += _sum_of_rounds(plan)
+    for number, one in enumerate(plan.rounds, start=1):
+        if lines:
+            lines.append("")
+        lines += _plan_lines(one, f"round {number}: " if many else "")
+    return "\n".join(lines)
+
+
+def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
+    """A plan as data."""
+    return {
+        "schema": PLAN_SCHEMA,
+        "feasible": plan.feasible,
+        "nodes": sum(one.num_nodes or 0 for one in plan.rounds) if plan.feasible else None,
+        "latency_s": None if plan.latency is None else _latency_json(plan.latency),
+        "rounds": [_plan_json(one) for one in plan.rounds],
+    }
+
+
+def setting_text(at: PipelineSetting) -> str:
+    """A setting in words."""
+    return (
+        f"{counted(int(at.num_nodes), 'node')}, "
+        f"{counted(int(at.mappers_per_node), 'mapper')} and "
+        f"{counted(int(at.reducers_per_node), 'reducer')} on each; input batches every "
+        f"{exact_duration(float(at.input_period_s))}, shuffle batches every "
+        f"{exact_duration(float(at.shuffle_period_s))}, polls every "
+        f"{exact_duration(float(at.poll_period_s))}"
+    )
+
+
+def setting_json(at: PipelineSetting) -> dict[str, object]:
+    """A setting as data."""
+    return {
+        "nodes": int(at.num_nodes),
+        "mappers": int(at.mappers_per_node),
+        "reducers": int(at.reducers_per_node),
+        "distributors": int(at.num_distributors),
+        "input_period_s": float(at.input_period_s),
+        "shuffle_period_s": float(at.shuffle_period_s),
+        "poll_period_s": float(at.poll_period_s),
+    }
+
+
+def _sum_of_rounds(plan: RoundsPlan) -> list[str]:
+    if not plan.feasible or plan.latency is None:
+        return ["infeasible: not every round can meet its part of the limit"]
+    nodes = sum(one.num_nodes or 0 for one in plan.rounds)
+    mean, p99 = float(plan.latency.mean_s), float(plan.latency.quantile_s(0.99))
+    return paragraph(
+        f"{counted(nodes, 'node')} in {len(plan.rounds)} rounds: mean {format_duration(mean)}, p99 "
+        f"{format_duration(p99)} through all of them"
+    )
+
+
+def _plan_lines(plan: PipelinePlan, where: str) -> Iterator[str]:
+    target, rate = plan.question.target, format_rate(plan.question.rate_per_s)
+    setting = plan.setting
+    if setting is None:
+        yield from paragraph(f"{where}infeasible: no setting meets {target} at {rate}")
+        most = counted(plan.question.space.max_nodes, "node")
+        if plan.lowest is None:
+            yield from paragraph(f"saturated: up to {most}, no setting that was tried can keep up")
+        else:
+            found = format_duration(plan.planned_s)
+            yield from paragraph(
+                f"lowest {target.statistic} found: {found} with {setting_text(plan.lowest)}"
+            )
+        if plan.proved_nodes > plan.question.space.max_nodes:
+            yield from paragraph(f"proved: up to {most}, none meets it; over {_all_periods(plan)}")
+        return
+    verb = "meets" if setting.num_nodes == 1 else "meet"
+    nodes = counted(int(setting.num_nodes), "node")
+    yield from paragraph(f"{where}{nodes} {verb} {target} at {rate}")
+    yield from paragraph(f"setting: {setting_text(setting)}")
+    yield from paragraph(
+        f"predicted {target.statistic}: {format_duration(plan.planned_s)}; max rate within target: "
+        f"{format_rate(plan.highest_rate_per_s)}"
+    )
+    yield from paragraph(f"proved: {_proof(plan)}")
+    if plan.rules:
+        yield ""
+        cores = int(plan.question.round.nodes.num_cores)
+        yield f"rules of thumb, {cores} mappers and {cores} reducers on each node:"
+        head = ("shuffle", "poll", "nodes", f"{target.statistic} with {nodes}", "max rate")
+        rows = [head, *(_rule_row(one) for one in plan.rules)]
+        yield from aligned(rows, right=range(5))
+
+
+def _proof(plan: PipelinePlan) -> str:
+    nodes, fewest = plan.num_nodes or 0, plan.proved_nodes
+    most = plan.most_rate_per_s
+    if fewest == nodes:
+        first = "fewer nodes miss it" if nodes > 1 else "there is no fewer"
+    else:
+        gap = counted(nodes - fewest, "node")
+        first = f"fewer than {counted(fewest, 'node')} miss it, gap {gap}"
+    carried = ""
+    if not math.isinf(most):
+        gap_ratio = most / plan.highest_rate_per_s - 1.0
+        carried = f"; with {counted(nodes, 'node')} none carries more than {format_rate(most)}"
+        carried += f", gap {gap_ratio:.1%}"
+    return f"{first}{carried}; over {_all_periods(plan)}"
+
+
+def _all_periods(plan: PipelinePlan) -> str:
+    space = plan.question.space
+    shuffle, poll = space.shuffle_periods_s, space.poll_periods_s
+    return (
+        f"all shuffle periods from {exact_duration(shuffle[0])} to {exact_duration(shuffle[-1])} "
+        f"and poll periods from {exact_duration(poll[0])} to {exact_duration(poll[-1])}"
+    )
+
+
+def _rule_row(rule: PipelineRule) -> tuple[str, ...]:
+    return (
+        exact_duration(rule.shuffle_period_s),
+        exact_duration(rule.poll_period_s),
+        _NO_VALUE if rule.num_nodes is None else str(rule.num_nodes),
+        "saturated" if math.isinf(rule.statistic_s) else format_duration(rule.statistic_s),
+        _NO_VALUE if rule.highest_rate_per_s == 0.0 else format_rate(rule.highest_rate_per_s),
+    )
+
+
+def _plan_json(plan: PipelinePlan) -> dict[str, object]:
+    setting, lowest = plan.setting, plan.lowest
+    return {
+        "feasible": plan.feasible,
+        "saturated": plan.is_saturated,
+        "target": str(plan.question.target),
+        "rate_per_s": plan.question.rate_per_s,
+        "nodes": plan.num_nodes,
+        "setting": None if setting is None else setting_json(setting),
+        "planned_latency_s": _finite(plan.planned_s),
+        "sustainable_rate_per_s": plan.highest_rate_per_s,
+        "latency_s": None if plan.latency is None else _latency_json(plan.latency),
+        "lowest_latency_setting": None if lowest is None else setting_json(lowest),
+        "proof": {
+            "min_nodes": plan.proved_nodes,
+            "gap_nodes": None if plan.num_nodes is None else plan.num_nodes - plan.proved_nodes,
+            "max_rate_per_s": _finite(plan.most_rate_per_s),
+        },
+        "rules": [
+            {
+                "shuffle_period_s": one.shuffle_period_s,
+                "poll_period_s": one.poll_period_s,
+                "nodes": one.num_nodes,
+                "latency_s": _finite(one.statistic_s),
+                "sustainable_rate_per_s": one.highest_rate_per_s,
+            }
+            for one in plan.rules
+        ],
+    }
+
+
+def _latency_json(latency: PipelineLatency) -> dict[str, object]:
+    return {
+        "mean": _finite(float(latency.mean_s)),
+        "variance_s2": _finite(float(latency.variance_s2)),
+        **{_level(level): _finite(float(latency.quantile_s(level))) for level in _LEVELS},
+        "phases": [
+            {
+                "name": one.name,
+                "mean": _finite(float(one.mean_s)),
+                "variance_s2": _finite(float(one.variance_s2)),
+            }
+            for one in latency.parts
+        ],
+    }
+
+
+def _compared(name: str, simulated_s: float, predicted_s: float) -> tuple[str, ...]:
+    error = _NO_VALUE
+    if 1e-4 < simulated_s < math.inf and predicted_s < math.inf:
+        error = f"{predicted_s / simulated_s - 1.0:+.1%}"
+    return (name, _time(simulated_s), _time(predicted_s), error)
+
+
+def _level(level: float) -> str:
+    return f"p{100.0 * level:.12g}"
+
+
+def _time(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "saturated"
+    return format_duration(seconds if seconds >= _SHORTEST_SHOWN_S else 0.0)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

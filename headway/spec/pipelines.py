@@ -1,0 +1,135 @@
+"""A pipeline of mini-batches as its file says it, in the numbers that models and planner take."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from headway.assumptions.planning import PIPELINE_PERIODS_S
+from headway.errors import InputError
+from headway.models.pipeline.parameters import Pipeline, PipelineJob, PipelineNodes, PipelineSetting
+from headway.models.pipeline.state import ReducerState
+from headway.planner.pipelines import PipelineRound, PipelineSpace, PipelineWindows
+from headway.spec.kinds.pipelines import (
+    MicroBatchPipeline,
+    PipelineRoundEntry,
+    PipelineSettingEntry,
+)
+
+_MOST_SETTINGS = 50_000
+OfSpace = TypeVar("OfSpace", int, float)
+
+
+def rounds_of(pipeline: MicroBatchPipeline) -> tuple[PipelineRound, ...]:
+    """The rounds, each with its share of the input rate."""
+    found, ratio = [], 1.0
+    for one in pipeline.rounds:
+        found.append(_round(pipeline, one, ratio))
+        ratio *= one.outputs * one.results
+    return tuple(found)
+
+
+def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[Pipeline, ...]:
+    """Each round at its setting and its own input rate."""
+    return tuple(
+        one.at(_setting(pipeline, declared.setting or pipeline.setting), pipeline.rate_per_s)
+        for one, declared in zip(rounds_of(pipeline), pipeline.rounds, strict=True)
+    )
+
+
+def space_of(pipeline: MicroBatchPipeline) -> PipelineSpace:
+    """What a plan of a round may choose from.
+
+    Raises
+    ------
+    InputError
+        If that is more than can be looked at.
+    """
+    search, cores = pipeline.search, pipeline.node.cores
+    periods_s = PIPELINE_PERIODS_S.value
+    space = PipelineSpace(
+        max_nodes=search.max_nodes,
+        num_distributors=pipeline.distributors,
+        mappers=_rising(search.mappers or thread_counts(cores)),
+        reducers=_rising(search.reducers or thread_counts(cores)),
+        input_periods_s=_rising(search.input_periods_s or (pipeline.setting.input_period_s,)),
+        shuffle_periods_s=_rising(search.shuffle_periods_s or periods_s),
+        poll_periods_s=_rising(search.poll_periods_s or periods_s),
+    )
+    if space.num_settings > _MOST_SETTINGS:
+        raise InputError(
+            f"search: {space.num_settings:,} settings of each number of nodes; expected at most "
+            f"{_MOST_SETTINGS:,}: give shorter lists"
+        )
+    return space
+
+
+def thread_counts(cores: int) -> tuple[int, ...]:
+    """Mappers or reducers that a plan tries on a node: each up to 8, then in steps of a quarter.
+
+    Examples
+    --------
+    >>> thread_counts(20)
+    (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 20)
+    """
+    found = [1]
+    while found[-1] < cores:
+        found.append(min(found[-1] + max(1, found[-1] // 4), cores))
+    return tuple(found)
+
+
+def _rising(values: tuple[OfSpace, ...]) -> tuple[OfSpace, ...]:
+    return tuple(sorted(set(values)))
+
+
+def _setting(pipeline: MicroBatchPipeline, entry: PipelineSettingEntry) -> PipelineSetting:
+    return PipelineSetting(
+        num_nodes=entry.nodes,
+        mappers_per_node=entry.mappers,
+        reducers_per_node=entry.reducers,
+        num_distributors=pipeline.distributors,
+        input_period_s=entry.input_period_s,
+        shuffle_period_s=entry.shuffle_period_s,
+        poll_period_s=entry.poll_period_s,
+    )
+
+
+def _round(pipeline: MicroBatchPipeline, one: PipelineRoundEntry, ratio: float) -> PipelineRound:
+    node, windows, state = pipeline.node, one.windows, one.state
+    return PipelineRound(
+        job=PipelineJob(
+            map_per_row_s=one.map_s,
+            reduce_per_row_s=one.reduce_s,
+            outputs_per_row=one.outputs,
+            input_row_bytes=one.input_row_bytes,
+            shuffle_row_bytes=one.shuffle_row_bytes,
+            shuffle_fixed_s=one.packing_s,
+            fetch_fixed_s=one.per_poll_s,
+            batch_fixed_s=one.per_batch_s,
+            map_cv=one.map_noise_ratio,
+            reduce_cv=one.reduce_noise_ratio,
+        ),
+        nodes=PipelineNodes(
+            num_cores=node.cores,
+            link_bytes_per_s=node.network_bytes_per_s,
+            stream_bytes_per_s=node.stream_bytes_per_s or node.network_bytes_per_s,
+            disk_bytes_per_s=node.disk_bytes_per_s,
+            disk_write_s=node.write_s,
+            distributor_bytes_per_s=node.distributor_bytes_per_s or node.network_bytes_per_s,
+        ),
+        dispersion=pipeline.dispersion_ratio,
+        rate_ratio=ratio,
+        windows=None
+        if windows is None
+        else PipelineWindows(
+            num_keys=windows.keys, per_key_s=windows.finalize_s, slide_s=windows.slide_s
+        ),
+        state=None
+        if state is None
+        else ReducerState(
+            memory_bytes=state.memory_bytes,
+            key_bytes=state.key_bytes,
+            num_keys=state.keys,
+            exponent=state.zipf,
+            on_disk_s=state.on_disk_s,
+        ),
+    )
