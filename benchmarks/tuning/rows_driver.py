@@ -209,6 +209,8 @@ def main() -> None:
     given = parser.parse_args()
     killer = Killer(given.kill, given.after)
     conf = {"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf()}
+    if given.master.startswith("local-cluster"):
+        conf["spark.executor.memory"] = "600m"  # below that of a worker
     with embedded_session(
         app_name="numbered rows", master=given.master, driver_memory="1g", extra_conf=conf
     ) as spark:

@@ -19,6 +19,7 @@ from headway.formats.setting_file import (
     alive_file,
     answer_file,
     load_answer,
+    load_setting,
     save_setting,
 )
 from headway.runtime.tuning.actuators import At, nothing
@@ -70,8 +71,7 @@ class SupervisedQuery:
             If the command cannot be run.
         """
         self.at("before start")
-        # Times tell numbers of different supervisors apart.
-        self.number = max(self.number + 1, int(time.time()))
+        self.number = max(self.number, self._number_before()) + 1
         self._end_left_behind(configuration)
         self._write(configuration)
         answer_file(self.path).unlink(missing_ok=True)
@@ -168,6 +168,10 @@ class SupervisedQuery:
         """How the application ended by itself; None where it runs."""
         code = None if self.process is None else self.process.poll()
         return None if code is None else f"the application ended with exit code {code}"
+
+    def _number_before(self) -> int:
+        """The number that an earlier supervisor asked for last."""
+        return load_setting(self.path).number if self.path.exists() else 0
 
     def _end_left_behind(self, configuration: Configuration) -> None:
         """Two drivers on one checkpoint: an application whose supervisor was killed ends first."""
