@@ -11,7 +11,7 @@ FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
-        scheduling scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
+        scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
@@ -89,6 +89,13 @@ scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scall
 
 scheduling: $(READY)  ## figures of the scheduling papers by simulation -> docs/scheduling.md
 	$(BIN)/python benchmarks/run.py reproductions --output docs/scheduling.md
+
+ordered: $(READY)  ## figures of the paper on ordered streams by formula and simulation -> docs/ordered.md
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py ordered_pipelines --output docs/ordered.md
+
+speed-ordered-chains: $(READY)  ## a million tuples through five operators, and the other simulators -> docs/ordered-chains-speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py ordered_chains --output docs/ordered-chains-speed.md
 
 scheduling-real: $(READY) java  ## real queries under each policy, seven hours on a quiet machine; goes on where it was cut
 	$(BIN)/python benchmarks/run.py real_gate

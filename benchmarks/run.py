@@ -17,7 +17,7 @@ from pathlib import Path
 from headway.errors import HeadwayError
 
 HERE = Path(__file__).parent
-FOLDERS = ("accuracy", "speed", "sharing", "scheduling", "tuning")
+FOLDERS = ("accuracy", "speed", "sharing", "scheduling", "tuning", "ordered")
 
 
 def benchmarks() -> dict[str, Path]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headway.api.explore import explore
     from headway.api.init import init
     from headway.api.lock import lock
+    from headway.api.ordered import ordered_plan
     from headway.api.page import page
     from headway.api.plan import plan
     from headway.api.predict import predict
@@ -60,6 +61,7 @@ _HOMES = {
     "headway.api.explore": "explore",
     "headway.api.init": "init",
     "headway.api.lock": "lock",
+    "headway.api.ordered": "ordered_plan",
     "headway.api.page": "page",
     "headway.api.plan": "plan",
     "headway.api.predict": "predict",
@@ -86,8 +88,8 @@ _HOMES = {
 __all__ = [
     "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
     "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "emit", "explain",
-    "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "page", "plan",
-    "plan_spec", "predict",
+    "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "ordered_plan", "page",
+    "plan", "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "setting", "shared_windows",
     "shed", "simulate", "simulate_policies", "stop_when_asked", "survey", "tune", "validate",
     "watch", "window_log", "windows",

@@ -251,3 +251,38 @@ PIPELINE_RULE_PERIODS_S = Assumption(
     source="VLDB'15, Table 4",
     influences="rules of thumb beside a plan of such a pipeline",
 )
+MOST_PLACED_KEYS = Assumption(
+    name="Most keys that are put on partitions one by one",
+    value=1000,
+    unit="keys",
+    source="judgement: the table is looked up for every row; beyond, keys are light and even out",
+    influences="the placement that headway ordered prints, and its p99",
+)
+TRIED_PER_SLOT = Assumption(
+    name="Shuffle partitions per slot that are tried for a skewed stage",
+    value=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 12.0),
+    unit="-",
+    source="simulated: with Zipf keys p99 falls up to six per slot; beyond, tasks cost more",
+    influences="the number of shuffle partitions that headway ordered names",
+)
+SKEWED_BATCHES = Assumption(
+    name="Batches that are simulated at each number of shuffle partitions",
+    value=400,
+    unit="batches",
+    source="judgement: the p99 of a stage is then known to about 2%",
+    influences="mean and p99 that headway ordered prints",
+)
+SAME_P99_RATIO = Assumption(
+    name="Ratio of p99 up to which fewer shuffle partitions are named",
+    value=1.02,
+    unit="-",
+    source="judgement: what the simulated p99 is known to",
+    influences="the number of shuffle partitions that headway ordered names",
+)
+WORTH_PLACING_RATIO = Assumption(
+    name="Ratio of p99 without and with placed keys from which placing them is advised",
+    value=1.05,
+    unit="-",
+    source="judgement: a table of keys has to be kept",
+    influences="the answer of headway ordered",
+)

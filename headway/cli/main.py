@@ -29,6 +29,7 @@ _COMMANDS = {
     "tune": ("headway.cli.tune", "Hold a running query to its target, within bounds."),
     "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
     "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
+    "ordered": ("headway.cli.ordered", "Place heavy keys, and choose partitions under skew."),
     "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
     "capacity": ("headway.cli.capacity", "Find the cheapest capacity for many jobs."),
     "schedule": ("headway.cli.schedule", "Decide whether queries should take turns, and how."),

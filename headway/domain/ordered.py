@@ -154,6 +154,28 @@ class OrderedPipeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyCounts:
+    """Keys of a job, heaviest first, and the rows of each.
+
+    ``kind`` is Spark's type of the key column: "string", "int" or "long". ``other_rows`` are rows
+    of keys that are not listed.
+    """
+
+    keys: tuple[str | int, ...]
+    num_rows: tuple[float, ...]
+    kind: str = "string"
+    other_rows: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.keys or len(self.keys) != len(self.num_rows):
+            raise ValueError("need at least one key, and a number of rows for each")
+        if not min(self.num_rows) > 0 or not 0 <= self.other_rows < math.inf:
+            raise ValueError("rows of keys must be above 0, and other_rows at least 0")
+        if sorted(self.num_rows, reverse=True) != list(self.num_rows):
+            raise ValueError("keys must be listed heaviest first")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChoice:
     """What a stage takes at a number of shuffle partitions, over batches and placements of keys."""
 
@@ -167,17 +189,17 @@ class PartitionChoice:
 class KeyPlacement:
     """Buckets of the heaviest keys, chosen so that the partitions are evenly loaded.
 
-    A row of a placed key goes to bucket ``bucket_of[key]``, any other to
+    A row of ``keys[i]`` goes to bucket ``buckets[i]``, a row of any other key to
     ``spread_ids[pmod(xxhash64(key), len(spread_ids))]``; both are integers whose hash is in the
-    partition that is meant.
+    partition that is meant. ``key_share`` are the shares of
+    the rows that the placed keys have.
     """
 
-    shuffle_partitions: int
-    bucket_of: dict[str | int, int]
+    keys: tuple[str | int, ...]
+    key_share: tuple[float, ...]
+    buckets: tuple[int, ...]
     spread_ids: tuple[int, ...]
-    largest_share: float
-    mean_s: float
-    p99_s: float
+    choice: PartitionChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +219,8 @@ class OrderedPlan:
 
     ``serial_s`` is the time that the rows of the hottest key take per batch: no number of
     partitions makes the stage faster. ``num_keys`` are those of the file; ``known_share`` is the
-    share of all rows that they have.
+    share of all rows that they have. ``num_map_tasks`` combine rows of a key before the stage, as
+    aggregations do; shares are those of the combined rows then, and 0 tasks combine nothing.
     """
 
     stage: str
@@ -206,6 +229,7 @@ class OrderedPlan:
     batch_rows: float
     num_slots: int
     num_keys: int
+    num_map_tasks: int
     known_share: float
     task_fixed_s: float
     task_per_row_s: float

@@ -30,6 +30,7 @@ from headway.units import counted, format_duration, format_rate, ms_to_s
 
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 _LEAST_STEP_S = ms_to_s(1)
+_STATE_BY_KEY = ("FlatMapGroupsInPandasWithState", "TransformWithState")  # Spark's operators
 _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -55,6 +56,7 @@ def advice_of(
         *_state_commits(question.profile, chosen),
         *_launches(question, chosen),
         *_skew(question.profile),
+        *_python_by_key(question.profile),
         *_bursts(question),
         *_overlapping_windows(question, chosen),
         *_young_jvm(question.profile),
@@ -205,11 +207,13 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
 def _skew(profile: JobProfile) -> Iterator[Advice]:
     for stage in profile.stages:
         if stage.observed is not None and stage.observed.largest_task_ratio > SKEWED_RATIO.value:
+            is_behind_exchange = stage.num_source_tasks is None
+            placed = "; 'headway ordered' says what placing them does" if is_behind_exchange else ""
             yield Advice(
                 text=(
                     f"skew: the largest task of {stage.name} reads "
                     f"{stage.observed.largest_task_ratio:.1f} times the rows of the mean task; "
-                    "more slots do not help, salting the keys does"
+                    f"more slots do not help, salting the keys does{placed}"
                 )
             )
     arrivals = profile.observed_arrivals
@@ -220,6 +224,19 @@ def _skew(profile: JobProfile) -> Iterator[Advice]:
             text=(
                 f"skew: one of {sources} source partitions has {share:.0%} of the rows; "
                 "a partition key with an even distribution would spread them"
+            )
+        )
+
+
+def _python_by_key(profile: JobProfile) -> Iterator[Advice]:
+    """Each key of a batch is a call into Python; buckets of keys are fewer."""
+    by_key = [name for name in profile.shape.python_operators if name.startswith(_STATE_BY_KEY)]
+    if by_key:
+        yield Advice(
+            text=(
+                f"{by_key[0]} calls Python for each group of a batch: where groups are keys, "
+                "headway.ordered calls it for buckets of them, and 'headway ordered' chooses the "
+                "shuffle partitions and places heavy keys"
             )
         )
 

@@ -12,6 +12,7 @@ for folder in (
     BENCHMARKS / "accuracy",
     BENCHMARKS / "sharing",
     BENCHMARKS / "scheduling",
+    BENCHMARKS / "ordered",
 ):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

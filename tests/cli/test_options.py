@@ -110,6 +110,7 @@ IN_RANGE = "exits with 5 outside the calibrated range only, and this is inside"
 SAME = "keeps what the answer without it has already"
 WAYS: tuple[Way, ...] = (
     Way(name="windows", arguments=("windows.profile.yaml",)),
+    Way(name="ordered", arguments=("orders.profile.yaml",), options={"--keys": "keys.csv"}),
     Way(
         name="schedule",
         arguments=("queries.yaml",),
@@ -281,7 +282,8 @@ VALUES: dict[str, Value] = {
     "--engine": "in-process", "--executors": "3", "--files": "out", "--for": "30s",
     "--force": None, "--format": "json", "--from-start": None, "--growth": "4000x",
     "--image": "an/image", "--job": "other",
-    "--json": None, "--jvm-age": "1min", "--kind": "Cluster", "--lower-memory": None,
+    "--json": None, "--keys": "more-keys.csv", "--key-type": "long", "--total-rows": "100000",
+    "--stage": "scan", "--jvm-age": "1min", "--kind": "Cluster", "--lower-memory": None,
     "--main": "s3://b/other.py", "--master": "local[1]", "--max-cost": "900%",
     "--max-drift": "900%", "--max-error": "0.0001%", "--max-latency": "900%", "--max-nodes": "3",
     "--max-offsets": "6000", "--name": "other", "--namespace": "other", "--node-cores": "8",
@@ -359,6 +361,8 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "then.conf").write_text("spark.executor.cores 8\n")
     (folder / "trace.csv").write_text("time,rate\n0,5000\n60,5000\n")
     (folder / "more.csv").write_text("time,rate\n0,9000\n60,9000\n")
+    (folder / "keys.csv").write_text("key,count\n1,70\n2,30\n3,20\n")
+    (folder / "more-keys.csv").write_text("key,count\n1,90\n2,30\n")
     (folder / "catalog.yaml").write_text(CATALOG)
     write_plain(AppLog().add(Query(num_batches=40)).lines, folder / "log")
     with contextlib.chdir(folder):

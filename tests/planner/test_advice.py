@@ -160,3 +160,16 @@ def test_a_hot_key_is_reported_with_what_salting_would_win() -> None:
 def test_spill_is_reported() -> None:
     memory = MemoryProfile(peak_task_bytes=1, spilled_bytes=10)
     assert len(advice_with(replace(a_profile(), memory=memory), "spilled to disk")) == 1
+
+
+def test_skewed_keys_and_state_by_key_in_python_name_the_command() -> None:
+    skewed = advice_with(observed(largest_task_ratio=2.4), "headway ordered")
+    assert [text.split(":")[0] for text in skewed] == ["skew"]
+    by_key = replace(
+        a_profile(),
+        shape=replace(a_profile().shape, python_operators=("FlatMapGroupsInPandasWithState",)),
+    )
+    (text,) = advice_with(by_key, "headway ordered")
+    assert text.startswith("FlatMapGroupsInPandasWithState calls Python for each group")
+    mapped = replace(by_key, shape=replace(by_key.shape, python_operators=("MapInPandas",)))
+    assert not advice_with(mapped, "headway ordered")

@@ -75,7 +75,7 @@ SUMS = Family(
 )
 LARGEST = Family(
     title="The largest of many",
-    equations="theory.md (O1), (O2)",
+    equations="theory.md (X1), (X2)",
     over="2 to 1000 values, standard normal and lognormal with cv 0.5",
     judge=f"{_NUM_REPLICATIONS} x {_NUM_VALUES:,} draws",
     cells={f"{number} values": (number,) for number in (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)},

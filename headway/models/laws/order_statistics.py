@@ -43,7 +43,7 @@ def max_normal(num_values: int) -> MaximumMoments:
 
     Notes
     -----
-    **(O1)** Moments of the largest of `n` standard normals from its density `n φ(z) Φ(z)^(n-1)` by
+    **(X1)** Moments of the largest of `n` standard normals from its density `n φ(z) Φ(z)^(n-1)` by
     the trapezoid rule with step 0.05. Exact to rounding.
 
     Trapezoid rule on the density of the maximum, which is smooth and vanishes at both ends, so that
@@ -82,7 +82,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
 
     Notes
     -----
-    **(O2)** The largest lognormal belongs to the largest score: moments of `e^(sz-s^2/2)` under the
+    **(X2)** The largest lognormal belongs to the largest score: moments of `e^(sz-s^2/2)` under the
     same density. Exact. A normal parent in its place would be 29 % low in the mean for 32 values of
     cv 1.
 

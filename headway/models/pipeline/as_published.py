@@ -86,7 +86,7 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
 
     Notes
     -----
-    **(L12)** As published, windows: the largest of `M_t` independent normals (O1), plus a
+    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a
     finalizing time `τ` of which key `i` of `k` takes `i τ/k`: `τ/2 (1+1/k)`,
     `(τ^2)/12 (1-1/(k^2))`.
 

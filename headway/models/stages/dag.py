@@ -175,16 +175,16 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     Notes
     -----
     **(J1)** Lower bounds of the mean: `g + Σ w/C`, with `w` the work; and the longest path of
-    `g + max(E[max _j d_j], w/C)` per stage (O2). In each run a stage takes at least its own
+    `g + max(E[max _j d_j], w/C)` per stage (X2). In each run a stage takes at least its own
     makespan, since other tasks only make cores free later; means follow by Jensen.
 
     **(J2)** Upper bound, after Graham (1966, doi:10.1002/j.1538-7305.1966.tb01709.x): whenever a
     core is idle, some stage of one path from start to end is in its gap or has its longest task
     running, so the run takes at most `Σ w/C + Σ_path(g+(1-1/C) max _j d_j)` for the longest such
     path. Mean of the longest: over the `n` parents of a stage `E max ≤ max E + sqrt((n-1)/n Σ Var)`
-    (Aven 1985) and `Var max ≤ Σ Var`, whatever they have in common. Proven, given (O2).
+    (Aven 1985) and `Var max ≤ Σ Var`, whatever they have in common. Proven, given (X2).
 
-    Graham (1966), Aven (1985). Proven for independent task times; the largest lognormals by (O2).
+    Graham (1966), Aven (1985). Proven for independent task times; the largest lognormals by (X2).
 
     Examples
     --------

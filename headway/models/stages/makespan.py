@@ -50,7 +50,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
 
     Notes
     -----
-    **(M1)** Exact cases: `T ≤ C` is (O2) with `n = T`; `C = 1` has mean `T` and variance `T cv^2`;
+    **(M1)** Exact cases: `T ≤ C` is (X2) with `n = T`; `C = 1` has mean `T` and variance `T cv^2`;
     `cv = 0` gives `⌈ T/C⌉`. Below `cv = 0.01` waves do not mix, and what noise adds to mean and
     standard deviation is in proportion to `cv`.
 

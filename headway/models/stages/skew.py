@@ -175,13 +175,13 @@ def max_load_bound(top_share: Numeric, shuffle_partitions: Numeric) -> Array:
     return bound
 
 
-def combined_rows(keys: KeyShares, num_rows: Numeric, num_map_tasks: Numeric) -> Array:
-    r"""Rows that are left to shuffle after each map task has combined rows of one key.
+def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Array:
+    r"""Rows of each key that are left to shuffle after each map task has combined them.
 
     Parameters
     ----------
-    keys : KeyShares
-        Frequencies of the keys (of key and window, where windows overlap).
+    share : (k,) array, 0 to 1
+        Share of the rows that each key has (key and window, where windows overlap). [-]
     num_rows : float or array, > 0
         Rows of the batch. [-]
     num_map_tasks : float or array, >= 1
@@ -189,8 +189,8 @@ def combined_rows(keys: KeyShares, num_rows: Numeric, num_map_tasks: Numeric) ->
 
     Returns
     -------
-    array
-        Inputs broadcast, mean number of rows. [-]
+    (..., k) array
+        Inputs broadcast, mean number of rows of each key. [-]
 
     Raises
     ------
@@ -199,23 +199,23 @@ def combined_rows(keys: KeyShares, num_rows: Numeric, num_map_tasks: Numeric) ->
 
     Notes
     -----
-    **(K5)** `M` map tasks that combine `n` rows leave `Σ_k M(1-(1-p_k)^(n/M))`. Exact for
+    **(K5)** `M` map tasks that combine `n` rows leave `M(1-(1-p_k)^(n/M))` of key `k`. Exact for
     independent rows.
 
     Sums, counts and averages combine; sessions, joins and arbitrary state do not.
 
     Examples
     --------
-    >>> float(combined_rows(zipf_key_shares(1000, 0.0), 100_000.0, 4))
-    4000.0
+    >>> combined_rows(np.array([0.9, 0.0999, 0.0001]), 10_000.0, 4)
+    array([4.   , 4.   , 0.885])
     """
     rows = np.asarray(num_rows, dtype=np.float64)[..., np.newaxis]
     tasks = np.asarray(num_map_tasks, dtype=np.float64)[..., np.newaxis]
     if not (np.all(rows > 0.0) and np.all(np.isfinite(rows)) and np.all(tasks >= 1.0)):
         raise ValueError("need a finite num_rows > 0 and num_map_tasks >= 1")
     with np.errstate(divide="ignore"):
-        absent = np.log1p(-np.minimum(keys.share, 1.0))
-    combined: Array = (-tasks * keys.num_keys * np.expm1(rows / tasks * absent)).sum(axis=-1)
+        absent = np.log1p(-np.minimum(share, 1.0))
+    combined: Array = -tasks * np.expm1(rows / tasks * absent)
     return combined
 
 

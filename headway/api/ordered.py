@@ -1,0 +1,65 @@
+"""Partition count and placement of keys for work that keeps rows of a key in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headway.api.arguments import arrivals_from, job_from
+from headway.api.predict import configuration_from
+from headway.domain import JobProfile
+from headway.domain.ordered import KeyCounts, OrderedPlan
+from headway.errors import InputError
+from headway.formats.key_counts import read_key_counts
+
+
+def ordered_plan(
+    profile: JobProfile | str | Path,
+    keys: KeyCounts | str | Path,
+    *,
+    rate: float | str | None = None,
+    trigger: float | str | None = None,
+    executors: int | None = None,
+    cores: int | None = None,
+    partitions: int | None = None,
+    stage: str | None = None,
+    key_type: str | None = None,
+    total_rows: float | None = None,
+) -> OrderedPlan:
+    """Shuffle partitions, placement of heavy keys and limits of a stage under skew.
+
+    Parameters
+    ----------
+    profile : JobProfile or path
+        The job, profiled with the work that is done by key.
+    keys : KeyCounts or path
+        How often each key occurs: a CSV file with the columns ``key`` and ``count``, or JSON lines.
+    rate, trigger, executors, cores, partitions
+        As in :func:`headway.predict`; as profiled by default.
+    stage : str
+        The stage behind the exchange; the one that works most by default.
+    key_type : {"string", "int", "long"}
+        Spark's type of the key column; by default long where JSON has numbers, else string.
+    total_rows : float
+        Rows of all keys, where the file has only the most frequent; the others count as even.
+
+    Raises
+    ------
+    InputError
+        If a file or a value is not what it should be.
+    """
+    from headway.planner.ordered import plan_ordered
+
+    job = job_from(profile)
+    if total_rows is not None and not total_rows > 0:
+        raise InputError(f"total_rows is {total_rows!r}; expected a number above 0")
+    counts = (
+        keys
+        if isinstance(keys, KeyCounts)
+        else read_key_counts(keys, kind=key_type, total_rows=total_rows)
+    )
+    configuration = configuration_from(
+        job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
+    )
+    return plan_ordered(
+        job, configuration, arrivals_from(job, rate).rate_per_s, counts, stage_name=stage
+    )

@@ -1,0 +1,90 @@
+"""``headway ordered``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headway.api.ordered import ordered_plan
+from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_options
+from headway.cli.outputs import OutputFile
+from headway.errors import ExitCode
+from headway.formats.as_json import json_text
+from headway.formats.text_file import write_text
+from headway.report.ordered import ordered_json, ordered_text, placement_csv
+
+
+@click.command("ordered", cls=Command)
+@click.argument("profile", metavar="PROFILE")
+@click.option(
+    "--keys",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="How often each key occurs: CSV with the columns key and count, or JSON lines.",
+)
+@click.option(
+    "--key-type",
+    type=click.Choice(["string", "int", "long"]),
+    help="Spark's type of the key column; by default long for numbers in JSON, else string.",
+)
+@click.option(
+    "--total-rows",
+    type=click.FloatRange(0, min_open=True),
+    help="Rows of all keys, where the file has only the most frequent ones.",
+)
+@click.option("--stage", help="Stage behind an exchange; the one that works most by default.")
+@click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
+@setting_options
+@click.option("--executors", type=EXECUTORS, help="Executors.")
+@click.option("-o", "--output", type=OutputFile(), help="Write the table of placed keys, CSV.")
+@json_option
+def command(
+    profile: str,
+    keys: Path,
+    key_type: str | None,
+    total_rows: float | None,
+    stage: str | None,
+    rate: float | None,
+    trigger: float | None,
+    executors: int | None,
+    cores: int | None,
+    partitions: int | None,
+    output: str | None,
+    as_json: bool,
+) -> int:
+    """Partition count and placement of heavy keys for work that is done key by key.
+
+    \b
+    headway ordered job.profile.yaml --keys keys.csv -o placed.csv
+    headway ordered job.profile.yaml --keys keys.jsonl --rate 50k/s --json
+
+    The rows of a key are worked off one after another, so a heavy key makes a long task. Spark's
+    own hash says which keys share a partition; placed keys are put where least is. The file is
+    written by three lines of your own:
+
+    \b
+    counts = df.where("KEY is not null").groupBy(F.col("KEY").alias("key")).count()
+    top = counts.orderBy(F.desc("count")).limit(100_000)
+    top.toPandas().to_csv("keys.csv", index=False)
+
+    With a limit, give --total-rows df.count(). Exits with 3 where the heaviest key alone needs
+    longer than the trigger interval.
+    """
+    plan = ordered_plan(
+        profile,
+        keys,
+        rate=rate,
+        trigger=trigger,
+        executors=executors,
+        cores=cores,
+        partitions=partitions,
+        stage=stage,
+        key_type=key_type,
+        total_rows=total_rows,
+    )
+    if output is not None:
+        write_text(output, placement_csv(plan.placed), what="the table of placed keys")
+        click.echo(f"wrote {output}", err=True)
+    click.echo(json_text(ordered_json(plan)) if as_json else ordered_text(plan, file=output))
+    return ExitCode.OK if plan.keeps_up else ExitCode.INFEASIBLE

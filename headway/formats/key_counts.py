@@ -1,0 +1,162 @@
+"""How often each key occurs, from the file that a user's own count wrote.
+
+A CSV file whose heading names a column ``key`` and one ``count`` (or ``share``), or JSON lines with
+these names, as ``df.write.json`` writes them. Other columns are ignored, and so are empty lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from headway.domain.ordered import KeyCounts
+from headway.errors import InputError
+from headway.formats.yaml_document import read_text, shown
+from headway.limits import LARGEST_NUMBER, MOST_INT, MOST_LONG
+from headway.units import parse_size_bytes
+
+WORDS = 'a CSV file with the columns key and count, or JSON lines such as {"key": "a", "count": 7}'
+KINDS = ("string", "int", "long")
+_LARGEST_BYTES = parse_size_bytes("256m")
+_MOST_KEYS = 2_000_000
+_COUNTS = ("count", "share")
+
+
+def read_key_counts(
+    path: str | Path, *, kind: str | None = None, total_rows: float | None = None
+) -> KeyCounts:
+    """Read how often each key occurs.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    kind : {"string", "int", "long"}, optional
+        Spark's type of the key column; by default long where JSON has numbers, else string.
+    total_rows : float, optional
+        Rows of all keys, where the file has only the most frequent ones; in the unit of the counts.
+
+    Raises
+    ------
+    InputError
+        If the file is no such count, as ``file:line: what, expected``.
+
+    Examples
+    --------
+    >>> read_key_counts("no/such.csv")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: no/such.csv: no such file; expected a count of keys: a CSV file...
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"key type is {kind!r}; expected one of {', '.join(KINDS)}")
+    text = read_text(Path(path), expected=f"a count of keys: {WORDS}", largest_bytes=_LARGEST_BYTES)
+    is_json = text.lstrip().startswith("{")
+    counts: dict[str | int, float] = {}
+    for line, key, count in _json_rows(text, path) if is_json else _csv_rows(text, path):
+        where = f"{path}:{line}"
+        if key is None or key == "":
+            raise InputError(
+                f"{where}: no key; rows without one all meet in one partition: leave them out of "
+                "the count (where key is not null)"
+            )
+        if kind is None:
+            kind = "long" if isinstance(key, int) else "string"
+        typed = _typed(key, kind, where)
+        if typed in counts:
+            raise InputError(
+                f"{where}: key {shown(typed)} is there twice; expected one line for each"
+            )
+        counts[typed] = _count(count, where)
+        if len(counts) > _MOST_KEYS:
+            raise InputError(
+                f"{where}: more than {_MOST_KEYS:,} keys; the most frequent are enough"
+            )
+    listed = sum(counts.values())
+    if not listed > 0:
+        raise InputError(f"{path}: no key with a count above 0; expected {WORDS}")
+    if total_rows is not None and total_rows < listed * (1 - 1e-9):
+        raise InputError(
+            f"{path}: {listed:,.6g} rows are counted, more than the {total_rows:,.6g} of all keys"
+        )
+    heaviest = sorted(((key, n) for key, n in counts.items() if n > 0), key=lambda one: -one[1])
+    return KeyCounts(
+        keys=tuple(key for key, _ in heaviest),
+        num_rows=tuple(n for _, n in heaviest),
+        kind=kind or "string",
+        other_rows=0.0 if total_rows is None else max(total_rows - listed, 0.0),
+    )
+
+
+def _json_rows(text: str, path: str | Path) -> Iterator[tuple[int, object, object]]:
+    for line, row in enumerate(text.splitlines(), 1):
+        if not row.strip():
+            continue
+        try:
+            found = json.loads(row)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"{path}:{line}: not a JSON object on one line; expected {WORDS}")
+        name = next((one for one in _COUNTS if one in found), None)
+        if name is None or "key" not in found:
+            raise InputError(f"{path}:{line}: no {'key' if name else 'count'}; expected {WORDS}")
+        yield line, found["key"], found[name]
+
+
+def _csv_rows(text: str, path: str | Path) -> Iterator[tuple[int, object, object]]:
+    rows = csv.reader(text.splitlines(keepends=True))
+    try:
+        heading = [cell.strip().lower() for cell in next(rows)]
+        name = next((one for one in _COUNTS if one in heading), None)
+        if name is None or "key" not in heading:
+            missing = "key" if name else "count"
+            raise InputError(f"{path}:1: no column {missing!r}; expected {WORDS}")
+        key_at, count_at = heading.index("key"), heading.index(name)
+        for row in rows:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) <= max(key_at, count_at):
+                raise InputError(
+                    f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
+                )
+            yield rows.line_num, row[key_at], row[count_at]
+    except csv.Error as error:
+        raise InputError(f"{path}:{rows.line_num}: {error}; expected {WORDS}") from None
+
+
+def _typed(key: object, kind: str, where: str) -> str | int:
+    """The key as Spark holds it."""
+    if kind == "string":
+        if not isinstance(key, str):
+            raise InputError(
+                f"{where}: key {shown_key(key)} is no text; say which type the column has with "
+                "--key-type"
+            )
+        return key
+    most = MOST_INT if kind == "int" else MOST_LONG
+    try:
+        number = int(key) if isinstance(key, str | int) and not isinstance(key, bool) else None
+    except ValueError:
+        number = None
+    if number is None or not -most - 1 <= number <= most:
+        raise InputError(f"{where}: key {shown_key(key)} is no {kind}; expected a whole number")
+    return number
+
+
+def shown_key(key: object) -> str:
+    """A key in a message."""
+    return shown(key if isinstance(key, str | int | float | bool) else str(key))
+
+
+def _count(count: object, where: str) -> float:
+    try:
+        number = float(count) if isinstance(count, str | int | float) else math.nan
+    except ValueError:
+        number = math.nan
+    if isinstance(count, bool) or not 0 <= number <= LARGEST_NUMBER:
+        raise InputError(f"{where}: count is {shown_key(count)}; expected a number, 0 or more")
+    return number

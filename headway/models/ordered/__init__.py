@@ -1,0 +1,1 @@
+"""Ordered pipelines: workers, reordering, queues, placement of keys."""

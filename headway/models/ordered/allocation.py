@@ -1,0 +1,235 @@
+"""How many workers each operator of a pipeline needs, and what the pipeline carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+
+
+class Allocation(NamedTuple):
+    """What a pipeline carries [1/s], its workers by operator [-], and what limits it.
+
+    ``limiting`` is the place of the operator whose maximum parallelism limits the throughput, None
+    where the workers do.
+    """
+
+    throughput_per_s: float
+    workers: Array
+    limiting: int | None
+
+
+class WholeAllocation(NamedTuple):
+    """Tasks of each stage [-], what they carry [1/s], and the bound of (O1) [1/s]."""
+
+    num_tasks: tuple[int, ...]
+    throughput_per_s: float
+    bound_per_s: float
+
+
+def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -> Array:
+    r"""Worker time that a tuple of the source costs at each operator of a chain.
+
+    Parameters
+    ----------
+    cost_s : (k,) sequence, > 0
+        Time per input of each operator. [s]
+    selectivity_ratio : (k,) sequence, > 0
+        Outputs per input of each operator. [-]
+
+    Returns
+    -------
+    (k,) array
+        Work per tuple of the source. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    theory.md (O1).
+
+    Examples
+    --------
+    >>> source_work_s([1e-5, 2e-5, 3e-5, 4e-6], [1.0, 0.5, 2.0, 1.0]) * 1e6
+    array([10., 20., 15.,  4.])
+    """
+    cost, selectivity = np.asarray(cost_s, float), np.asarray(selectivity_ratio, float)
+    if cost.ndim != 1 or not cost.size or cost.shape != selectivity.shape:
+        raise ValueError("cost_s and selectivity_ratio must be of one length, at least 1")
+    if not (np.all(cost > 0.0) and np.all(selectivity > 0.0) and np.all(np.isfinite(cost))):
+        raise ValueError("costs and selectivities must be positive and finite")
+    work: Array = cost * np.concatenate(([1.0], np.cumprod(selectivity)[:-1]))
+    return work
+
+
+def pipelined_allocation(
+    work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
+) -> Allocation:
+    r"""Throughput of a pipeline whose operators run at once, and the workers of each.
+
+    Parameters
+    ----------
+    work_s : (k,) sequence, > 0
+        Worker time per tuple of the source, as from `source_work_s`. [s]
+    most_workers : (k,) sequence, > 0
+        Most workers that each operator can use; ``inf`` for no limit. [-]
+    num_workers : float, > 0
+        Workers. [-]
+
+    Returns
+    -------
+    Allocation
+        Throughput in tuples of the source, workers, and what limits it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(O1)** Operators at once: `X = min(n/Σ d_i, min_i M_i/d_i)` tuples of the source per second,
+    `d_i = c_i s_1...s_(i-1)` the worker-seconds per tuple of the source, `M_i` the most workers of
+    an operator; it has `X d_i` workers. Exact as an upper bound of every scheduler; reached by
+    those that keep a limited operator busy. Prasaad, Ramalingam and Rajan (2018), who print the
+    work without saying so: equation (3) of the paper divides by the selectivity of the operator
+    itself.
+
+    Examples
+    --------
+    >>> limited = pipelined_allocation([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8)
+    >>> round(limited.throughput_per_s), limited.workers.round(2).tolist(), limited.limiting
+    (33333, [0.33, 1.0, 0.67], 1)
+    """
+    work, most = _checked(work_s, most_workers, num_workers)
+    by_operator = most / work
+    narrowest = int(np.argmin(by_operator))
+    by_workers = num_workers / float(work.sum())
+    if by_workers <= by_operator[narrowest]:
+        return Allocation(by_workers, by_workers * work, None)
+    throughput = float(by_operator[narrowest])
+    return Allocation(throughput, throughput * work, narrowest)
+
+
+def staged_throughput_per_s(
+    work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
+) -> float:
+    r"""Throughput of a pipeline whose operators run one after another, as stages of a batch do.
+
+    Parameters
+    ----------
+    work_s : (k,) sequence, > 0
+        Worker time per tuple of the source. [s]
+    most_workers : (k,) sequence, > 0
+        Most workers that each operator can use; ``inf`` for no limit. [-]
+    num_workers : float, > 0
+        Workers, or slots. [-]
+
+    Returns
+    -------
+    float
+        Tuples of the source per second, fixed times of tasks and batches left out. [1/s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(O2)** A stage at a time: `X_b = 1/Σ d_i/min(C, M_i)`. As (O1) if every stage can use all `C`
+    slots; otherwise what pipelining would gain is lost. Exact for tasks without fixed time.
+
+    Examples
+    --------
+    >>> round(staged_throughput_per_s([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8))
+    29630
+    """
+    work, most = _checked(work_s, most_workers, num_workers)
+    return float(1.0 / (work / np.minimum(most, num_workers)).sum())
+
+
+def water_filled_slots(
+    work_s: Sequence[float],
+    num_slots: int,
+    *,
+    tied: Sequence[int] | None = None,
+    most_tasks: Sequence[float] | None = None,
+) -> WholeAllocation:
+    r"""Tasks of stages that run at once on whole slots, so that the busiest is busy least.
+
+    Parameters
+    ----------
+    work_s : (k,) sequence, > 0
+        Slot time of each stage per row of the source. [s]
+    num_slots : int, >= 1
+        Slots. [-]
+    tied : (k,) sequence of int, optional
+        Stages of one number have as many tasks as each other, as stateful shuffles have; each
+        stage is on its own by default.
+    most_tasks : (k,) sequence, >= 1, optional
+        Tasks that each stage can use at most, as partitions of the source; no limit by default.
+
+    Returns
+    -------
+    WholeAllocation
+        Tasks of each stage, and the rate that they carry.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or the slots are fewer than the stages.
+
+    Notes
+    -----
+    **(O9)** Whole slots: maximise `min_i t_i/d_i` with `Σ t_i ≤ C` by giving the next slots to the
+    stage, or the tied stages, with the least `t_i/d_i`, until they no longer fit. Exact: any better
+    setting would give them more. A stage at its most tasks ends it. Not above (O1).
+
+    Examples
+    --------
+    >>> found = water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16)
+    >>> found.num_tasks, round(found.throughput_per_s), round(found.bound_per_s)
+    ((3, 6, 5, 2), 300000, 326531)
+    >>> water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16, tied=[0, 0, 0, 0]).num_tasks
+    (4, 4, 4, 4)
+    """
+    unlimited = np.full(len(work_s), np.inf)
+    work, most = _checked(work_s, unlimited if most_tasks is None else most_tasks, num_slots)
+    group = np.arange(len(work)) if tied is None else np.unique(tied, return_inverse=True)[1]
+    if len(group) != len(work):
+        raise ValueError("tied needs a number for each stage")
+    size, heaviest = np.bincount(group), np.zeros(group.max() + 1)
+    np.maximum.at(heaviest, group, work)
+    highest = np.full(len(size), np.inf)
+    np.minimum.at(highest, group, most)
+    tasks, left = np.ones(len(size), dtype=np.int64), num_slots - int(size.sum())
+    if left < 0:
+        raise ValueError(f"{len(work)} stages need as many slots, got {num_slots}")
+    while size[worst := int(np.argmin(tasks / heaviest))] <= left and tasks[worst] < highest[worst]:
+        left -= int(size[worst])
+        tasks[worst] += 1
+    return WholeAllocation(
+        tuple(int(one) for one in tasks[group]),
+        float((np.minimum(tasks, highest) / heaviest).min()),
+        min(num_slots / float(work.sum()), float((most / work).min())),
+    )
+
+
+def _checked(
+    work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
+) -> tuple[Array, Array]:
+    work, most = np.asarray(work_s, dtype=np.float64), np.asarray(most_workers, dtype=np.float64)
+    if work.ndim != 1 or not work.size or work.shape != most.shape:
+        raise ValueError("work_s and most_workers must be of one length, at least 1")
+    if not (np.all(work > 0.0) and np.all(np.isfinite(work)) and np.all(most > 0.0)):
+        raise ValueError("work_s and most_workers must be positive")
+    if not 0.0 < num_workers < np.inf:
+        raise ValueError(f"num_workers must be positive, got {num_workers}")
+    return work, most

@@ -1,0 +1,304 @@
+"""A whole pipeline: what its operators can use, and what it carries with its order kept."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain.ordered import (
+    Operator,
+    OperatorType,
+    OrderedPipeline,
+    QueueScheme,
+    ReorderScheme,
+)
+from headway.models.arrays import Array
+from headway.models.ordered.allocation import (
+    Allocation,
+    WholeAllocation,
+    source_work_s,
+    staged_throughput_per_s,
+    water_filled_slots,
+)
+from headway.models.ordered.queues import hybrid_exit_law, partitioned_exit_law, skewed_workers
+from headway.models.ordered.reordering import (
+    ordered_exit_law,
+    reordered_throughput_per_s,
+    saturated_latency_s,
+    tuple_cost_s,
+)
+from headway.models.ordered.service import ServiceLaw
+from headway.models.simulation.ordered_queues import simulate_queues
+from headway.models.stages.skew import random_partition_loads, zipf_key_shares
+
+_PLACEMENTS = 64
+_SHARED_TUPLES = 20_000
+_DRAWN = 2018  # seed of placements and of tuples
+_FULLEST = 0.97  # a partition that is busier has no latency to speak of
+
+
+class OperatorLatency(NamedTuple):
+    """Mean and p99 [s] from a tuple's start at an operator to its exit in order.
+
+    With partitioned queues from its arrival, since it waits in the queue for its own worker.
+    """
+
+    mean_s: float
+    p99_s: float
+
+
+class OnSpark(NamedTuple):
+    """The same work as stages of micro-batches [1/s], and in Real-Time Mode."""
+
+    micro_batch_per_s: float
+    real_time: WholeAllocation | None
+
+
+def partition_shares(operator: Operator, num_workers: int) -> Array:
+    r"""Shares of the partitions of an operator, largest first, keys being hashed anywhere.
+
+    Parameters
+    ----------
+    operator : Operator
+        A partitioned operator.
+    num_workers : int, >= 1
+        Workers; partitioned queues have at most as many. [-]
+
+    Returns
+    -------
+    (p,) array
+        Mean over placements of the largest share, of the second and so on. [-]
+
+    Notes
+    -----
+    theory.md (K2), (K3).
+
+    Examples
+    --------
+    >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
+    >>> partition_shares(ten, 16).tolist() == [0.1] * 10
+    True
+    """
+    number = operator.partitions
+    if operator.queue is QueueScheme.PARTITIONED:
+        number = min(number, num_workers)
+    if operator.keys is None:
+        return np.full(number, 1.0 / number)
+    keys = zipf_key_shares(operator.keys.num_keys, operator.keys.exponent)
+    loads = random_partition_loads(keys, number, num_replications=_PLACEMENTS, seed=_DRAWN)
+    found: Array = np.sort(loads, axis=1)[:, ::-1].mean(axis=0)
+    return found
+
+
+def most_workers(operator: Operator, num_workers: int) -> float:
+    r"""Workers that an operator can keep busy when its input never runs dry.
+
+    Parameters
+    ----------
+    operator : Operator
+        Its type, partitions, queue and keys.
+    num_workers : int, >= 1
+        Workers of the machine. [-]
+
+    Returns
+    -------
+    float
+        At most ``num_workers``. [-]
+
+    Notes
+    -----
+    theory.md (O8); one for a stateful operator, all for a stateless one. A shared queue, of which
+    no formula is known, is simulated (S11).
+
+    Examples
+    --------
+    >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
+    >>> most_workers(ten, 16), most_workers(ten, 4)
+    (10.0, 4.0)
+    """
+    if operator.type is OperatorType.STATELESS:
+        return float(num_workers)
+    if operator.type is OperatorType.STATEFUL:
+        return 1.0
+    shares = partition_shares(operator, num_workers)
+    if operator.queue is not QueueScheme.SHARED:
+        return skewed_workers(shares, num_workers)
+    random = np.random.default_rng(_DRAWN)
+    places = random.choice(len(shares), _SHARED_TUPLES, p=shares)
+    run = simulate_queues(QueueScheme.SHARED, np.ones(_SHARED_TUPLES), places, num_workers)
+    return run.busy_workers
+
+
+def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) -> Allocation:
+    r"""Throughput of a pipeline with its order kept, and the workers of each operator.
+
+    Parameters
+    ----------
+    pipeline : OrderedPipeline
+        Operators, workers and reordering.
+    reordered : bool
+        Whether putting outputs in order takes time, as ``pipeline.reordering`` says.
+
+    Returns
+    -------
+    Allocation
+        In tuples of the source; ``workers`` includes those that wait for the lock.
+
+    Notes
+    -----
+    **(O10)** A chain with its order kept: the largest `X` with `Σ_i w_i(X s_1...s_(i-1)) ≤ n`,
+    `w_i` the workers that carry so much by (O3) and at most `M_i`; (O1) if putting in order costs
+    nothing. Throughput of a whole number of workers is joined by lines.
+
+    Examples
+    --------
+    >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
+    ...               for c in (10, 30))
+    >>> whole = OrderedPipeline(num_workers=4, operators=chain)
+    >>> found = pipeline_allocation(whole, reordered=False)
+    >>> round(found.throughput_per_s), found.workers.round(2).tolist(), found.limiting
+    (100000, [1.0, 3.0], None)
+    """
+    number = pipeline.num_workers
+    grid = np.arange(number + 1, dtype=np.float64)
+    carried, most = [], []
+    reaching = 1.0
+    for one in pipeline.operators:
+        alone = not reordered or one.type is OperatorType.STATEFUL
+        carried.append(
+            [0.0]
+            + [
+                w / one.cost_s
+                if alone
+                else reordered_throughput_per_s(
+                    w, one.cost_s, pipeline.reordering, selectivity_ratio=one.selectivity_ratio
+                )
+                for w in grid[1:]
+            ]
+        )
+        carried[-1] = [each / reaching for each in carried[-1]]
+        most.append(most_workers(one, number))
+        reaching *= one.selectivity_ratio
+    highest = [float(np.interp(top, grid, rates)) for top, rates in zip(most, carried, strict=True)]
+
+    def workers(rate_per_s: float) -> Array:
+        return np.array([np.interp(rate_per_s, *_rising(grid, rates)) for rates in carried])
+
+    narrowest = int(np.argmin(highest))
+    needed = workers(highest[narrowest])
+    if needed.sum() <= number * (1.0 + 1e-9):
+        by_workers = needed[narrowest] >= number * (1.0 - 1e-9)
+        return Allocation(highest[narrowest], needed, None if by_workers else narrowest)
+    low, high = 0.0, highest[narrowest]
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if workers(middle).sum() <= number else (low, middle)
+    return Allocation(low, workers(low), None)
+
+
+def _rising(grid: Array, rates: list[float]) -> tuple[Array, Array]:
+    """Rates that still rise with workers, and their workers."""
+    rate = np.asarray(rates)
+    rises = np.concatenate(([True], np.diff(np.maximum.accumulate(rate)) > 1e-12 * rate.max()))
+    return rate[rises], grid[rises]
+
+
+def operator_latency(
+    operator: Operator, pipeline: OrderedPipeline, num_busy: float
+) -> OperatorLatency:
+    r"""Latency of one operator of a pipeline, start to exit in order.
+
+    Parameters
+    ----------
+    operator : Operator
+        One of ``pipeline.operators``.
+    pipeline : OrderedPipeline
+        Workers and reordering.
+    num_busy : float, > 0
+        Workers that are busy with it, as from `pipeline_allocation`. [-]
+
+    Returns
+    -------
+    OperatorLatency
+        Mean and p99; ``inf`` where a partition is saturated.
+
+    Notes
+    -----
+    theory.md (O4)-(O7): one worker by its own time, several by the ordered exit, partitioned
+    operators by their queues; the time to send is added once.
+
+    Examples
+    --------
+    >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
+    >>> chain = OrderedPipeline(num_workers=4, operators=(parse,))
+    >>> operator_latency(parse, chain, 3.0).mean_s * 1e6
+    10.6
+    """
+    law = ServiceLaw(mean_s=operator.cost_s, cv=min(operator.cost_spread_ratio, 3.0))
+    reordering, number = pipeline.reordering, pipeline.num_workers
+    if operator.type is OperatorType.PARTITIONED:
+        shares = partition_shares(operator, number)
+        if operator.queue is QueueScheme.PARTITIONED:
+            ratio = num_busy / number
+            if ratio * number * float(shares.max()) >= _FULLEST:
+                return OperatorLatency(np.inf, np.inf)
+            exit_law = partitioned_exit_law(law, shares, number, ratio)
+        else:
+            share = min(max(num_busy / number, 1e-6), 1.0)
+            exit_law = hybrid_exit_law(law, number, len(shares), share)
+    elif operator.type is OperatorType.STATEFUL:
+        exit_law = ordered_exit_law(law, 1.0)
+    else:
+        exit_law = ordered_exit_law(law, max(num_busy, 1.0))
+    sent_s = tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio) - operator.cost_s
+    found = OperatorLatency(exit_law.mean_s + sent_s, exit_law.quantile_s(0.99) + sent_s)
+    is_reordered = operator.type is not OperatorType.STATEFUL
+    send_s = reordering.send_s * operator.selectivity_ratio
+    knee = np.inf if send_s == 0.0 else (operator.cost_s + reordering.store_s + send_s) / send_s
+    if is_reordered and num_busy > knee and reordering.scheme is ReorderScheme.NON_BLOCKING:
+        full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
+        full_s *= operator.selectivity_ratio
+        return OperatorLatency(max(found.mean_s, full_s), max(found.p99_s, full_s))
+    return found
+
+
+def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:
+    r"""What a pipeline would carry as stages of Spark, fixed times of tasks and batches left out.
+
+    Parameters
+    ----------
+    pipeline : OrderedPipeline
+        Operators; each becomes a stage.
+    num_slots : int, optional, >= 1
+        Slots; as many as the pipeline has workers by default. [-]
+
+    Returns
+    -------
+    OnSpark
+        Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None where
+        there are fewer slots than stages.
+
+    Notes
+    -----
+    theory.md (O2), (O9). A stage of Real-Time Mode has tasks of one operator; stateful operators
+    cannot be shared out and have one task.
+
+    Examples
+    --------
+    >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
+    ...               for c in (10, 20, 15, 4))
+    >>> found = on_spark(OrderedPipeline(num_workers=16, operators=chain))
+    >>> round(found.micro_batch_per_s), found.real_time.num_tasks
+    (326531, (3, 6, 5, 2))
+    """
+    number = pipeline.num_workers if num_slots is None else num_slots
+    work = source_work_s(
+        [one.cost_s for one in pipeline.operators],
+        [one.selectivity_ratio for one in pipeline.operators],
+    )
+    most = np.array([most_workers(one, number) for one in pipeline.operators])
+    carried = staged_throughput_per_s(work, most, number)
+    if number < len(work):
+        return OnSpark(carried, None)
+    return OnSpark(carried, water_filled_slots(work.tolist(), number, most_tasks=most.tolist()))

@@ -1,0 +1,217 @@
+"""Which bucket each heavy key goes to, so that Spark's own hash loads the partitions evenly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.models.arrays import Array
+from headway.models.stages.spark_hash import spark_hash
+
+
+class PlacedKeys(NamedTuple):
+    """Partition of each placed key, and share of the rows in each partition [-]."""
+
+    partition: NDArray[np.int64]
+    loads: Array
+
+
+def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.int64]:
+    r"""The first whole numbers whose hash falls into each partition.
+
+    Parameters
+    ----------
+    shuffle_partitions : int, >= 1
+        Shuffle partitions. [-]
+    num_each : int, >= 1
+        Numbers for each partition. [-]
+
+    Returns
+    -------
+    (num_each, shuffle_partitions) array
+        Numbers from 0 on, as values of an integer column to partition by.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(K7)** Bucket numbers: the first `i ≥ 0` with `pmod(Murmur3(int i, 42), P) = j`, for each
+    partition `j`, by (K1). `0..P-1` themselves would miss a third of the partitions. Exact.
+
+    Examples
+    --------
+    >>> first_bucket_ids(16)[0].tolist()
+    [12, 16, 5, 1, 37, 20, 2, 35, 13, 6, 49, 7, 25, 15, 4, 0]
+    """
+    if shuffle_partitions < 1 or num_each < 1:
+        raise ValueError("need shuffle_partitions >= 1 and num_each >= 1")
+    tried = 8 * num_each * shuffle_partitions + 64
+    while True:
+        ids = np.arange(tried)
+        partition = np.mod(spark_hash(ids, "int").astype(np.int64), shuffle_partitions)
+        order = np.argsort(partition, kind="stable")
+        count = np.bincount(partition, minlength=shuffle_partitions)
+        if count.min() >= num_each:
+            first = np.concatenate(([0], np.cumsum(count)[:-1]))
+            return np.stack([ids[order[first + each]] for each in range(num_each)])
+        tried *= 2
+
+
+def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
+    r"""Partitions for keys of known weight: the heaviest first, each to where least is.
+
+    Parameters
+    ----------
+    shares : (k,) array, >= 0
+        Share of the rows that each key to be placed has, at most 1 together. What is missing to 1
+        is spread evenly over the partitions. [-]
+    shuffle_partitions : int, >= 1
+        Shuffle partitions. [-]
+
+    Returns
+    -------
+    PlacedKeys
+        Partition of each key, and the loads.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(K8)** Placed keys: heaviest first onto the partition with the least. The fullest partition
+    has at most `max(p_1, (4/3-1/(3P)) max_load*)` with `max_load*` the best possible (Graham 1969,
+    doi:10.1137/0117039), and no placement goes below `max(p_1, 1/P)`.
+
+    Examples
+    --------
+    >>> placed_keys(np.array([0.3, 0.2, 0.2, 0.1]), 2)
+    PlacedKeys(partition=array([0, 1, 1, 0]), loads=array([0.5, 0.5]))
+    """
+    share = np.asarray(shares, dtype=np.float64)
+    if share.ndim != 1 or not np.all(share >= 0.0) or not share.sum() <= 1.0 + 1e-9:
+        raise ValueError("shares must be one row of numbers >= 0, at most 1 together")
+    if shuffle_partitions < 1:
+        raise ValueError("need shuffle_partitions >= 1")
+    loads = np.zeros(shuffle_partitions)
+    partition = np.empty(len(share), dtype=np.int64)
+    for key in np.argsort(-share, kind="stable"):
+        least = int(np.argmin(loads))
+        partition[key] = least
+        loads[least] += share[key]
+    rest = max(1.0 - float(share.sum()), 0.0)
+    return PlacedKeys(partition, loads + rest / shuffle_partitions)
+
+
+def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
+    r"""Makespan of tasks in their order, each to the slot that is free first.
+
+    Parameters
+    ----------
+    task_s : (..., T) array, >= 0
+        Task times, in the order in which Spark hands tasks out. [s]
+    num_slots : int, >= 1
+        Slots, all free at the start. [-]
+
+    Returns
+    -------
+    (...) array
+        Until the last task has ended. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(K9)** Known task times on `C` slots: task `j` starts where the least is assigned so far, as
+    Spark's scheduler does with tasks of equal locality. Exact.
+
+    Examples
+    --------
+    >>> dealt_makespan_s(np.array([[1.0, 1.0, 3.0], [3.0, 1.0, 1.0]]), 2)
+    array([4., 3.])
+    """
+    times = np.asarray(task_s, dtype=np.float64)
+    if num_slots < 1 or times.ndim < 1 or not times.shape[-1] or not np.all(times >= 0.0):
+        raise ValueError("need num_slots >= 1 and at least one task, with no negative time")
+    if times.shape[-1] <= num_slots:
+        longest: Array = times.max(axis=-1)
+        return longest
+    rows = times.reshape(-1, times.shape[-1])
+    free = np.zeros((len(rows), num_slots))
+    every = np.arange(len(rows))
+    for task in rows.T:
+        free[every, free.argmin(axis=-1)] += task
+    made: Array = free.max(axis=-1).reshape(times.shape[:-1])
+    return made
+
+
+def skewed_stage_s(
+    loads: Array,
+    num_slots: int,
+    *,
+    batch_rows: float,
+    task_fixed_s: float,
+    task_per_row_s: float,
+    task_noise_ratio: float,
+    seed: int,
+) -> Array:
+    r"""Times of a stage whose partitions have known shares of the rows, batch after batch.
+
+    Parameters
+    ----------
+    loads : (b, P) array, >= 0
+        Share of the rows in each partition, for each batch to draw. [-]
+    num_slots : int, >= 1
+        Slots. [-]
+    batch_rows : float, >= 0
+        Rows that enter the stage per batch, mean. [-]
+    task_fixed_s, task_per_row_s : float, >= 0
+        Time of a task without rows, and of each row. [s]
+    task_noise_ratio : float, >= 0
+        Coefficient of variation of tasks that have as many rows as each other. [-]
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    (b,) array
+        Makespans. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(K10)** A stage under skew: Poisson rows in each partition, task times lognormal around
+    `t_0 + t_1 x`, makespan by (K9). Without noise the rows of a key are worked off one after
+    another, so no number of partitions goes below `t_0 + t_1 n p_1`.
+
+    Examples
+    --------
+    >>> even = np.full((1, 4), 0.25)
+    >>> skewed_stage_s(even, 4, batch_rows=0.0, task_fixed_s=0.1, task_per_row_s=1e-5,
+    ...                task_noise_ratio=0.0, seed=1)
+    array([0.1])
+    """
+    share = np.asarray(loads, dtype=np.float64)
+    if share.ndim != 2 or not np.all(share >= 0.0) or not batch_rows >= 0.0:
+        raise ValueError("need a table of loads >= 0, and batch_rows >= 0")
+    if not (task_fixed_s >= 0.0 and task_per_row_s >= 0.0 and task_noise_ratio >= 0.0):
+        raise ValueError("times of tasks and their noise must not be negative")
+    random = np.random.default_rng(seed)
+    rows = random.poisson(share * batch_rows)
+    sd = float(np.sqrt(np.log1p(task_noise_ratio**2)))
+    noise = np.exp(sd * random.standard_normal(share.shape) - 0.5 * sd * sd)
+    task_s = (task_fixed_s + task_per_row_s * rows) * noise
+    return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)

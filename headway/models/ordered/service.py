@@ -1,0 +1,107 @@
+"""The time of a tuple at an operator: its law, and what is left of it at a random moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy.special import gammainc, gammaincinv
+
+from headway.models.arrays import Array
+from headway.models.laws.distributions import (
+    lognormal_cdf,
+    lognormal_partial_expectation,
+    lognormal_quantile,
+)
+
+_NEGLIGIBLE = 1e-11
+_FINE, _COARSE = 6000, 3000
+
+
+class ServiceKind(StrEnum):
+    """Laws that a service time may have; both are the constant for cv 0."""
+
+    GAMMA = "gamma"
+    LOGNORMAL = "lognormal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLaw:
+    """A service time of mean > 0 [s] and coefficient of variation 0 to 3.
+
+    Examples
+    --------
+    >>> law = ServiceLaw(mean_s=2.0, cv=1.0)
+    >>> law.cdf(np.array([2.0])), law.excess_cdf(np.array([2.0]))
+    (array([0.632]), array([0.632]))
+    """
+
+    mean_s: float
+    cv: float
+    kind: ServiceKind = ServiceKind.GAMMA
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.mean_s < np.inf and 0.0 <= self.cv <= 3.0):
+            raise ValueError(f"need mean_s > 0 and cv in 0..3, got {self.mean_s} and {self.cv}")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it never varies; the laws below lose their digits where it hardly does."""
+        return self.cv < 1e-4
+
+    def cdf(self, time_s: Array) -> Array:
+        """Probability that it takes at most so long."""
+        time = np.maximum(time_s, 0.0)
+        if self.is_constant:
+            return np.where(time >= self.mean_s, 1.0, 0.0)
+        if self.kind is ServiceKind.LOGNORMAL:
+            return lognormal_cdf(time, self.mean_s, self.cv)
+        shape = self.cv**-2
+        return np.asarray(gammainc(shape, time * shape / self.mean_s), dtype=np.float64)
+
+    def excess_cdf(self, time_s: Array) -> Array:
+        """Probability that what is left of it at a random moment is at most so long."""
+        time = np.maximum(time_s, 0.0)
+        if self.is_constant:
+            return np.minimum(time / self.mean_s, 1.0)
+        if self.kind is ServiceKind.LOGNORMAL:
+            below = lognormal_partial_expectation(time, self.mean_s, self.cv)
+        else:
+            shape = self.cv**-2
+            beyond = np.asarray(gammainc(shape + 1.0, time * shape / self.mean_s))
+            below = time * self.cdf(time) - self.mean_s * beyond
+        return np.clip((time - below) / self.mean_s, 0.0, 1.0)
+
+    def grid_s(self, num_others: float = 1.0) -> Array:
+        """Times from 0 to where the longest of so many has ended, fine around the mean."""
+        rest = _NEGLIGIBLE / max(num_others, 1.0)
+        if self.is_constant:
+            highest = self.mean_s
+        elif self.kind is ServiceKind.LOGNORMAL:
+            highest = float(lognormal_quantile(1.0 - rest, self.mean_s, self.cv)) * 2.0
+        else:
+            shape = self.cv**-2
+            highest = float(gammaincinv(shape + 1.0, 1.0 - rest)) * self.mean_s / shape
+        fine = np.linspace(0.0, 4.0 * self.mean_s, _FINE)
+        if highest <= fine[-1]:
+            return np.linspace(0.0, max(highest, self.mean_s) * (1.0 + 1e-9), _FINE)
+        return np.concatenate([fine, np.geomspace(fine[-1], highest, _COARSE)[1:]])
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLaw:
+    """A law on a grid of times: probability `cdf` of at most `time_s` [s]."""
+
+    time_s: Array
+    cdf: Array
+
+    @property
+    def mean_s(self) -> float:
+        """Mean, by the trapezoid rule. [s]"""
+        rest = 1.0 - self.cdf
+        return float(self.time_s[0] + 0.5 * (rest[1:] + rest[:-1]) @ np.diff(self.time_s))
+
+    def quantile_s(self, q: float) -> float:
+        """The time that a share ``q`` does not exceed. [s]"""
+        return float(np.interp(q, np.maximum.accumulate(self.cdf), self.time_s))

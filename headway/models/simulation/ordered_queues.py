@@ -1,0 +1,162 @@
+"""Tuples of a partitioned operator, taken from one, from many, or from hybrid queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapreplace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.domain.ordered import QueueScheme
+from headway.models.arrays import Array
+from headway.models.simulation.lindley import lindley_waits_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRun:
+    """When tuples began, ended, and left in order.
+
+    Parameters
+    ----------
+    start_s, end_s : (n,) arrays
+        Of each tuple at its worker, in order of arrival. [s]
+    exit_s : (n,) array
+        When it and all before it have ended. [s]
+    """
+
+    start_s: Array
+    end_s: Array
+    exit_s: Array
+
+    @property
+    def busy_workers(self) -> float:
+        """Mean number of busy workers until the last tuple has left. [-]"""
+        return float((self.end_s - self.start_s).sum() / self.exit_s[-1])
+
+
+def simulate_queues(
+    scheme: QueueScheme,
+    service_s: Array,
+    partition: NDArray[np.int64],
+    num_workers: int,
+    *,
+    arrival_s: Array | None = None,
+) -> QueueRun:
+    r"""Simulate the workers of a partitioned operator, tuple by tuple.
+
+    Parameters
+    ----------
+    scheme : QueueScheme
+        How workers find their tuples.
+    service_s : (n,) array, >= 0
+        Time of each tuple at a worker. [s]
+    partition : (n,) array of int, >= 0
+        Partition of each tuple.
+    num_workers : int, >= 1
+        Workers. [-]
+    arrival_s : (n,) array, optional
+        Arrivals, not decreasing; all are there from the beginning by default. [s]
+
+    Returns
+    -------
+    QueueRun
+        Start, end and ordered exit of each tuple.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(S11)** Tuple by tuple. *Shared*: the first in line is taken by the next free worker once its
+    partition is free, and everybody else waits meanwhile. *Partitioned*: worker `j mod n` serves
+    partition `j`, first come first served. *Hybrid*: the next free worker takes the first in line;
+    if its partition has a worker inside, the tuple is left to that worker, who goes on until
+    nothing is left to it. A tuple leaves when all before it have ended. Taking and handing over
+    cost nothing. Prasaad, Ramalingam and Rajan (2018), section 4.
+
+    Examples
+    --------
+    >>> service, partition = np.array([3.0, 1.0, 1.0]), np.array([0, 0, 1])
+    >>> for scheme in QueueScheme:
+    ...     print(scheme, simulate_queues(scheme, service, partition, 2).end_s)
+    shared [3. 4. 4.]
+    partitioned [3. 4. 1.]
+    hybrid [3. 4. 1.]
+    """
+    service = np.asarray(service_s, dtype=np.float64)
+    arrival = np.zeros(len(service)) if arrival_s is None else np.asarray(arrival_s, float)
+    if service.ndim != 1 or not service.size or service.shape != np.shape(partition):
+        raise ValueError("service_s and partition must be of one length, at least 1")
+    if arrival.shape != service.shape or np.any(np.diff(arrival) < 0.0):
+        raise ValueError("arrival_s must be as long as service_s and never decrease")
+    if not np.all(service >= 0.0) or np.min(partition) < 0 or num_workers < 1:
+        raise ValueError("need service_s >= 0, partition >= 0 and num_workers >= 1")
+    match scheme:
+        case QueueScheme.PARTITIONED:
+            start = _partitioned(service, partition, num_workers, arrival)
+        case QueueScheme.SHARED:
+            start = _shared(service, partition, num_workers, arrival)
+        case QueueScheme.HYBRID:
+            start = _hybrid(service, partition, num_workers, arrival)
+    end = start + service
+    return QueueRun(start_s=start, end_s=end, exit_s=np.maximum.accumulate(end))
+
+
+def _partitioned(
+    service: Array, partition: NDArray[np.int64], num_workers: int, arrival: Array
+) -> Array:
+    start = np.empty(len(service))
+    worker = np.asarray(partition) % num_workers
+    for one in range(num_workers):
+        own = np.flatnonzero(worker == one)
+        if own.size:
+            gaps = np.diff(arrival[own], append=arrival[own[-1]])
+            start[own] = arrival[own] + lindley_waits_s(gaps, service[own])
+    return start
+
+
+def _shared(
+    service: Array, partition: NDArray[np.int64], num_workers: int, arrival: Array
+) -> Array:
+    start = [0.0] * len(service)
+    free = [0.0] * num_workers
+    ends = [0.0] * (int(np.max(partition)) + 1)
+    taken = 0.0
+    rows = zip(service.tolist(), np.asarray(partition).tolist(), arrival.tolist(), strict=True)
+    for at, (time, place, came) in enumerate(rows):
+        taken = max(taken, came, free[0], ends[place])
+        start[at] = taken
+        ends[place] = taken + time
+        heapreplace(free, taken + time)
+    return np.array(start)
+
+
+def _hybrid(
+    service: Array, partition: NDArray[np.int64], num_workers: int, arrival: Array
+) -> Array:
+    start = [0.0] * len(service)
+    free = [(0.0, worker) for worker in range(num_workers)]
+    ends = [0.0] * (int(np.max(partition)) + 1)
+    inside = [-1] * len(ends)  # the worker that was in a partition last
+    place_of = [0] * num_workers
+    taken = 0.0
+    rows = zip(service.tolist(), np.asarray(partition).tolist(), arrival.tolist(), strict=True)
+    for at, (time, place, came) in enumerate(rows):
+        now, worker = free[0]
+        # Who was left more tuples since then is not free yet.
+        while inside[place_of[worker]] == worker and ends[place_of[worker]] > now:
+            heapreplace(free, (ends[place_of[worker]], worker))
+            now, worker = free[0]
+        taken = max(taken, came, now)
+        if ends[place] > taken:
+            start[at] = ends[place]
+            ends[place] += time
+        else:
+            start[at] = taken
+            ends[place] = taken + time
+            inside[place], place_of[worker] = worker, place
+            heapreplace(free, (taken + time, worker))
+    return np.array(start)

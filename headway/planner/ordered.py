@@ -1,0 +1,247 @@
+"""How many shuffle partitions a stage of ordered work needs, and where its heavy keys belong."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from headway.assumptions.planning import (
+    MOST_PLACED_KEYS,
+    SAME_P99_RATIO,
+    SKEWED_BATCHES,
+    TRIED_PER_SLOT,
+)
+from headway.assumptions.resources import SPARK_PARTITIONS
+from headway.domain import Configuration, JobProfile, StageProfile, TasksRule
+from headway.domain.ordered import (
+    KeyCounts,
+    KeyPlacement,
+    OrderedPlan,
+    PartitionChoice,
+    RealTimeSlots,
+)
+from headway.errors import InputError
+from headway.models.arrays import Array
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.ordered.allocation import water_filled_slots
+from headway.models.ordered.placement import first_bucket_ids, placed_keys, skewed_stage_s
+from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
+from headway.models.stages.spark_hash import KeyKind, known_partition_loads, spark_hash
+
+_MOST_PLACED_PER_SLOT = 2  # keys that are placed need no more tasks to even out
+_KEYS_PER_CLASS = 32
+_MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # of large clusters fewer batches are drawn
+_COMBINES = "stateStoreSave"  # Spark's operator of an aggregation with state
+_SEED = 2018  # of batches that are drawn
+
+
+def plan_ordered(
+    job: JobProfile,
+    configuration: Configuration,
+    rate_per_s: float,
+    counts: KeyCounts,
+    *,
+    stage_name: str | None = None,
+) -> OrderedPlan:
+    """Partition count, placement and limits of the stage that works on keys in order.
+
+    Parameters
+    ----------
+    job : JobProfile
+        What a task costs, and how rows reach the stage.
+    configuration : Configuration
+        Slots, trigger interval and today's shuffle partitions.
+    rate_per_s : float
+        Rows of the source per second. [rows/s]
+    counts : KeyCounts
+        How often each key occurs.
+    stage_name : str, optional
+        The stage; by default the one behind an exchange that works most per batch.
+
+    Raises
+    ------
+    InputError
+        If the profile has no such stage, or batches grow without bound.
+    """
+    model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
+    batch_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+    if batch_rows > 1e12:
+        raise InputError(
+            f"at {rate_per_s:g} rows/s batches grow without bound on {configuration.num_slots} "
+            "slots; give more --executors or a lower --rate"
+        )
+    stage = _stage(job, batch_rows, stage_name)
+    map_tasks = _map_tasks(job, stage)
+    if map_tasks:
+        counts = _combined(counts, batch_rows, map_tasks)
+    task = _Task(stage, configuration.num_slots, stage.rows.rows(batch_rows), counts)
+    today = configuration.shuffle_partitions
+    numbers = sorted(
+        {today, SPARK_PARTITIONS.value}
+        | {math.ceil(ratio * task.num_slots) for ratio in TRIED_PER_SLOT.value}
+    )
+    choices = {number: task.hashed(number) for number in numbers}
+    few = [number for number in numbers if number <= _MOST_PLACED_PER_SLOT * task.num_slots]
+    placed = min(
+        (task.placed(number) for number in few),
+        key=lambda one: (one.choice.p99_s, one.choice.shuffle_partitions),
+    )
+    shortest_s = min(one.p99_s for one in choices.values())
+    hottest = counts.num_rows[0] / task.all_rows
+    return OrderedPlan(
+        stage=stage.name,
+        rate_per_s=rate_per_s,
+        trigger_s=configuration.trigger_s,
+        batch_rows=task.rows,
+        num_slots=task.num_slots,
+        num_keys=len(counts.keys),
+        num_map_tasks=map_tasks,
+        known_share=1.0 - counts.other_rows / task.all_rows,
+        task_fixed_s=stage.task_fixed_s,
+        task_per_row_s=stage.task_per_row_s,
+        hottest_key=counts.keys[0],
+        hottest_share=hottest,
+        serial_s=stage.task_fixed_s + stage.task_per_row_s * task.rows * hottest,
+        today=choices[today],
+        choices=tuple(choices.values()),
+        best=next(
+            one for one in choices.values() if one.p99_s <= SAME_P99_RATIO.value * shortest_s
+        ),
+        placed=placed,
+        real_time=_real_time(job, configuration.num_slots, batch_rows),
+    )
+
+
+class _Task:
+    """What the tasks of the stage have to do, at any number of partitions."""
+
+    def __init__(self, stage: StageProfile, num_slots: int, rows: float, counts: KeyCounts) -> None:
+        self.stage, self.num_slots, self.rows, self.counts = stage, num_slots, rows, counts
+        self.all_rows = sum(counts.num_rows) + counts.other_rows
+        self.shares = np.asarray(counts.num_rows, dtype=np.float64) / self.all_rows
+        self.hashes = spark_hash(cast("list[str]", list(counts.keys)), cast(KeyKind, counts.kind))
+        self.other_share = counts.other_rows / self.all_rows
+
+    def hashed(self, number: int) -> PartitionChoice:
+        """By Spark's hash of the keys themselves: exact but for the keys that are not listed."""
+        known = known_partition_loads(self.hashes, self.shares, number) * (1.0 - self.other_share)
+        return self._choice(np.tile(known + self.other_share / number, (self.batches(number), 1)))
+
+    def placed(self, number: int) -> KeyPlacement:
+        """The heaviest put on partitions, the others spread by another hash: drawn at random."""
+        most = MOST_PLACED_KEYS.value
+        heavy, light = self.shares[:most], self.shares[most:]
+        found = placed_keys(heavy, number)
+        loads = np.tile(found.loads, (self.batches(number), 1))
+        if light.size:
+            drawn = random_partition_loads(
+                _classes(light), number, num_replications=len(loads), seed=_SEED
+            )
+            loads += float(light.sum()) * (drawn - 1.0 / number)
+        ids = first_bucket_ids(number)[0]
+        return KeyPlacement(
+            keys=self.counts.keys[:most],
+            key_share=tuple(heavy.tolist()),
+            buckets=tuple(ids[found.partition].tolist()),
+            spread_ids=tuple(ids.tolist()),
+            choice=self._choice(np.maximum(loads, 0.0)),
+        )
+
+    def batches(self, number: int) -> int:
+        """How many to draw."""
+        affordable = _MOST_STEPS // (number * self.num_slots)
+        return min(SKEWED_BATCHES.value, max(affordable, _FEWEST_BATCHES))
+
+    def _choice(self, loads: Array) -> PartitionChoice:
+        stage = self.stage
+        time_s = skewed_stage_s(
+            loads,
+            self.num_slots,
+            batch_rows=self.rows,
+            task_fixed_s=stage.task_fixed_s,
+            task_per_row_s=stage.task_per_row_s,
+            task_noise_ratio=stage.task_noise_ratio,
+            seed=_SEED,
+        )
+        return PartitionChoice(
+            shuffle_partitions=loads.shape[1],
+            largest_share=float(loads.max(axis=1).mean()),
+            mean_s=float(time_s.mean()),
+            p99_s=float(np.quantile(time_s, 0.99)),
+        )
+
+
+def _map_tasks(job: JobProfile, stage: StageProfile) -> int:
+    """Tasks that combine rows of a key before the stage; 0 where none do.
+
+    Aggregations combine; sessions, joins and arbitrary state do not.
+    """
+    if _COMBINES not in job.shape.stateful_operators:
+        return 0
+    return sum(one.num_source_tasks or 0 for one in job.stages if one.level < stage.level)
+
+
+def _combined(counts: KeyCounts, batch_rows: float, map_tasks: int) -> KeyCounts:
+    """Rows of each key per batch that are left to shuffle once map tasks have combined them."""
+    all_rows = sum(counts.num_rows) + counts.other_rows
+    shares = np.asarray(counts.num_rows, dtype=np.float64) / all_rows
+    return replace(
+        counts,
+        num_rows=tuple(combined_rows(shares, batch_rows, map_tasks).tolist()),
+        other_rows=counts.other_rows / all_rows * batch_rows,
+    )
+
+
+def _classes(light: Array) -> KeyShares:
+    """Keys of about the same weight as one class, heaviest first."""
+    parts = np.array_split(light / light.sum(), max(len(light) // _KEYS_PER_CLASS, 1))
+    return KeyShares(
+        np.array([part.mean() for part in parts]), np.array([float(len(part)) for part in parts])
+    )
+
+
+def _stage(job: JobProfile, batch_rows: float, name: str | None) -> StageProfile:
+    behind = [one for one in job.stages if one.tasks_rule is TasksRule.SHUFFLE]
+    known = ", ".join(one.name for one in behind)
+    if not behind:
+        raise InputError(
+            "the profile has no stage behind an exchange, so no key of it decides where rows go; "
+            "profile a run of the query that groups by key"
+        )
+    if name is not None:
+        found = next((one for one in behind if one.name == name), None)
+        if found is None:
+            raise InputError(f"--stage {name!r}: not behind an exchange; expected one of {known}")
+        return found
+    return max(behind, key=lambda one: one.task_per_row_s * one.rows.rows(batch_rows))
+
+
+def _real_time(job: JobProfile, num_slots: int, batch_rows: float) -> RealTimeSlots | None:
+    """Tasks of the stages in Real-Time Mode, where all run at once: theory.md (O9)."""
+    rows = max(batch_rows, 1.0)
+    work = {
+        one: one.task_per_row_s * one.rows.rows(rows) / rows
+        for one in job.stages
+        if one.task_per_row_s > 0
+    }
+    if len(work) < len(job.stages):
+        return None
+    fixed = [one for one in job.stages if one.num_source_tasks is not None]
+    free = [one for one in job.stages if one.num_source_tasks is None]
+    left = num_slots - sum(one.num_tasks(1) for one in fixed)
+    if not free or left < len(free):
+        return None
+    source_per_s = min((one.num_tasks(1) / work[one] for one in fixed), default=math.inf)
+    filled = water_filled_slots([work[one] for one in free], left)
+    alike = water_filled_slots([work[one] for one in free], left, tied=[0] * len(free))
+    tasks = dict(zip((one.name for one in free), filled.num_tasks, strict=True))
+    return RealTimeSlots(
+        stages=tuple(one.name for one in job.stages),
+        num_tasks=tuple(tasks.get(one.name) or one.num_tasks(1) for one in job.stages),
+        rate_per_s=min(source_per_s, filled.throughput_per_s),
+        one_number_rate_per_s=min(source_per_s, alike.throughput_per_s),
+        bound_per_s=min(source_per_s, filled.bound_per_s),
+    )

@@ -1,0 +1,214 @@
+"""Partition count and placement of keys for ordered work, for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from headway.assumptions.planning import WORTH_PLACING_RATIO
+from headway.domain.ordered import KeyPlacement, OrderedPlan, PartitionChoice, RealTimeSlots
+from headway.report.columns import aligned, paragraph, printable
+from headway.units import counted, format_duration, format_rate
+
+_SHOWN_KEYS = 5
+_MOST_KEY_CHARS = 24
+
+
+def ordered_json(plan: OrderedPlan) -> dict[str, object]:
+    """The plan as JSON."""
+    placed = plan.placed
+    return {
+        "stage": plan.stage,
+        "rate_per_s": plan.rate_per_s,
+        "trigger_s": plan.trigger_s,
+        "stage_rows": plan.batch_rows,
+        "slots": plan.num_slots,
+        "task_fixed_s": plan.task_fixed_s,
+        "task_per_row_s": plan.task_per_row_s,
+        "keys": plan.num_keys,
+        "known_share": plan.known_share,
+        "combining_tasks": plan.num_map_tasks,
+        "hottest": {
+            "key": plan.hottest_key,
+            "share": plan.hottest_share,
+            "needs_s": plan.serial_s,
+            "keeps_up": plan.keeps_up,
+        },
+        "today": _choice_json(plan.today),
+        "choices": [_choice_json(one) for one in plan.choices],
+        "best": _choice_json(plan.best),
+        "placed": _choice_json(placed.choice)
+        | {
+            "buckets": [
+                {"key": key, "share": share, "bucket": bucket}
+                for key, share, bucket in zip(
+                    placed.keys, placed.key_share, placed.buckets, strict=True
+                )
+            ],
+            "spread_ids": list(placed.spread_ids),
+        },
+        "real_time": None if plan.real_time is None else _slots_json(plan.real_time),
+    }
+
+
+def _choice_json(choice: PartitionChoice) -> dict[str, object]:
+    return {
+        "shuffle_partitions": choice.shuffle_partitions,
+        "largest_share": choice.largest_share,
+        "stage_mean_s": choice.mean_s,
+        "stage_p99_s": choice.p99_s,
+    }
+
+
+def _slots_json(slots: RealTimeSlots) -> dict[str, object]:
+    return {
+        "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
+        "rate_per_s": slots.rate_per_s,
+        "one_number_rate_per_s": slots.one_number_rate_per_s,
+        "bound_per_s": slots.bound_per_s,
+    }
+
+
+def placement_csv(placed: KeyPlacement) -> str:
+    """The placed keys as a CSV file: ``headway.ordered(place=...)`` reads it."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(("key", "share", "bucket"))
+    for key, share, bucket in zip(placed.keys, placed.key_share, placed.buckets, strict=True):
+        rows.writerow((key, f"{share:.9g}", bucket))
+    return out.getvalue()
+
+
+def ordered_text(plan: OrderedPlan, *, file: str | None = None) -> str:
+    """The plan for people: the answer, the table, why, what to paste."""
+    lines = [*_headline(plan), ""]
+    head = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
+    rows = [_row(one, _remark(plan, one)) for one in plan.choices]
+    rows.append(_row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"))
+    lines += aligned([head, *rows], right=range(4))
+    lines += ["", *_reasons(plan)]
+    lines += ["", *_code(plan, file or "placed.csv")]
+    if file is None:
+        lines += ["", "-o placed.csv writes the table of placed keys"]
+    return "\n".join(lines)
+
+
+def _headline(plan: OrderedPlan) -> Iterator[str]:
+    placed, best, today = plan.placed.choice, plan.best, plan.today
+    said = f"stage {plan.stage} at {format_rate(plan.rate_per_s)}: p99 "
+    then = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
+    if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
+        yield f"{said}{format_duration(best.p99_s)} on {best.shuffle_partitions} shuffle partitions"
+        yield f"  {then}; placing keys would save little"
+    else:
+        yield (
+            f"{said}{format_duration(placed.p99_s)} on {placed.shuffle_partitions} shuffle "
+            "partitions with placed keys"
+        )
+        without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
+        yield f"  without placing {without}, {then}"
+
+
+def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
+    said = [
+        *(["today"] if choice.shuffle_partitions == plan.today.shuffle_partitions else []),
+        *(["best without placing"] if choice is plan.best else []),
+    ]
+    return ", ".join(said)
+
+
+def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
+    return (
+        f"{choice.shuffle_partitions:,}",
+        f"{choice.largest_share:.1%}",
+        format_duration(choice.mean_s),
+        format_duration(choice.p99_s),
+        remark,
+    )
+
+
+def _reasons(plan: OrderedPlan) -> Iterator[str]:
+    yield from paragraph(
+        f"{plan.batch_rows:,.0f} rows a batch, {format_duration(plan.task_per_row_s)} each and "
+        f"{format_duration(plan.task_fixed_s)} a task, on {counted(plan.num_slots, 'slot')}; "
+        f"{counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows",
+        lead="  ",
+    )
+    if plan.num_map_tasks:
+        yield from paragraph(
+            f"{counted(plan.num_map_tasks, 'task')} before it combine the rows of a key, so that "
+            "a batch has a few rows of each: shares are of those rows",
+            lead="  ",
+        )
+    if plan.keeps_up:
+        then = "no number of partitions makes the stage faster"
+    else:
+        then = (
+            f"more than the trigger interval of {format_duration(plan.trigger_s)}: no cluster "
+            "keeps up; split the key, or do less per row"
+        )
+    yield from paragraph(
+        f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows) alone needs "
+        f"{format_duration(plan.serial_s)} per batch: {then}",
+        lead="  ",
+    )
+    heaviest = ", ".join(
+        f"{_named(key)} {share:.1%} -> {bucket}"
+        for key, share, bucket in zip(
+            plan.placed.keys[:_SHOWN_KEYS], plan.placed.key_share, plan.placed.buckets, strict=False
+        )
+    )
+    more = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
+    yield from paragraph(f"placed, key to bucket: {heaviest}{more}", lead="  ")
+    yield from paragraph(
+        "shuffle partitions and placement are fixed by the checkpoint of a stateful query: another "
+        "needs a new checkpoint",
+        lead="  ",
+    )
+    slots = plan.real_time
+    if slots is not None:
+        tasks = ", ".join(
+            f"{number} of stage {name}"
+            for name, number in zip(slots.stages, slots.num_tasks, strict=True)
+        )
+        yield from paragraph(
+            f"Real-Time Mode on {counted(plan.num_slots, 'slot')}: tasks {tasks} carry "
+            f"{format_rate(slots.rate_per_s)}; one number for all behind exchanges "
+            f"{format_rate(slots.one_number_rate_per_s)}, at most {format_rate(slots.bound_per_s)}",
+            lead="  ",
+        )
+
+
+def _named(key: str | int) -> str:
+    text = printable(str(key))
+    return repr(text if len(text) <= _MOST_KEY_CHARS else f"{text[: _MOST_KEY_CHARS - 3]}...")
+
+
+def _code(plan: OrderedPlan, file: str) -> Iterator[str]:
+    number = plan.placed.choice.shuffle_partitions
+    yield "put your own names for KEY, ORDER and the step:"
+    yield ""
+    yield f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")'
+    yield (
+        'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE, output=OUTPUT, '
+        f'place="{file}")'
+    )
+    yield ""
+    yield "or with Spark alone, where a group may hold several keys:"
+    yield ""
+    yield "import csv"
+    yield "from pyspark.sql import functions as F"
+    yield f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))'
+    yield '          for x in (row["key"], int(row["bucket"]))]'
+    yield f"others = F.array(*map(F.lit, {_ids(plan.placed.spread_ids)}))"
+    yield f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1'
+    yield (
+        'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")], '
+        "F.element_at(others, spread))"
+    )
+    yield 'df.withColumn("bucket", bucket)  # then groupBy("bucket") instead of groupBy("KEY")'
+
+
+def _ids(ids: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, ids))}]"

@@ -1,0 +1,107 @@
+"""Whole pipelines: what operators can use under skew, and what order costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headway.domain.ordered import (
+    KeyLaw,
+    Operator,
+    OperatorType,
+    OrderedPipeline,
+    QueueScheme,
+    Reordering,
+    ReorderScheme,
+)
+from headway.models.ordered.chain import (
+    most_workers,
+    on_spark,
+    operator_latency,
+    partition_shares,
+    pipeline_allocation,
+)
+from headway.models.ordered.reordering import reordered_throughput_per_s
+
+SESSIONS = Operator(name="sessions", type=OperatorType.PARTITIONED, cost_s=2e-5)
+PARSE = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
+TOP = Operator(name="top", type=OperatorType.STATEFUL, cost_s=4e-6)
+
+
+def test_workers_that_an_operator_can_use() -> None:
+    assert most_workers(PARSE, 16) == 16.0
+    assert most_workers(TOP, 16) == 1.0
+    assert most_workers(SESSIONS, 16) == 16.0
+    assert most_workers(replace(SESSIONS, queue=QueueScheme.SHARED), 16) == pytest.approx(10.5, 0.1)
+    skewed = replace(SESSIONS, keys=KeyLaw(exponent=1.0, num_keys=100_000))
+    hottest = float(partition_shares(skewed, 16)[0])
+    assert most_workers(skewed, 16) == pytest.approx(min(16.0, 1 / hottest))
+    # Sixteen partitions of one worker each are fuller than the fullest of a hundred.
+    assert most_workers(replace(skewed, queue=QueueScheme.PARTITIONED), 16) < most_workers(
+        skewed, 16
+    )
+
+
+def test_one_operator_alone_is_its_own_formula() -> None:
+    for which in ReorderScheme:
+        for number in (1, 4, 12, 24):
+            given = Reordering(scheme=which, store_s=1e-7, send_s=1e-6, lock_s=1e-7)
+            whole = OrderedPipeline(num_workers=number, operators=(PARSE,), reordering=given)
+            found = pipeline_allocation(whole)
+            formula = reordered_throughput_per_s(number, 1e-5, given)
+            assert found.throughput_per_s == pytest.approx(formula, rel=1e-6)
+
+
+@pytest.mark.parametrize("send_us", [0.5, 2.0])
+def test_a_chain_with_a_lock_never_carries_more(send_us: float) -> None:
+    chain = (PARSE, SESSIONS, TOP)
+    for number in (2, 8, 16):
+        free, locked = (
+            pipeline_allocation(
+                OrderedPipeline(
+                    num_workers=number,
+                    operators=chain,
+                    reordering=Reordering(scheme=which, send_s=send_us * 1e-6, store_s=1e-7),
+                )
+            )
+            for which in (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+        )
+        assert locked.throughput_per_s <= free.throughput_per_s * (1 + 1e-9)
+        assert free.workers.sum() <= number * (1 + 1e-6)
+
+
+def test_what_limits_is_named() -> None:
+    slow_top = replace(TOP, cost_s=1e-4)
+    found = pipeline_allocation(OrderedPipeline(num_workers=16, operators=(PARSE, slow_top)))
+    assert found.limiting == 1
+    assert found.throughput_per_s == pytest.approx(1e4)
+    assert pipeline_allocation(OrderedPipeline(num_workers=2, operators=(PARSE,))).limiting is None
+
+
+def test_latency_of_hybrid_queues_is_near_the_cost_and_of_partitioned_ones_far_above() -> None:
+    chain = OrderedPipeline(num_workers=16, operators=(SESSIONS,))
+    hybrid = operator_latency(SESSIONS, chain, 0.9 * 16)
+    apart = operator_latency(replace(SESSIONS, queue=QueueScheme.PARTITIONED), chain, 0.9 * 16)
+    assert hybrid.mean_s < 1.6 * SESSIONS.cost_s
+    assert apart.mean_s > 5 * hybrid.mean_s
+    assert np.isinf(
+        operator_latency(replace(SESSIONS, queue=QueueScheme.PARTITIONED), chain, 15.9).mean_s
+    )
+    assert operator_latency(TOP, chain, 0.5).mean_s == pytest.approx(4.6e-6, rel=0.01)
+
+
+def test_beyond_the_knee_the_buffer_makes_the_latency() -> None:
+    given = Reordering(send_s=1e-6, store_s=1e-7, num_buffered=64)
+    chain = OrderedPipeline(num_workers=16, operators=(PARSE,), reordering=given)
+    assert operator_latency(PARSE, chain, 16.0).mean_s == pytest.approx(8e-5, rel=0.01)
+
+
+def test_on_spark_stages_follow_each_other_or_share_the_slots() -> None:
+    found = on_spark(OrderedPipeline(num_workers=8, operators=(PARSE, SESSIONS, TOP)))
+    assert found.micro_batch_per_s == pytest.approx(1 / (1e-5 / 8 + 2e-5 / 8 + 4e-6))
+    assert found.real_time is not None
+    assert found.real_time.num_tasks[2] == 1
+    few = on_spark(OrderedPipeline(num_workers=2, operators=(PARSE, SESSIONS, TOP)))
+    assert few.real_time is None

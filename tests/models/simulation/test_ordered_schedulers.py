@@ -1,0 +1,85 @@
+"""Schedulers of a pipeline: golden values of the design, and what no scheduler can pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headway.domain.ordered import Scheduler
+from headway.models.ordered.allocation import pipelined_allocation, source_work_s
+from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
+from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
+
+BOUND = {"A": 163_265, "B": 33_333, "C": 50_000}
+
+
+def run(name: str, scheduler: Scheduler, *, rate_per_s: float | None = None) -> SchedulerRun:
+    return simulate_scheduler(
+        pipeline(name, rate_per_s=rate_per_s), scheduler, most(name), num_tuples=100_000
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "scheduler", "throughput", "band"),
+    [
+        ("A", Scheduler.CT, 163_109, 0.01),
+        ("A", Scheduler.CT_PRINTED, 135_594, 0.02),
+        ("A", Scheduler.LP, 163_293, 0.01),
+        ("A", Scheduler.QST, 163_241, 0.02),
+        ("B", Scheduler.CT, 31_030, 0.05),
+        ("B", Scheduler.CT_KEEP, 33_337, 0.01),
+        ("B", Scheduler.LP, 30_524, 0.07),
+        ("B", Scheduler.QST, 33_304, 0.02),
+        ("C", Scheduler.CT, 50_000, 0.02),
+        ("C", Scheduler.CT_PRINTED, 14_947, 0.06),
+        ("C", Scheduler.LP, 50_000, 0.02),
+        ("C", Scheduler.QST, 46_659, 0.08),
+    ],
+)
+def test_golden_throughput(name: str, scheduler: Scheduler, throughput: float, band: float) -> None:
+    found = run(name, scheduler)
+    assert found.throughput_per_s == pytest.approx(throughput, rel=band)
+    assert found.throughput_per_s <= BOUND[name] * 1.01
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_with_endless_input_the_longest_queue_is_the_first_for_ever(name: str) -> None:
+    found = run(name, Scheduler.ET)
+    assert found.throughput_per_s == 0.0
+    assert np.isinf(found.mean_s)
+    assert found.busy_workers[0] == pytest.approx(8.0, rel=0.01)
+
+
+def test_latency_is_least_for_the_last_then_the_slowest_then_the_throttled() -> None:
+    found = {one: run("A", one).mean_s for one in (Scheduler.LP, Scheduler.CT, Scheduler.QST)}
+    assert found[Scheduler.LP] < found[Scheduler.CT] < found[Scheduler.QST]
+
+
+@pytest.mark.parametrize("name", BOUND)
+@pytest.mark.parametrize("scheduler", [Scheduler.CT, Scheduler.LP, Scheduler.ET, Scheduler.QST])
+def test_all_carry_nine_tenths_with_short_queues(name: str, scheduler: Scheduler) -> None:
+    rate_per_s = 0.9 * BOUND[name]
+    found = run(name, scheduler, rate_per_s=rate_per_s)
+    assert found.throughput_per_s == pytest.approx(rate_per_s, rel=0.02)
+    assert found.p99_s < 0.05
+    work = source_work_s([cost * 1e-6 for cost in COSTS[name]], SELECTIVITIES[name])
+    expected = pipelined_allocation(work, most(name), 8)
+    share = rate_per_s / expected.throughput_per_s
+    assert found.busy_workers == pytest.approx(expected.workers * share, rel=0.05)
+
+
+def test_more_workers_than_a_skewed_operator_can_use_share_what_it_can() -> None:
+    limited = most("A")
+    limited[1] = 1.5
+    found = simulate_scheduler(pipeline("A"), Scheduler.CT_KEEP, limited, num_tuples=50_000)
+    assert found.throughput_per_s == pytest.approx(1.5 / 20e-6, rel=0.05)
+
+
+def test_the_same_every_time() -> None:
+    first, second = run("B", Scheduler.LP), run("B", Scheduler.LP)
+    assert (first.throughput_per_s, first.p99_s) == (second.throughput_per_s, second.p99_s)
+
+
+def test_too_few_tuples_are_refused() -> None:
+    with pytest.raises(ValueError, match="num_tuples >= 1000"):
+        simulate_scheduler(pipeline("A"), Scheduler.CT, most("A"), num_tuples=10)

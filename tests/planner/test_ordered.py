@@ -1,0 +1,130 @@
+"""Partition count and placement of a job's keys: exact loads, limits, slots of Real-Time Mode."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headway.domain import Configuration, JobProfile, TasksRule
+from headway.domain.ordered import KeyCounts
+from headway.errors import InputError
+from headway.models.stages.spark_hash import spark_hash
+from headway.planner.ordered import plan_ordered
+from tests.factories import a_profile
+
+
+def zipf(num_keys: int, exponent: float) -> KeyCounts:
+    rows = 1e6 * np.arange(1.0, num_keys + 1.0) ** -exponent
+    keys = tuple(f"user-{at}" for at in range(num_keys))
+    return KeyCounts(keys=keys, num_rows=tuple(rows.tolist()))
+
+
+def job(*, per_row_s: float = 2e-5, fixed_s: float = 0.03) -> JobProfile:
+    """A stage that works 20 us a row behind an exchange, on 16 slots."""
+    profile = a_profile()
+    stages = tuple(
+        replace(one, task_per_row_s=per_row_s, task_fixed_s=fixed_s, task_noise_ratio=0.05)
+        if one.tasks_rule is TasksRule.SHUFFLE
+        else one
+        for one in profile.stages
+    )
+    # State by key of one's own: rows are not combined before the exchange.
+    shape = replace(profile.shape, stateful_operators=("transformWithStateExec",))
+    return replace(profile, stages=stages, shape=shape)
+
+
+def setting(profile: JobProfile) -> Configuration:
+    return replace(
+        profile.baseline, executors=4, cores_per_executor=4, shuffle_partitions=16, trigger_s=10.0
+    )
+
+
+def test_placed_keys_beat_every_number_of_partitions() -> None:
+    profile = job()
+    found = plan_ordered(profile, setting(profile), 20e3, zipf(1000, 0.8))
+    assert found.num_slots == 16
+    assert found.placed.choice.p99_s < min(one.p99_s for one in found.choices)
+    assert found.placed.choice.largest_share < 1.05 / found.placed.choice.shuffle_partitions + 0.03
+    assert len(found.placed.keys) == len(found.placed.buckets) == 1000
+    assert [one.shuffle_partitions for one in found.choices] == sorted(
+        {16, 24, 32, 48, 64, 96, 144, 192, 200}
+    )
+    # The buckets are where the table says: counted anew with Spark's hash.
+    number = found.placed.choice.shuffle_partitions
+    partition = np.mod(spark_hash(list(found.placed.buckets), "int").astype(np.int64), number)
+    loads = np.bincount(partition, found.placed.key_share, number)
+    assert loads.max() == pytest.approx(found.placed.choice.largest_share, rel=1e-6)
+
+
+def test_loads_of_hashed_keys_are_exact() -> None:
+    profile, counts = job(), zipf(1000, 1.0)
+    found = plan_ordered(profile, setting(profile), 20e3, counts)
+    shares = np.array(counts.num_rows) / sum(counts.num_rows)
+    for one in found.choices:
+        hashes = spark_hash([str(key) for key in counts.keys], "string").astype(np.int64)
+        partition = np.mod(hashes, one.shuffle_partitions)
+        loads = np.bincount(partition, shares, one.shuffle_partitions)
+        assert one.largest_share == pytest.approx(loads.max())
+
+
+def test_an_aggregation_combines_the_rows_of_a_key_before_the_exchange() -> None:
+    profile, counts = job(), zipf(1000, 1.2)
+    aggregating = replace(profile, shape=a_profile().shape)
+    raw = plan_ordered(profile, setting(profile), 20e3, counts)
+    found = plan_ordered(aggregating, setting(profile), 20e3, counts)
+    assert (raw.num_map_tasks, found.num_map_tasks) == (0, 4)
+    # Four rows at most of the hottest key and of many others.
+    assert found.hottest_share < 0.01 < 0.1 < raw.hottest_share
+    assert found.best.p99_s < raw.best.p99_s
+
+
+def test_a_hot_key_is_a_limit_of_its_own() -> None:
+    profile = job()
+    counts = KeyCounts(keys=("hot", "cold"), num_rows=(99.0, 1.0))
+    found = plan_ordered(profile, setting(profile), 20e3, counts)
+    expected = 0.03 + 2e-5 * found.batch_rows * 0.99
+    assert found.serial_s == pytest.approx(expected)
+    assert found.hottest_key == "hot"
+    assert all(one.p99_s >= 0.97 * found.serial_s for one in found.choices)
+    assert found.keeps_up == (found.serial_s < 10.0)
+    slow = plan_ordered(job(per_row_s=4e-5), setting(profile), 2.3e4, counts)
+    assert slow.keeps_up == (slow.serial_s < slow.trigger_s)
+
+
+def test_rows_of_keys_that_nobody_listed_count_as_even() -> None:
+    profile = job()
+    counts = replace(zipf(50, 1.0), other_rows=9e6)
+    found = plan_ordered(profile, setting(profile), 20e3, counts)
+    assert found.known_share < 0.4
+    assert found.placed.choice.largest_share < 0.12
+
+
+def test_more_keys_than_are_placed() -> None:
+    profile = job()
+    found = plan_ordered(profile, setting(profile), 20e3, zipf(20_000, 0.8))
+    assert len(found.placed.keys) == 1000
+    assert found.placed.choice.largest_share < 0.08
+
+
+def test_slots_of_real_time_mode_are_the_best_by_enumeration() -> None:
+    profile = job()
+    found = plan_ordered(profile, setting(profile), 20e3, zipf(100, 1.0)).real_time
+    assert found is not None
+    assert sum(found.num_tasks) <= 16
+    source = profile.stages[0]
+    assert found.num_tasks[0] == source.num_source_tasks
+    assert found.rate_per_s <= found.bound_per_s * (1 + 1e-9)
+    assert found.one_number_rate_per_s <= found.rate_per_s * (1 + 1e-9)
+
+
+def test_what_cannot_be_is_said_with_its_place() -> None:
+    profile, counts = job(), zipf(10, 1.0)
+    with pytest.raises(InputError, match=r"--stage 'other': not behind an exchange; expected one"):
+        plan_ordered(profile, setting(profile), 20e3, counts, stage_name="other")
+    only_source = replace(profile, stages=profile.stages[:1])
+    with pytest.raises(InputError, match="no stage behind an exchange"):
+        plan_ordered(only_source, setting(profile), 20e3, counts)
+    with pytest.raises(InputError, match="batches grow without bound"):
+        plan_ordered(profile, setting(profile), 1e9, counts)
