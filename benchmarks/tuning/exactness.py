@@ -195,19 +195,25 @@ def run(given: argparse.Namespace) -> None:
     given.results.parent.mkdir(parents=True, exist_ok=True)
     done = {json.loads(line)["cell"]: json.loads(line) for line in _lines(given.results)}
     todo: Sequence[Cell] = [one for one in cells() if one.name not in done][: given.most]
+    faults: list[str] = []
     for number, cell in enumerate(todo, 1):
         if given.changes is not None:
             cell = Cell(**{**asdict(cell), "changes": given.changes})
         began_s = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
-            found = run_cell(cell, Path(folder))
+        try:
+            with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
+                found = run_cell(cell, Path(folder))
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            # It is run again the next time; the others go on.
+            faults.append(str(error))
+            continue
         found["took_s"] = round(time.monotonic() - began_s, 1)
         with given.results.open("a") as file:
             file.write(json.dumps(found) + "\n")
         done[cell.name] = found
         print(f"[{number}/{len(todo)}] {cell.name}: {found['rows']}", flush=True)
     total = sum(one["num_changes"] for one in done.values())
-    faults = [fault for one in done.values() for fault in faults_of(one)]
+    faults += [fault for one in done.values() for fault in faults_of(one)]
     print(f"{total} changes, {sum(one['num_killed'] for one in done.values())} kills")
     print("\n".join(faults) or "no row lost, none doubled by an idempotent sink")
     if faults:
