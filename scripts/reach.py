@@ -14,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _MODELS = "headway.models."
-_ORDERED = "ordered pipelines"
 _REAL_TIME = "planning Real-Time Mode"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
@@ -28,16 +27,8 @@ WAITING: Mapping[str, str] = {
     "real_time.shuffled_queue": _REAL_TIME,
     "real_time.stages": _REAL_TIME,
     "simulation.real_time": _REAL_TIME,
-    "ordered.chain": _ORDERED,
-    "ordered.queues": _ORDERED,
-    "ordered.reordering": _ORDERED,
-    "ordered.service": _ORDERED,
-    "ordered.allocation.source_work_s": _ORDERED,
-    "ordered.allocation.pipelined_allocation": _ORDERED,
-    "ordered.allocation.staged_throughput_per_s": _ORDERED,
-    "simulation.ordered_queues": _ORDERED,
+    "ordered.queues.gaussian_shares": _REPRODUCED,
     "simulation.ordered_reordering": _REPRODUCED,
-    "simulation.ordered_schedulers": _ORDERED,
     "queues.wait.gamma_time": _REAL_TIME,
     "stages.skew.max_load_bound": _JUDGE,
     "scheduling.d_over": _GATE,

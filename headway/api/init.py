@@ -15,7 +15,8 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     ----------
     kind : str
         ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog``, ``CapacityPlan``,
-        ``QuerySchedule``, ``Exploration``, ``Tuning`` or ``MicroBatchPipeline``.
+        ``QuerySchedule``, ``Exploration``, ``Tuning``,
+        ``MicroBatchPipeline`` or ``OrderedPipeline``.
     name : str
         What it is called.
     file : str or Path

@@ -1,4 +1,4 @@
-"""Pipelines of mini-batches: predicted, simulated, planned."""
+"""Pipelines of mini-batches and of ordered operators: predicted, simulated, planned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from headway.api.arguments import count, positive_seconds
 from headway.domain import Target
@@ -15,18 +15,20 @@ from headway.limits import LARGEST_NUMBER, MOST_NODES
 from headway.units import parse_rate_per_s
 
 if TYPE_CHECKING:
+    from headway.domain.ordered import OrderedPipeline as Operators
+    from headway.planner.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
     from headway.planner.pipeline_runs import PipelineRuns
     from headway.planner.pipeline_search import RoundsPlan
     from headway.planner.pipelines import PipelinePrediction
-    from headway.spec.kinds import MicroBatchPipeline
+    from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
     from headway.spec.spec_file import SpecFile
 
-    AnyPipeline: TypeAlias = MicroBatchPipeline
-    AnyPipelinePrediction: TypeAlias = PipelinePrediction
-    AnyPipelineRuns: TypeAlias = PipelineRuns
-    AnyPipelinePlan: TypeAlias = RoundsPlan
+    AnyPipeline: TypeAlias = MicroBatchPipeline | OrderedPipeline | Operators
+    AnyPipelinePrediction: TypeAlias = PipelinePrediction | OperatorsPrediction
+    AnyPipelineRuns: TypeAlias = PipelineRuns | OperatorsRuns
+    AnyPipelinePlan: TypeAlias = RoundsPlan | OperatorsPlan
 
-_KINDS = ("MicroBatchPipeline",)
+_KINDS = ("MicroBatchPipeline", "OrderedPipeline")
 _KIND = re.compile(rf"(?m)^kind:\s*['\"]?({'|'.join(_KINDS)})['\"]?\s*(?:#.*)?$")
 
 
@@ -34,10 +36,16 @@ def is_pipeline(source: object) -> bool:
     """Whether something is a pipeline, or the path of a file that describes one, right or not."""
     if not isinstance(source, str | Path):
         return type(source).__name__ in _KINDS
+    return declared_kind(source) is not None
+
+
+def declared_kind(path: str | Path) -> str | None:
+    """The kind of pipeline that a file says it describes; None of any other file."""
     try:
-        return _KIND.search(Path(source).read_text(encoding="utf-8")) is not None
+        found = _KIND.search(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
+        return None
+    return None if found is None else found[1]
 
 
 def refuse_for_pipelines(**given: object) -> None:
@@ -56,11 +64,11 @@ def refuse_for_pipelines(**given: object) -> None:
 def predict_pipeline(
     pipeline: AnyPipeline | str | Path, *, rate: float | str | None = None
 ) -> AnyPipelinePrediction:
-    """What the models say of a pipeline: its latency, phase by phase.
+    """What the models say of a pipeline: its latency phase by phase, or what it carries.
 
     Parameters
     ----------
-    pipeline : MicroBatchPipeline or path
+    pipeline : MicroBatchPipeline, OrderedPipeline or path
         A pipeline, or the spec file of one.
     rate : float or str, optional
         Input rate, rows per second or e.g. ``"50k/s"``; as the pipeline says by default.
@@ -71,10 +79,17 @@ def predict_pipeline(
         If a value is not what it should be. A pipeline that cannot keep up is no error: the
         prediction then is saturated.
     """
-    from headway.planner.pipelines import predict_pipeline as predict
-    from headway.spec.pipelines import pipelines_of
+    from headway.spec.kinds import MicroBatchPipeline
 
-    return predict(pipelines_of(_Declared.of(pipeline, rate).spec))
+    declared = _Declared.of(pipeline, rate)
+    if isinstance(declared.spec, MicroBatchPipeline):
+        from headway.planner.pipelines import predict_pipeline as predict
+        from headway.spec.pipelines import pipelines_of
+
+        return predict(pipelines_of(declared.spec))
+    from headway.planner.operators import predict_operators
+
+    return predict_operators(declared.operators())
 
 
 def simulate_pipeline(
@@ -89,7 +104,7 @@ def simulate_pipeline(
 
     Parameters
     ----------
-    pipeline : MicroBatchPipeline or path
+    pipeline : MicroBatchPipeline, OrderedPipeline or path
         A pipeline, or the spec file of one.
     rate : float or str, optional
         Input rate; as the pipeline says by default.
@@ -105,17 +120,25 @@ def simulate_pipeline(
     InputError
         If a value is not what it should be, or so many events would take more than minutes.
     """
-    from headway.planner.pipeline_runs import simulate_runs
-    from headway.spec.pipelines import pipelines_of
+    from headway.spec.kinds import MicroBatchPipeline
 
     declared = _Declared.of(pipeline, rate)
     length_s = None if length is None else positive_seconds(length, "length")
-    rounds = pipelines_of(declared.spec)
-    if len(rounds) > 1:
-        raise declared.fault("job", "several rounds are not simulated together; expected one")
-    return simulate_runs(
-        rounds[0], num_runs=count(runs, "runs", 1000), seed=seed, length_s=length_s
-    )
+    if isinstance(declared.spec, MicroBatchPipeline):
+        from headway.planner.pipeline_runs import simulate_runs
+        from headway.spec.pipelines import pipelines_of
+
+        rounds = pipelines_of(declared.spec)
+        if len(rounds) > 1:
+            raise declared.fault("job", "several rounds are not simulated together; expected one")
+        return simulate_runs(
+            rounds[0], num_runs=count(runs, "runs", 1000), seed=seed, length_s=length_s
+        )
+    from headway.planner.operators import simulate_operators
+
+    if length_s is not None:
+        raise InputError("length: a pipeline of ordered operators is simulated by tuples")
+    return simulate_operators(declared.operators())
 
 
 def plan_pipeline(
@@ -125,18 +148,18 @@ def plan_pipeline(
     rate: float | str | None = None,
     max_nodes: int | None = None,
 ) -> AnyPipelinePlan:
-    """The fewest nodes with which a pipeline meets a target.
+    """The fewest nodes, or workers, with which a pipeline meets a target.
 
     Parameters
     ----------
-    pipeline : MicroBatchPipeline or path
+    pipeline : MicroBatchPipeline, OrderedPipeline or path
         A pipeline, or the spec file of one.
     target : Target or str, optional
         What is to be met, e.g. ``"p99 <= 3s"``; as the pipeline says by default.
     rate : float or str, optional
         Input rate; as the pipeline says by default.
     max_nodes : int, optional
-        Maximum number of nodes.
+        Maximum number of nodes, or of workers.
 
     Raises
     ------
@@ -144,18 +167,25 @@ def plan_pipeline(
         If a value is not what it should be. A target that cannot be met is no error: the plan
         then says ``feasible=False``.
     """
+    from headway.spec.kinds import MicroBatchPipeline
+
+    declared = _Declared.of(pipeline, rate)
+    asked = declared.target(target)
+    most = None if max_nodes is None else count(max_nodes, "max_nodes", MOST_NODES)
+    if not isinstance(declared.spec, MicroBatchPipeline):
+        from headway.planner.operators import plan_operators
+
+        return plan_operators(declared.operators(), asked, most_workers=most)
     from headway.planner.pipeline_search import plan_rounds
     from headway.planner.pipelines import PipelineQuestion
     from headway.spec.pipelines import rounds_of, space_of
 
-    declared = _Declared.of(pipeline, rate)
-    asked = declared.target(target)
     try:
         space = space_of(declared.spec)
     except InputError as error:
         raise declared.fault("search", str(error)) from None
-    if max_nodes is not None:
-        space = replace(space, max_nodes=count(max_nodes, "max_nodes", MOST_NODES))
+    if most is not None:
+        space = replace(space, max_nodes=most)
     return plan_rounds(
         tuple(
             PipelineQuestion(
@@ -169,27 +199,38 @@ def plan_pipeline(
 class _Declared:
     """A pipeline with the file that it stands in, if any."""
 
-    def __init__(self, spec: MicroBatchPipeline, file: SpecFile | None) -> None:
+    def __init__(self, spec: Any, file: SpecFile | None) -> None:
         self.spec, self.file = spec, file
 
     @classmethod
     def of(cls, source: object, rate: float | str | None) -> _Declared:
-        from headway.spec.kinds import MicroBatchPipeline
+        from headway.domain.ordered import OrderedPipeline as Operators
+        from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
         from headway.spec.spec_file import load_spec, spec_of
 
         if isinstance(source, str | Path):
             file = load_spec(source)
-            found = cls(spec_of(file, MicroBatchPipeline), file)
-        elif isinstance(source, MicroBatchPipeline):
+            spec: Any = file.spec
+            if not isinstance(spec, OrderedPipeline):
+                spec = spec_of(file, MicroBatchPipeline, beside=OrderedPipeline)
+            found = cls(spec, file)
+        elif isinstance(source, MicroBatchPipeline | OrderedPipeline | Operators):
             found = cls(source, None)
         else:
             raise InputError(
-                f"got {type(source).__name__}; expected a MicroBatchPipeline or the path of one's "
-                "spec file"
+                f"got {type(source).__name__}; expected a MicroBatchPipeline, an OrderedPipeline "
+                "or the path of one's spec file"
             )
         if rate is not None:
             found.spec = replace(found.spec, rate_per_s=_rate_per_s(rate))
         return found
+
+    def operators(self) -> Operators:
+        """A pipeline of ordered operators as the models take it."""
+        from headway.spec.kinds import OrderedPipeline
+
+        found = self.spec.pipeline() if isinstance(self.spec, OrderedPipeline) else self.spec
+        return cast("Operators", found)
 
     def fault(self, key: str, message: str) -> InputError:
         """An error about a key, with its place where there is one."""
@@ -205,12 +246,13 @@ class _Declared:
         every = [given] if isinstance(given, Target | str) else list(given or ())
         if len(every) > 1:
             raise InputError("a pipeline is planned for one target, e.g. 'p99 <= 3s'")
-        if not every and self.spec.target is None:
+        declared = getattr(self.spec, "target", None)
+        if not every and declared is None:
             raise self.fault("target", "missing; expected one, or --target 'p99 <= 3s'")
-        found: object = every[0] if every else self.spec.target
+        found: object = every[0] if every else declared
         target = Target.parse(found) if isinstance(found, str) else found
         try:
-            require_modelled(target, windowed=self.spec.is_windowed)
+            require_modelled(target, windowed=getattr(self.spec, "is_windowed", False))
         except ValueError as error:
             raise InputError(str(error)) from None
         assert isinstance(target, Target)

@@ -129,7 +129,7 @@ def plan(
 
     Parameters
     ----------
-    profile : JobProfile, ApplicationProfile, MicroBatchPipeline or path
+    profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
         The job: a streaming query, or with a deadline a batch job. A pipeline takes ``rate``,
         ``target`` and ``max_nodes`` alone, and its file may say them; the path of one's spec file
         gives what `headway.api.pipelines.plan_pipeline` does.

@@ -57,7 +57,7 @@ def predict(
 
     Parameters
     ----------
-    profile : JobProfile, MicroBatchPipeline or path
+    profile : JobProfile, MicroBatchPipeline, OrderedPipeline or path
         The job, or a pipeline, which takes ``rate`` alone; the path of one's spec file gives what
         `headway.api.pipelines.predict_pipeline` does.
     rate : float or str

@@ -66,7 +66,7 @@ def simulate(
 
     Parameters
     ----------
-    plan : Plan, MicroBatchPipeline or path
+    plan : Plan, MicroBatchPipeline, OrderedPipeline or path
         A plan, or the file that ``headway plan --json`` printed; or a pipeline, or its spec file,
         which gives what `headway.api.pipelines.simulate_pipeline` does.
     rate_trace : RateTrace or path

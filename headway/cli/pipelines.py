@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from headway.api.pipelines import plan_pipeline, predict_pipeline, simulate_pipeline
+from headway.api.pipelines import declared_kind, plan_pipeline, predict_pipeline, simulate_pipeline
 from headway.cli.options import given, refuse
 from headway.cli.progress import Progress
 from headway.cli.terminal import verdict
@@ -26,17 +26,22 @@ _SIMULATE = ("plan", "rate", "runs", "seed", "length", "as_json")
 
 def predict_of_pipeline(file: str, *, rate: float | None, as_json: bool) -> int:
     """Print what is expected of a pipeline."""
+    from headway.planner.pipelines import PipelinePrediction
+    from headway.report.operators import operators_json, operators_text
     from headway.report.pipelines import pipeline_prediction_json, pipeline_prediction_text
     from headway.spec.spec_file import load_spec
 
     _refuse_all_but(_PREDICT, file)
     found = predict_pipeline(file, rate=rate)
-    _show(
-        found,
-        lambda one: pipeline_prediction_text(one, target=load_spec(file).spec.target),
-        pipeline_prediction_json,
-        as_json=as_json,
-    )
+    if isinstance(found, PipelinePrediction):
+        _show(
+            found,
+            lambda one: pipeline_prediction_text(one, target=load_spec(file).spec.target),
+            pipeline_prediction_json,
+            as_json=as_json,
+        )
+    else:
+        _show(found, operators_text, operators_json, as_json=as_json)
     return ExitCode.OK
 
 
@@ -50,13 +55,20 @@ def simulate_of_pipeline(
     as_json: bool,
 ) -> int:
     """Print what a simulation of a pipeline shows."""
+    from headway.planner.pipeline_runs import PipelineRuns
+    from headway.report.operators import operators_runs_json, operators_runs_text
     from headway.report.pipelines import pipeline_runs_json, pipeline_runs_text
 
     _refuse_all_but(_SIMULATE, file)
+    if declared_kind(file) == "OrderedPipeline":
+        refuse(given("runs", "seed", "length"), "ordered operators are simulated without chance")
     with Progress() as progress:
         progress.step("simulating")
         found = simulate_pipeline(file, rate=rate, runs=runs or 2, seed=seed, length=length)
-    _show(found, pipeline_runs_text, pipeline_runs_json, as_json=as_json)
+    if isinstance(found, PipelineRuns):
+        _show(found, pipeline_runs_text, pipeline_runs_json, as_json=as_json)
+    else:
+        _show(found, operators_runs_text, operators_runs_json, as_json=as_json)
     return ExitCode.OK
 
 
@@ -69,6 +81,8 @@ def plan_of_pipeline(
     output_format: str,
 ) -> int:
     """Print the plan of a pipeline."""
+    from headway.planner.pipeline_search import RoundsPlan
+    from headway.report.operators import operators_plan_json, operators_plan_text
     from headway.report.pipelines import rounds_plan_json, rounds_plan_text
 
     _refuse_all_but(_PLAN, file)
@@ -78,12 +92,21 @@ def plan_of_pipeline(
     with Progress() as progress:
         progress.step("planning")
         found = plan_pipeline(file, target=asked or None, rate=rate, max_nodes=max_nodes)
-    _show(
-        found,
-        lambda one: verdict(rounds_plan_text(one), is_met=found.feasible),
-        rounds_plan_json,
-        as_json=output_format == "json",
-    )
+    as_json = output_format == "json"
+    if isinstance(found, RoundsPlan):
+        _show(
+            found,
+            lambda one: verdict(rounds_plan_text(one), is_met=found.feasible),
+            rounds_plan_json,
+            as_json=as_json,
+        )
+    else:
+        _show(
+            found,
+            lambda one: verdict(operators_plan_text(one), is_met=found.feasible),
+            operators_plan_json,
+            as_json=as_json,
+        )
     return ExitCode.OK if found.feasible else ExitCode.INFEASIBLE
 
 

@@ -61,7 +61,7 @@ def command(
     \b
     headway predict job.profile.yaml --rate 50k/s --trigger 2s
     headway predict job.profile.yaml --executors 4 --partitions 32 --json
-    headway predict pipeline.yaml                 a MicroBatchPipeline
+    headway predict pipeline.yaml                 a MicroBatchPipeline or OrderedPipeline
 
     Every option that is left out is as profiled.
     """

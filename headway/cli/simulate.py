@@ -103,7 +103,7 @@ def command(
     headway simulate plan.json --rate-trace day.csv -o day.html
     headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
     headway simulate plan.json --rate-trace day.csv --policy headway,hpa,static --profile p.yaml
-    headway simulate pipeline.yaml                a MicroBatchPipeline
+    headway simulate pipeline.yaml                a MicroBatchPipeline or OrderedPipeline
 
     PLAN is what 'headway plan --json' printed. The trace is a CSV file with a line for each change
     of the rate, e.g. 'time,rate', '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line,

@@ -174,6 +174,32 @@ spec:
     # state: {{memory: 200m, key: 100b, keys: 40000000, zipf: 1.0, on_disk: 30us}}
 """
 
+_ORDERED = """\
+# Operators that workers share, and whose output keeps the order of the input.
+#   headway predict {file}     highest rate, and what limits it
+#   headway simulate {file}    schedulers side by side
+apiVersion: headway/v1
+kind: OrderedPipeline
+metadata:
+  name: {name}
+spec:
+  workers: 16
+  slice: 1ms
+  rate: 900k/s             # or: saturated
+  target: p99 <= 50ms
+  reorder: {{scheme: non-blocking, buffer: 64, store: 0.1us, send: 0.5us, lock: 0.1us}}
+  operators:
+  - {{name: parse, type: stateless, cost: 10us}}
+  - name: sessions
+    type: partitioned
+    cost: 8us
+    selectivity: 0.05
+    partitions: 100
+    queue: hybrid
+    keys: {{number: 100000, zipf: 0.5}}
+  - {{name: top, type: stateful, cost: 4us}}
+  compare: [CT, LP, ET, QST]
+"""
 _TUNING = """\
 # A streaming query that is held to its target while it runs.
 #   headway tune {file}          says what it would change
@@ -203,6 +229,7 @@ _SCAFFOLDS = {
     "Exploration": _EXPLORATION,
     "Tuning": _TUNING,
     "MicroBatchPipeline": _MICRO_BATCHES,
+    "OrderedPipeline": _ORDERED,
 }
 
 

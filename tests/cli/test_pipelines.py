@@ -13,15 +13,18 @@ from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.as_json import json_text
 from headway.models.pipeline.latency import PHASES
+from headway.planner.operators import OperatorsPlan, OperatorsPrediction
 from headway.planner.pipeline_search import RoundsPlan
 from headway.planner.pipelines import PipelinePrediction
 from headway.report.pipelines import pipeline_prediction_json
-from headway.spec.kinds import MicroBatchPipeline
+from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
 from headway.spec.scaffolds import scaffold
 from headway.spec.spec_file import load_spec_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
-WORDS, WINDOWS = (str(EXAMPLES / f"{name}.yaml") for name in ("word-count", "windowed-word-count"))
+WORDS, WINDOWS, SESSIONS = (
+    str(EXAMPLES / f"{name}.yaml") for name in ("word-count", "windowed-word-count", "sessions")
+)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
@@ -173,6 +176,63 @@ def test_a_bad_pipeline_is_one_line_of_every_command(
         (line,) = (out.err or out.out).splitlines()
         assert f"{file}:" in line
         assert "spec.setting.mappers: got 0; expected a whole number, at least 1" in line
+
+
+def test_ordered_operators_are_predicted(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "predict", SESSIONS)
+    assert out.startswith("keeps up at 500k/s, ")
+    assert "16 workers carry up to " in out
+    for name in ("parse", "sessions", "top"):
+        assert f"\n{name} " in out
+    assert "on Spark, 16 slots: micro-batches " in out
+    data = json.loads(printed(capsys, "predict", SESSIONS, "--rate", "9M/s", "--json"))
+    assert data["saturated"] is True
+    assert data["max_rate_per_s"] <= data["max_rate_without_order_per_s"] * (1 + 1e-9)
+    out = printed(capsys, "predict", SESSIONS, "--rate", "9M/s")
+    assert out.startswith("saturated at 9M/s: 16 workers carry up to ")
+
+
+def test_schedulers_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sessions.yaml"
+    text = Path(SESSIONS).read_text()
+    path.write_text(text.replace("[CT, CT keep, LP, ET, QST]", "[CT, LP]"))
+    data = json.loads(printed(capsys, "simulate", str(path), "--json"))
+    assert set(data["schedulers"]) == {"CT", "LP"}
+    for name in ("CT", "LP"):
+        assert data["schedulers"][name]["rate_per_s"] == pytest.approx(500e3, rel=0.03)
+    path.write_text(text.replace("[CT, CT keep, LP, ET, QST]", "CT keep"))
+    assert "\nCT keep " in printed(capsys, "simulate", str(path))
+    assert run(["simulate", str(path), "--runs", "3"]) == 2
+    assert "--runs: ordered operators are simulated without chance" in capsys.readouterr().err
+
+
+def test_workers_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "plan", SESSIONS)
+    assert " meet p99 <= 100 ms at 500k/s" in out.splitlines()[0]
+    assert "\nproved: fewer than " in out
+    found: object = headway.plan(SESSIONS, target="p99 <= 100ms")
+    assert isinstance(found, OperatorsPlan)
+    assert found.feasible
+    fewer = predict_with(found.pipeline.num_workers - 1)
+    assert fewer.is_saturated == (found.pipeline.num_workers == found.proved_workers)
+    out = printed(capsys, "plan", SESSIONS, "--rate", "900M/s", "--max-nodes", "20", code=3)
+    assert out.startswith("infeasible: saturated, 20 workers cannot carry 900M/s in order")
+
+
+def predict_with(workers: int) -> OperatorsPrediction:
+    from dataclasses import replace
+
+    spec = load_spec_of(SESSIONS, OrderedPipeline)
+    found = predict_pipeline(replace(spec, workers=workers))
+    assert isinstance(found, OperatorsPrediction)
+    return found
+
+
+def test_the_noun_of_ordered_operators_is_taken_too() -> None:
+    pipeline = load_spec_of(SESSIONS, OrderedPipeline).pipeline()
+    found = headway.predict(pipeline)
+    assert isinstance(found, OperatorsPrediction)
+    assert found.pipeline.rate_per_s == 500e3
 
 
 def test_what_a_pipeline_is() -> None:

@@ -7,15 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headway.domain.ordered import OperatorType, Scheduler
 from headway.errors import InputError
 from headway.models.pipeline.parameters import PipelineSetting
-from headway.spec.kinds import MicroBatchPipeline
+from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of, thread_counts
 from headway.spec.scaffolds import scaffold
 from headway.spec.spec_file import load_spec_of, parse_spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
-MICRO = scaffold("MicroBatchPipeline", name="p", file="p.yaml")
+MICRO, ORDERED = (
+    scaffold(kind, name="p", file="p.yaml") for kind in ("MicroBatchPipeline", "OrderedPipeline")
+)
 
 
 def faults(text: str) -> list[str]:
@@ -57,6 +60,48 @@ def test_a_fault_of_mini_batches_has_its_place(old: str, new: str, wrong: str, s
     assert line.startswith(place_of(text[:at] + "\0" + text[at:], "\0") + ": ")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "wrong", "said"),
+    [
+        ("cost: 10us", "cost: -10us", "-10us", "expected a duration"),
+        ("selectivity: 0.05", "selectivity: 0", "0", "expected rows per row, above 0"),
+        ("workers: 16", "workers: 0", "0", "expected a whole number, at least 1"),
+        ("name: top,", "name: top, after: top,", "top, type", "which would make a cycle"),
+        ("name: top,", "name: top, after: parse,", "parse", "only chains are modelled"),
+        ("name: top,", "name: top, after: tap,", "tap", "no operator of that name"),
+        ("name: parse,", "name: parse, after: top,", "top", "which would make a cycle"),
+        ("name: top,", "name: parse,", "parse", "a second operator is called 'parse'"),
+        ("type: stateful", "type: statefull", "statefull", "did you mean 'stateful'?"),
+        ("rate: 900k/s", "rate: saturatd", "saturatd", "or saturated"),
+    ],
+)
+def test_a_fault_of_ordered_operators_has_its_place(
+    old: str, new: str, wrong: str, said: str
+) -> None:
+    assert ORDERED.count(old) == 1
+    text = ORDERED.replace(old, new)
+    (line,) = faults(text)
+    assert said in line
+    at = ORDERED.index(old) + new.rindex(wrong.split(",")[0])
+    assert line.startswith(place_of(text[:at] + "\0" + text[at:], "\0") + ": ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("    partitions: 100\n", "", "partitions: missing"),
+        ("name: parse, type", "name: parse, partitions: 4, type", "only of a partitioned operator"),
+        ("compare: [CT, LP", "compare: [CT, CT", "a scheduler is given twice"),
+        ("target: p99 <= 50ms", "target: window p99 <= 50ms", "it has no windows"),
+    ],
+)
+def test_what_does_not_go_together_is_said(old: str, new: str, said: str) -> None:
+    assert ORDERED.count(old) == 1
+    (line,) = faults(ORDERED.replace(old, new))
+    assert said in line
+    assert line.startswith("p.yaml:")
+
+
 def test_windows_need_a_target_of_windows_and_one_round() -> None:
     windowed = MICRO.replace("# windows:", "windows:")
     (line,) = faults(windowed)
@@ -82,6 +127,20 @@ def test_the_examples_are_the_papers_three_jobs() -> None:
     (clicked,) = pipelines_of(clicks)
     assert float(clicked.job.outputs_per_row) == 1.0
     assert float(clicked.job.fetch_fixed_s) == 0.003
+
+
+def test_operators_come_out_as_the_models_take_them() -> None:
+    pipeline = load_spec_of(EXAMPLES / "sessions.yaml", OrderedPipeline).pipeline()
+    assert [one.type for one in pipeline.operators] == list(OperatorType)
+    assert pipeline.compare == (
+        Scheduler.CT, Scheduler.CT_KEEP, Scheduler.LP, Scheduler.ET, Scheduler.QST
+    )  # fmt: skip
+    assert pipeline.operators[1].keys is not None
+    assert pipeline.reordering.send_s == 5e-7
+    saturated = parse_spec(
+        ORDERED.replace("rate: 900k/s", "rate: saturated"), name="p.yaml", folder=Path()
+    )
+    assert saturated.spec.pipeline().rate_per_s is None
 
 
 def test_rounds_feed_each_other() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.cluster import Cluster
     from headway.spec.kinds.exploration import Exploration
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
+    from headway.spec.kinds.ordered import OrderedPipeline
     from headway.spec.kinds.pipelines import MicroBatchPipeline
     from headway.spec.kinds.rates import DailyCurve, RateTrace
     from headway.spec.kinds.schedule import QuerySchedule
@@ -30,6 +31,7 @@ _HOME_OF = {
     "Exploration": "headway.spec.kinds.exploration",
     "Tuning": "headway.spec.kinds.tuning",
     "MicroBatchPipeline": "headway.spec.kinds.pipelines",
+    "OrderedPipeline": "headway.spec.kinds.ordered",
 }
 
 
@@ -51,8 +53,8 @@ KINDS: Mapping[str, type[Any]] = _Kinds()
 
 __all__ = [
     "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "Exploration",
-    "MicroBatchPipeline", "NodeCatalog", "NodeEntry", "QuerySchedule", "RateTrace",
-    "StreamingJob", "Tuning",
+    "MicroBatchPipeline", "NodeCatalog", "NodeEntry", "OrderedPipeline",
+    "QuerySchedule", "RateTrace", "StreamingJob", "Tuning",
 ]  # fmt: skip
 
 __getattr__ = loads_when_used(

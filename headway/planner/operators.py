@@ -1,0 +1,210 @@
+"""A pipeline of ordered operators: what it carries, its schedulers side by side, how many workers.
+
+The latency under a scheduler is made by slices and queues, which only a simulation knows, so a plan
+takes the throughput from (O10) and the latency from (S10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headway.domain import Target
+from headway.domain.ordered import OrderedPipeline, Scheduler
+from headway.errors import InputError
+from headway.limits import MOST_CORES
+from headway.models.ordered.allocation import Allocation
+from headway.models.ordered.chain import (
+    OnSpark,
+    OperatorLatency,
+    most_workers,
+    on_spark,
+    operator_latency,
+    pipeline_allocation,
+)
+from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
+
+_TUPLES_OF_PLAN = 50_000
+_USUAL_MOST_WORKERS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OperatorsPrediction:
+    """What the formulas say of a pipeline of ordered operators.
+
+    Parameters
+    ----------
+    pipeline : OrderedPipeline
+        What was asked.
+    allocation, unordered : Allocation
+        What it carries at most with its order kept (O10), and if order cost nothing (O1).
+    workers : tuple of float
+        Workers of each operator at the rate that it carries. [-]
+    latencies : tuple of OperatorLatency
+        Of each operator, from start to exit in order.
+    spark : OnSpark
+        The same work as stages of Spark.
+    """
+
+    pipeline: OrderedPipeline
+    allocation: Allocation
+    unordered: Allocation
+    workers: tuple[float, ...]
+    latencies: tuple[OperatorLatency, ...]
+    spark: OnSpark
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether more arrives than it carries."""
+        rate_per_s = self.pipeline.rate_per_s
+        return rate_per_s is not None and rate_per_s >= self.allocation.throughput_per_s
+
+    @property
+    def limiting(self) -> str:
+        """What limits the rate: an operator by its name, or the workers."""
+        place = self.allocation.limiting
+        return "the workers" if place is None else self.pipeline.operators[place].name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OperatorsRuns:
+    """The schedulers of a pipeline simulated, beside the formulas."""
+
+    predicted: OperatorsPrediction
+    runs: dict[Scheduler, SchedulerRun]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OperatorsPlan:
+    """The fewest workers with which a scheduler meets a target.
+
+    Parameters
+    ----------
+    pipeline : OrderedPipeline
+        With the number of workers that is planned; the maximum where none do.
+    target : Target
+        What was asked.
+    run : SchedulerRun or None
+        The scheduler in use, simulated with so many workers; None where they cannot keep up.
+    proved_workers : int
+        Fewer cannot carry the rate by (O10), whatever the scheduler.
+    """
+
+    pipeline: OrderedPipeline
+    target: Target
+    run: SchedulerRun | None
+    proved_workers: int
+
+    @property
+    def planned_s(self) -> float:
+        """What the target is about. [s]"""
+        return float("inf") if self.run is None else statistic_of(self.run, self.target)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the target is met."""
+        return self.planned_s <= self.target.limit_s
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether no number of workers can carry the rate."""
+        return self.run is None
+
+
+def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
+    """What a pipeline carries, and the latency of each operator at its rate."""
+    allocation = pipeline_allocation(pipeline)
+    carried = allocation.throughput_per_s
+    share = min(1.0, (pipeline.rate_per_s or carried) / carried)
+    workers = tuple(share * float(one) for one in allocation.workers)
+    return OperatorsPrediction(
+        pipeline=pipeline,
+        allocation=allocation,
+        unordered=pipeline_allocation(pipeline, reordered=False),
+        workers=workers,
+        latencies=tuple(
+            operator_latency(one, pipeline, busy)
+            for one, busy in zip(pipeline.operators, workers, strict=True)
+        ),
+        spark=on_spark(pipeline),
+    )
+
+
+def simulate_operators(pipeline: OrderedPipeline) -> OperatorsRuns:
+    """Simulate each scheduler of a pipeline."""
+    return OperatorsRuns(
+        predicted=predict_operators(pipeline),
+        runs={
+            scheduler: simulate_scheduler(pipeline, scheduler, _limits(pipeline))
+            for scheduler in pipeline.compare
+        },
+    )
+
+
+def plan_operators(
+    pipeline: OrderedPipeline, target: Target, *, most_workers: int | None = None
+) -> OperatorsPlan:
+    """The fewest workers with which the first of the schedulers meets a target.
+
+    Raises
+    ------
+    InputError
+        If nothing is said of the rate, or the target is about a statistic that is not simulated.
+    """
+    if pipeline.rate_per_s is None:
+        raise InputError("rate: saturated has no plan; expected a rate, e.g. --rate 50k/s")
+    _require_simulated(target)
+    most = min(most_workers or _USUAL_MOST_WORKERS, MOST_CORES)
+    fewest = _fewest_workers(pipeline, most)
+    if fewest is None:
+        return OperatorsPlan(
+            pipeline=replace(pipeline, num_workers=most),
+            target=target,
+            run=None,
+            proved_workers=most + 1,
+        )
+    number, step = fewest, 1
+    while True:
+        planned = replace(pipeline, num_workers=number)
+        run = simulate_scheduler(
+            planned, pipeline.compare[0], _limits(planned), num_tuples=_TUPLES_OF_PLAN
+        )
+        found = OperatorsPlan(pipeline=planned, target=target, run=run, proved_workers=fewest)
+        if found.feasible or number == most:
+            return found
+        # One more each time at first; where that does not help soon, it hardly does at all.
+        step = step if number < fewest + 8 else 2 * step
+        number = min(number + step, most)
+
+
+def statistic_of(run: SchedulerRun, target: Target) -> float:
+    """The statistic of a simulated scheduler that a target is about. [s]"""
+    return {None: run.mean_s, 0.5: run.p50_s, 0.99: run.p99_s}[target.quantile]
+
+
+def _require_simulated(target: Target) -> None:
+    if target.quantile not in (None, 0.5, 0.99):
+        raise InputError(
+            f"target {target}: not simulated for ordered operators; expected mean, p50 or p99"
+        )
+
+
+def _fewest_workers(pipeline: OrderedPipeline, most: int) -> int | None:
+    """The fewest workers that carry the rate by (O10); None if the maximum does not."""
+    rate_per_s = pipeline.rate_per_s
+    assert rate_per_s is not None
+
+    def carries(number: int) -> bool:
+        planned = replace(pipeline, num_workers=number)
+        return pipeline_allocation(planned).throughput_per_s > rate_per_s
+
+    if not carries(most):
+        return None
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if carries(middle) else (middle, high)
+    return high
+
+
+def _limits(pipeline: OrderedPipeline) -> list[float]:
+    return [most_workers(one, pipeline.num_workers) for one in pipeline.operators]

@@ -1,0 +1,217 @@
+"""Pipelines of operators whose output keeps the order of the input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.domain.ordered import (
+    KeyLaw,
+    Operator,
+    OperatorType,
+    QueueScheme,
+    Reordering,
+    ReorderScheme,
+    Scheduler,
+)
+from headway.domain.ordered import OrderedPipeline as Pipeline
+from headway.domain.target import Target
+from headway.formats.yaml_document import Plain, Route
+from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS
+from headway.spec.forms import FAULTY, Reader, entry
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Whole
+from headway.spec.forms.quantities import DURATION, DURATION_OR_ZERO, NAME, RATE
+from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
+
+_MOST_OPERATORS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysEntry:
+    """Keys of a partitioned operator."""
+
+    number: int = entry(Whole(low=1, high=MOST_INT), "Keys.")
+    zipf: float = entry(
+        EXPONENT, "Exponent of how often they occur; 0 is evenly. Default 0.", default=0.0
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorEntry:
+    """An operator of an ordered pipeline."""
+
+    name: str = entry(NAME, "What it is called.")
+    type: str = entry(
+        Choice(tuple(map(str, OperatorType))),
+        "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
+    )
+    cost_s: float = entry(DURATION, "Time of a worker per input tuple.", key="cost")
+    spread_ratio: float = entry(
+        Number(words="standard deviation over mean, 0 to 3", high=3.0),
+        "Standard deviation of that time over its mean. Default 0.", key="spread", default=0.0,
+    )  # fmt: skip
+    selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
+    after: str | None = entry(
+        NAME, "The operator whose output it reads: the one above. Default: that one.", default=None
+    )
+    partitions: int | None = entry(
+        Whole(low=1, high=MOST_PARTITIONS),
+        "Partitions of a partitioned operator, for which it is required.",
+        default=None,
+    )
+    queue: str = entry(
+        Choice(tuple(map(str, QueueScheme))),
+        "How tuples wait before a partitioned operator. Default `hybrid`.",
+        default="hybrid",
+    )
+    keys: KeysEntry | None = entry(
+        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions are equally full.",
+        default=None,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        partitioned = self.type == OperatorType.PARTITIONED
+        if partitioned and self.partitions is None:
+            raise ValueError("partitions: missing; expected a number for a partitioned operator")
+        if not partitioned and (self.partitions is not None or self.keys is not None):
+            given = "keys" if self.partitions is None else "partitions"
+            raise ValueError(f"{given}: only of a partitioned operator; leave it out")
+
+    def operator(self) -> Operator:
+        """The same as the models take it."""
+        keys = self.keys
+        return Operator(
+            name=self.name,
+            type=OperatorType(self.type),
+            cost_s=self.cost_s,
+            cost_spread_ratio=self.spread_ratio,
+            selectivity_ratio=self.selectivity,
+            partitions=self.partitions or 1,
+            queue=QueueScheme(self.queue),
+            keys=None if keys is None else KeyLaw(num_keys=keys.number, exponent=keys.zipf),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain(ListOf):
+    """Operators in the order of flow, each fed by the one above; one fed from below is a cycle."""
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        # Not super(): a dataclass with slots is another class than the one super() was bound to.
+        found = ListOf.read(self, reader, route, value)
+        if found is FAULTY:
+            return FAULTY
+        names = [one.name for one in found]
+        num_faults = len(reader.faults)
+        for at, one in enumerate(found):
+            above = names[at - 1] if at else None
+            if one.name in names[:at]:
+                reader.fault((*route, at, "name"), f"a second operator is called {one.name!r}")
+            if one.after is not None and one.after != above:
+                fault = _not_above(one.after, names, at)
+                reader.fault((*route, at, "after"), f"got {one.after!r}, {fault}")
+        return found if len(reader.faults) == num_faults else FAULTY
+
+
+def _not_above(after: str, names: list[str], at: int) -> str:
+    """What is wrong with an operator that is to come after another one than that above it."""
+    expected = f"expected {names[at - 1]!r}, the operator above" if at else "the first has none"
+    if after not in names:
+        return f"no operator of that name; {expected}"
+    if names.index(after) >= at:
+        return f"which would make a cycle; {expected}"
+    return f"which would make a branch, and only chains are modelled; {expected}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReorderingEntry:
+    """What brings outputs back into order, and what its steps take."""
+
+    scheme: str = entry(
+        Choice(tuple(map(str, ReorderScheme))), "Default `non-blocking`.", default="non-blocking"
+    )
+    buffer: int = entry(
+        Whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
+    )
+    store_s: float = entry(
+        DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", key="store", default=1e-7
+    )
+    send_s: float = entry(
+        DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", key="send", default=5e-7
+    )
+    lock_s: float = entry(
+        DURATION_OR_ZERO, "Time to take a lock and give it back. Default 0.1us.",
+        key="lock", default=1e-7,
+    )  # fmt: skip
+
+    def reordering(self) -> Reordering:
+        """The same as the models take it."""
+        return Reordering(
+            scheme=ReorderScheme(self.scheme),
+            num_buffered=self.buffer,
+            store_s=self.store_s,
+            send_s=self.send_s,
+            lock_s=self.lock_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaturatedOr:
+    """A rate, or ``saturated``: as many as the pipeline takes."""
+
+    @property
+    def words(self) -> str:
+        return f"{RATE.words}; or saturated"
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        if value == "saturated":
+            return None
+        return replace(RATE, words=self.words).read(reader, route, value)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"anyOf": [{"const": "saturated"}, RATE.json_schema()]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedPipeline:
+    """Operators that workers share, and whose output keeps the order of the input."""
+
+    workers: int = entry(Whole(low=1, high=MOST_CORES), "Workers, one per core.")
+    slice_s: float = entry(
+        DURATION, "How long a worker stays with an operator. Default 1ms.",
+        key="slice", default=1e-3,
+    )  # fmt: skip
+    rate_per_s: float | None = entry(
+        SaturatedOr(), "Tuples of the source; `saturated` is as many as the pipeline takes.",
+        key="rate",
+    )  # fmt: skip
+    target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
+    reorder: ReorderingEntry = entry(
+        Nested(ReorderingEntry), "What brings outputs back into order.", default=ReorderingEntry()
+    )
+    operators: tuple[OperatorEntry, ...] = entry(
+        Chain(item=Nested(OperatorEntry), least=1, most=_MOST_OPERATORS),
+        "The operators, in the order of flow.",
+    )
+    compare: tuple[str, ...] = entry(
+        ListOf(item=Choice(tuple(map(str, Scheduler))), least=1, most=len(Scheduler), or_one=True),
+        "Schedulers to simulate. Default [CT, LP, ET, QST].",
+        default=("CT", "LP", "ET", "QST"),
+    )
+
+    def __post_init__(self) -> None:
+        if len(set(self.compare)) < len(self.compare):
+            raise ValueError("compare: a scheduler is given twice; expected each once")
+        if self.target is not None:
+            require_modelled(self.target, windowed=False)
+
+    def pipeline(self) -> Pipeline:
+        """The same as the models take it."""
+        return Pipeline(
+            operators=tuple(one.operator() for one in self.operators),
+            num_workers=self.workers,
+            slice_s=self.slice_s,
+            rate_per_s=self.rate_per_s,
+            reordering=self.reorder.reordering(),
+            compare=tuple(Scheduler(one) for one in self.compare),
+        )
