@@ -50,8 +50,8 @@ def text(given: argparse.Namespace) -> str:
     lines = [
         "# What the loop costs",
         "",
-        f"{NUM_DECISIONS} decisions of {NUM_EXECUTORS} sizes. Each run took {given.run:.0f} s, alone and",
-        f"tuned in turn, {given.repeats} of each, on local[2].",
+        f"{NUM_DECISIONS} decisions of {NUM_EXECUTORS} sizes. Each run took {given.run:.0f} s,",
+        f"alone and tuned in turn, {given.repeats} of each, on local[2].",
         "",
         "| what | measured |",
         "|---|---|",
