@@ -8,6 +8,7 @@ PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 # The commit of the rule of live tuning; traces drawn afterwards have it as random seed.
 FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
+DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
@@ -127,7 +128,7 @@ speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours ->
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
 
 tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --output docs/tuning-simulated.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --drawn $(DRAWN_TRACES) --output docs/tuning-simulated.md
 
 exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; goes on where it was cut
 	$(BIN)/python benchmarks/run.py exactness

@@ -13,6 +13,7 @@ for folder in (
     BENCHMARKS / "sharing",
     BENCHMARKS / "scheduling",
     BENCHMARKS / "ordered",
+    BENCHMARKS / "tuning",
 ):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
