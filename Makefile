@@ -16,10 +16,12 @@ DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
-        docs java clean
+        docs site figures wheel java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
-	$(BIN)/headway demo
+	@$(BIN)/headway demo; status=$$?; \
+	  echo 'To type headway instead of $(BIN)/headway:  export PATH="$(CURDIR)/$(BIN):$$PATH"'; \
+	  exit $$status
 
 test: lint types imports tests  ## everything CI runs
 
@@ -147,6 +149,17 @@ window-equality: $(READY) java  ## shared windows against the direct query: 10,0
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py
+
+site: $(READY)  ## the documentation site, no broken link -> build/site/index.html
+	$(BIN)/python -m pip install --quiet --editable '.[dev,site]'
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+figures: $(READY)  ## figures of the documentation and the README's picture, by the models -> docs/img
+	$(BIN)/python scripts/figures.py --page
+
+wheel: $(READY)  ## what is published -> dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/headway-*.whl
 
 speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy and Ciw -> docs/models-speed.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'

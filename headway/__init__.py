@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headway.api.backtest import backtest
     from headway.api.capacity import capacity
     from headway.api.check import check
+    from headway.api.diff import diff
     from headway.api.emit import emit
     from headway.api.explain import explain
     from headway.api.explore import explore
@@ -56,6 +57,7 @@ _HOMES = {
     "headway.api.backtest": "backtest",
     "headway.api.capacity": "capacity",
     "headway.api.check": "check",
+    "headway.api.diff": "diff",
     "headway.api.emit": "emit",
     "headway.api.explain": "explain",
     "headway.api.explore": "explore",
@@ -87,9 +89,9 @@ _HOMES = {
 
 __all__ = [
     "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
-    "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "emit", "explain",
-    "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "ordered_plan", "page",
-    "plan", "plan_spec", "predict",
+    "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "diff", "emit",
+    "explain", "explore", "init", "load_lock", "load_plan", "load_profile", "lock",
+    "ordered_plan", "page", "plan", "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "setting", "shared_windows",
     "shed", "simulate", "simulate_policies", "stop_when_asked", "survey", "tune", "validate",
     "watch", "window_log", "windows",

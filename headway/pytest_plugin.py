@@ -34,15 +34,22 @@ def headway_plan() -> Planner:
     """
 
     def planned(source: str | Path, **options: Any) -> Answer:
-        if options:
-            from headway import plan
+        __tracebackhide__ = True
+        from headway.errors import HeadwayError
 
-            answer: Answer = plan(source, **options)
-            return answer
-        from headway.api.specs import plan_spec
+        try:
+            if options:
+                from headway import plan
 
-        found: Answer = plan_spec(source).plan
-        return found
+                answer: Answer = plan(source, **options)
+                return answer
+            from headway.api.specs import plan_spec
+
+            found: Answer = plan_spec(source).plan
+            return found
+        except HeadwayError as error:
+            # The message says it all: the test's own line is where to look.
+            raise error.with_traceback(None) from None
 
     return planned
 
@@ -66,13 +73,18 @@ def assert_meets(plan: Answer, *targets: str) -> None:
     InputError
         If a target is none, or of something that the plan does not predict.
     """
-    from headway.domain import parse_promise
-
     __tracebackhide__ = True
+    from headway.domain import parse_promise
+    from headway.errors import HeadwayError
+    from headway.units import format_duration
+
     if not plan.feasible:
         raise AssertionError(f"infeasible: {plan.promises[0]}: {'; '.join(plan.binding)}")
     for text in targets:
-        promise = parse_promise(text)
-        found_s = plan.most_s(promise)
+        try:
+            promise = parse_promise(text)
+            found_s = plan.most_s(promise)
+        except HeadwayError as error:
+            raise error.with_traceback(None) from None
         if found_s > promise.limit_s:
-            raise AssertionError(f"{promise} is missed: up to {found_s:.3g} s")
+            raise AssertionError(f"{promise} is missed: up to {format_duration(found_s)}")

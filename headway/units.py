@@ -64,6 +64,7 @@ _BYTES = {
 }
 HOURS_PER_DAY = 24
 DAYS_PER_MONTH = 30  # as bills are compared
+HOURS_PER_MONTH = DAYS_PER_MONTH * HOURS_PER_DAY
 S_PER_HOUR = 3600.0
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
@@ -236,24 +237,31 @@ def format_duration(seconds: float) -> str:
     ('42 ms', '2.30 s', '1.5 h')
     >>> format_duration(55.1e-6), format_duration(864_000), format_duration(0.0)
     ('55.1 us', '10 d', '0 ms')
+    >>> format_duration(60.0), format_duration(100.4), format_duration(86400 * 1234.0)
+    ('1 min', '100 s', '1234 d')
     """
     if math.isinf(seconds):
         return "unbounded"
     if 0 < seconds < 0.0009995:
         return f"{seconds * 1e6:.3g} us"
-    if seconds < 1:
+    if seconds < 0.9995:
         return (
             f"{seconds * _MS_PER_S:.3g} ms" if seconds < 0.01 else f"{seconds * _MS_PER_S:.0f} ms"
         )
-    if seconds < 10:
+    if seconds < 9.995:
         return f"{seconds:.2f} s"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
+    if seconds < 120 and seconds != 60:
+        return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.3g} min"
     if seconds < 3 * HOURS_PER_DAY * S_PER_HOUR:
         return f"{seconds / S_PER_HOUR:.3g} h"
-    return f"{seconds / (HOURS_PER_DAY * S_PER_HOUR):.3g} d"
+    return f"{_without_exponent(seconds / (HOURS_PER_DAY * S_PER_HOUR))} d"
+
+
+def _without_exponent(number: float) -> str:
+    """Three significant digits, more of what is larger than that."""
+    return f"{number:.3g}" if number < 999.5 else f"{number:.0f}"
 
 
 def exact_duration(seconds: float) -> str:
@@ -308,11 +316,29 @@ def format_rate(rate_per_s: float) -> str:
     --------
     >>> format_rate(50000), format_rate(812.4), format_rate(1_250_000)
     ('50k/s', '812/s', '1.25M/s')
+    >>> format_rate(999.7), format_rate(2.5e9)
+    ('1k/s', '2.5G/s')
     """
-    for limit, suffix in ((1e6, "M"), (1e3, "k")):
-        if rate_per_s >= limit:
-            return f"{rate_per_s / limit:.3g}{suffix}/s"
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate_per_s >= 0.9995 * limit:
+            return f"{_without_exponent(rate_per_s / limit)}{suffix}/s"
     return f"{rate_per_s:.3g}/s"
+
+
+def format_money(amount: float, *, currency: str = "", sign: bool = False) -> str:
+    """An amount of money for people: three significant digits, whole from 100 on.
+
+    Examples
+    --------
+    >>> format_money(12_345.6, currency="USD"), format_money(0.19234)
+    ('12,346 USD', '0.192')
+    >>> format_money(70.08, sign=True)
+    '+70.1'
+    """
+    digits = f"{amount:{'+' if sign else ''},.0f}"
+    if abs(amount) < 100:
+        digits = f"{amount:{'+' if sign else ''}.3g}"
+    return f"{digits} {currency}".rstrip()
 
 
 def counted(number: int, thing: str, things: str = "") -> str:

@@ -66,7 +66,8 @@ def imported(module: str) -> frozenset[str]:
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value.split(":")[0])
-    return frozenset(found & set(trees()))
+    # What a result does by itself, in a notebook, is no command's.
+    return frozenset(found & set(trees()) - {"headway.api.results"})
 
 
 def reached(start: str) -> set[str]:

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from equations import theory_page
+from notebook import refreshed_notebook
 from reach import models_page
 from refresh_readme import refreshed
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 _BEGIN, _END = "<!-- made by scripts/refresh_docs.py -->", "<!-- end of what is made -->"
-_RUN = ("capacity.md", "ci.md", "emit.md", "pipelines.md")
 
 
 def pages() -> dict[Path, str]:
@@ -35,9 +35,12 @@ def pages() -> dict[Path, str]:
     found[docs / "assumptions.md"] = assumptions_page()
     found[docs / "theory.md"] = theory_page()
     found[docs / "models.md"] = models_page()
-    for name in _RUN:
-        path = docs / name
-        found[path] = refreshed(path.read_text(encoding="utf-8"))
+    for path in sorted(docs.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if path not in found and "```console" in text:
+            found[path] = refreshed(text)
+    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+        found[path] = refreshed_notebook(path)
     return found
 
 

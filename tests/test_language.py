@@ -13,6 +13,9 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 PLACES = (
     "*.md", "docs/adr/*.md", "docs/capacity.md", "docs/ci.md", "docs/cli.md", "docs/emit.md",
     "docs/planning.md", "docs/profiling.md", "docs/recorder.md", "docs/spec.md",
+    "docs/how-to/*.md", "docs/accuracy-in-short.md", "docs/comparing.md", "docs/comparison.md",
+    "docs/concepts.md",
+    "docs/faq.md", "docs/index.md", "docs/json.md", "docs/limits.md", "docs/start.md",
     "configs/**/*.yaml", "examples/**/*.*", "headway/**/*.py", "headway/**/*.jinja",
     "benchmarks/**/*.py", "scripts/*.py", "tests/**/test_*.py",
 )  # fmt: skip

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from headway.api.diff import replanned
 from headway.api.lock import locked_of
 from headway.api.predict import predict
 from headway.api.specs import Planned, PlannedJob, plan_spec
-from headway.domain import FindingCode, Prediction, parse_promise
+from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock
-from headway.gate.changes import batch_changes, finding, stream_changes
+from headway.gate.changes import batch_changes, finding, stream_changes, what_grew
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
+from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.sparkconf import task_cpus_of
-from headway.units import counted, format_duration, format_rate
+from headway.spec.forms import Where
+from headway.spec.spec_file import load_spec
+from headway.units import HOURS_PER_MONTH, counted, format_duration, format_money, format_rate
 from headway.words import words_of
 
 _DEFAULT_LIMITS = Limits()
-# Locks hold six digits.
-_SAME_RATIO = 1e-4
 
 
 def check(
@@ -104,13 +106,14 @@ def _findings(
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
         yield finding(planned, Rule.UNLOCKED, unlocked, key, text)
         return
+    as_locked = None if then.ends else _predicted_as_locked(planned, then)
     if plan.feasible:
-        yield from _more_expensive(planned, now, then, limits)
+        yield from _more_expensive(planned, now, then, limits, as_locked)
         yield from _slower(planned, now, then, limits)
     if then.ends:
         yield from batch_changes(planned, now, then, limits)
     elif not now.ends:
-        yield from stream_changes(planned, now, then, _predicted_as_locked(planned, then), limits)
+        yield from stream_changes(planned, now, then, as_locked, limits)
 
 
 def _why_not_calibrated(planned: Planned) -> str:
@@ -139,25 +142,73 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
 
 
 def _more_expensive(
-    planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits
+    planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits, as_locked: Prediction | None
 ) -> Iterator[Finding]:
+    """The change of the cost, or of the nodes where none has a price, with its largest cause."""
     today, locked = now.figures, then.figures
     priced = today.cost is not None and locked.cost is not None
     after, before = (today.cost, locked.cost) if priced else (now.nodes, then.nodes)
     assert after is not None
     assert before is not None
     change = after / before - 1 if before else 0.0
-    if abs(change) < _SAME_RATIO:
+    if abs(change) < UNCHANGED_RATIO:
         return
     figures = (
-        f"{after:.4g} {today.cost_of}, was {before:.4g}"
+        f"{format_money(after)} {today.cost_of}, was {format_money(before)}"
         if priced
         else f"{counted(int(after), 'node')}, was {int(before)}"
     )
     level = Level.ERROR if change > limits.cost_ratio else Level.NOTE
     word = "more expensive" if change > 0 else "cheaper"
     text = f"{figures} ({change:+.0%}): {word}"
-    yield finding(planned, Rule.COST, level, planned.promise_key, text)
+    if priced and not now.ends:
+        text = f"{format_money((after - before) * HOURS_PER_MONTH, sign=True)} per month: {text}"
+    found = causes(_sized(then, now), _sized(now, now), replanned(planned))
+    if found:
+        text = f"{text}; {'; '.join(one.in_words for one in found)}"
+    if any(Why.COSTS in one.whys for one in found):
+        text += what_grew(then, as_locked)
+    yield finding(
+        planned, Rule.COST, level, _key_of(found, planned), text, _place_of(found, planned)
+    )
+
+
+def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
+    """What was asked for and how much it took; promises that only read differently are the same."""
+    source = now if _same_promises(now, locked) else locked
+    promises: tuple[AnyPromise, ...] = tuple(kept.promise() for kept in source.promises)
+    return Sized(
+        rate_per_s=None if locked.ends else locked.rate_per_s,
+        promises=promises or tuple(map(parse_promise, source.targets)),
+        nodes=locked.nodes,
+        cost_per_hour=None if locked.ends else locked.cost_per_hour,
+    )
+
+
+def _main(found: Sequence[Cause]) -> Why | None:
+    """What changed the cost most, or the nodes where none has a price."""
+    sizes = {
+        one: abs(one.cost_per_month or (one.nodes[1] - one.nodes[0] if one.nodes else 0))
+        for one in found
+    }
+    return max(sizes, key=lambda one: sizes[one]).whys[-1] if sizes else None
+
+
+def _key_of(found: Sequence[Cause], planned: Planned) -> str:
+    """Where the file says what the main cause is about."""
+    keys = {Why.RATE: "rate", Why.COSTS: "profile", Why.NODE_PRICE: "cluster"}
+    main = _main(found)
+    return planned.promise_key if main is None else keys.get(main, planned.promise_key)
+
+
+def _place_of(found: Sequence[Cause], planned: Planned) -> Where | None:
+    """The line of ``node:`` where that made it more expensive, in the cluster's own file too."""
+    if _main(found) is not Why.NODE_PRICE:
+        return None
+    cluster = planned.file.spec.cluster
+    if isinstance(cluster, Path):
+        return load_spec(cluster).place("node")
+    return planned.file.place("cluster", "node")
 
 
 def _same_promises(now: AnyLocked, then: AnyLocked) -> bool:
@@ -180,7 +231,7 @@ def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -
         yield finding(planned, Rule.LATENCY, Level.NOTE, key, text)
         return
     change = after_s / before_s - 1
-    if abs(change) < _SAME_RATIO:
+    if abs(change) < UNCHANGED_RATIO:
         return
     level = Level.ERROR if change > limits.latency_ratio else Level.NOTE
     word = "slower" if change > 0 else "faster"

@@ -74,6 +74,7 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         max_offsets_per_trigger=setting.max_offsets_per_trigger,
         spark_conf=dict(plan.spark_conf),
         query_options=dict(plan.query_options),
+        phases_s=dict(plan.prediction.phases_s),
     )
 
 

@@ -70,7 +70,8 @@ def simulate(
         A plan, or the file that ``headway plan --json`` printed; or a pipeline, or its spec file,
         which gives what `headway.api.pipelines.simulate_pipeline` does.
     rate_trace : RateTrace or path
-        Arrivals over time; a CSV file with the columns ``time`` and ``rate``. Required for a plan.
+        Arrivals over time; a CSV file with the columns ``time`` and ``rate``, the JSON that
+        Prometheus answers, or the progress of a query as JSON. Required for a plan.
     rate : float or str
         Input rate of a pipeline; as its file says by default.
     outages : sequence of Outage or str
@@ -233,10 +234,11 @@ def parse_executors(text: str) -> tuple[int, int]:
 
 
 def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> RateTrace:
-    """Read a rate trace from a CSV file, the same that specs name.
+    """Read a rate trace from a file, the same that specs name.
 
-    Each line says when a rate begins: a number of seconds, a duration such as ``10m``, or a
-    timestamp such as ``2026-11-21T08:00``. The trace ends with its last line.
+    JSON of Prometheus or of a query's progress; or CSV, of which each line says when a rate
+    begins: a number of seconds, a duration such as ``10m``, or a timestamp such as
+    ``2026-11-21T08:00``. The trace ends with its last line.
 
     Parameters
     ----------

@@ -74,13 +74,16 @@ def is_spec(path: str | Path) -> bool:
     return re.search(r"(?m)^(?:kind|apiVersion):", text) is not None
 
 
-def plan_spec(path: str | Path) -> Planned:
-    """Plan a job as its spec file says.
+def plan_spec(path: str | Path, **changes: Any) -> Planned:
+    """Plan a job as its spec file says, but for what is changed: a what-if.
 
     Parameters
     ----------
     path : str or Path
         A file of the kind StreamingJob or BatchJob.
+    changes
+        Arguments of :func:`headway.plan` that count instead of what the file says, e.g.
+        ``rate="30k/s"``.
 
     Raises
     ------
@@ -90,11 +93,11 @@ def plan_spec(path: str | Path) -> Planned:
     """
     from headway.spec.spec_file import load_spec
 
-    return plan_file(load_spec(path))
+    return plan_file(load_spec(path), **changes)
 
 
-def plan_file(file: SpecFile) -> Planned:
-    """Plan a job whose spec file has been read."""
+def plan_file(file: SpecFile, **changes: Any) -> Planned:
+    """Plan a job whose spec file has been read; ``changes`` are as of `plan_spec`."""
     from headway.spec.kinds import BatchJob, StreamingJob
     from headway.spec.parts import application_profile_of, profile_of
     from headway.spec.spec_file import spec_of
@@ -104,58 +107,62 @@ def plan_file(file: SpecFile) -> Planned:
     try:
         if isinstance(job, BatchJob):
             recorded = application_profile_of(name, job)
-            return PlannedOf(file=file, profile=recorded, plan=plan_batch_job(recorded, job))
+            return PlannedOf(
+                file=file, profile=recorded, plan=plan_batch_job(recorded, job, **changes)
+            )
         job = spec_of(file, StreamingJob, beside=BatchJob)
         profile = profile_of(name, job)
-        return PlannedOf(file=file, profile=profile, plan=plan_job(profile, job))
+        return PlannedOf(file=file, profile=profile, plan=plan_job(profile, job, **changes))
     except InputError as error:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
-def plan_batch_job(profile: ApplicationProfile, job: BatchJob) -> BatchAnswer:
-    """Plan a batch job for its deadline."""
+def plan_batch_job(profile: ApplicationProfile, job: BatchJob, **changes: Any) -> BatchAnswer:
+    """Plan a batch job for its deadline; ``changes`` count instead of what the job says."""
     from headway.api.deadlines import plan_deadline
     from headway.domain import Deadline
+
+    said = {"target": Deadline(limit_s=job.deadline_s), "confidence": job.confidence}
+    return plan_deadline(profile, **{**said, **_cluster_said(job), **changes})
+
+
+def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
+    """Arguments of a plan that the cluster of a job says."""
     from headway.spec.parts import cluster_of, node_type_of
 
     cluster = cluster_of(job)
-    return plan_deadline(
-        profile,
-        target=Deadline(limit_s=job.deadline_s),
-        max_nodes=MOST_NODES_OF_PLAN.value if cluster is None else cluster.max_nodes,
-        node_types=() if cluster is None else [node_type_of(cluster)],
-        cores=None if cluster is None else cluster.cores_per_executor,
-        confidence=job.confidence,
-        executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
-        lower_memory=cluster is not None and cluster.lower_memory,
-    )
+    if cluster is None:
+        return {"max_nodes": MOST_NODES_OF_PLAN.value}
+    return {
+        "max_nodes": cluster.max_nodes,
+        "node_types": [node_type_of(cluster)],
+        "cores": cluster.cores_per_executor,
+        "executor_memory_bytes": cluster.executor_memory_bytes,
+        "lower_memory": cluster.lower_memory,
+    }
 
 
 def plan_job(
-    profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None
+    profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None, **changes: Any
 ) -> StreamAnswer:
-    """Plan a streaming job at its highest rate, or at the rate given."""
+    """Plan a streaming job at its highest rate, or at the rate given.
+
+    ``changes`` count instead of what the job says.
+    """
     from headway.api.plan import plan
     from headway.spec.kinds.rates import peak_rate
-    from headway.spec.parts import cluster_of, node_type_of
 
-    cluster = cluster_of(job)
-    asked = peak_rate(job.rate).high if rate_per_s is None else rate_per_s
-    return plan(
-        profile,
-        rate=asked,
-        target=job.targets,
-        max_nodes=MOST_NODES_OF_PLAN.value if cluster is None else cluster.max_nodes,
-        node_types=() if cluster is None else [node_type_of(cluster)],
-        cores=None if cluster is None else cluster.cores_per_executor,
-        partitions=job.pinned.shuffle_partitions,
-        trigger=job.pinned.trigger_s,
-        confidence=job.confidence,
-        checkpoint=job.checkpoint,
-        executor_memory_bytes=None if cluster is None else cluster.executor_memory_bytes,
-        lower_memory=cluster is not None and cluster.lower_memory,
-        from_start=job.from_start,
-    )
+    said = {
+        "rate": peak_rate(job.rate).high if rate_per_s is None else rate_per_s,
+        "target": job.targets,
+        "partitions": job.pinned.shuffle_partitions,
+        "trigger": job.pinned.trigger_s,
+        "confidence": job.confidence,
+        "checkpoint": job.checkpoint,
+        "from_start": job.from_start,
+    }
+    answer: StreamAnswer = plan(profile, **{**said, **_cluster_said(job), **changes})
+    return answer
 
 
 def submission_fields(planned: Planned) -> dict[str, Any]:

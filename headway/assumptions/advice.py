@@ -4,6 +4,27 @@ from __future__ import annotations
 
 from headway.assumptions import Assumption
 
+AVAILABLE_NOW_START_S = Assumption(
+    name="Time to start an application that works off what is there, nodes included",
+    value=180.0,
+    unit="s",
+    source="judgement: clouds take minutes to bring up nodes, Spark seconds to start",
+    influences="advice to start a query at intervals (P14)",
+)
+AVAILABLE_NOW_USED_RATIO = Assumption(
+    name="Share of the time below which a query is advised to start at intervals",
+    value=0.5,
+    unit="-",
+    source="judgement: half the nodes' time is worth the trouble of a schedule",
+    influences="advice to start a query at intervals (P14)",
+)
+SHOWN_CHANGE_RATIO = Assumption(
+    name="Change that a comparison shows: of a cost, or of a part over the whole",
+    value=0.01,
+    unit="-",
+    source="judgement: repeats of one run differ by more",
+    influences="which stages and phases headway diff lists",
+)
 MUCH_RATIO = Assumption(
     name="Threshold for bookkeeping or garbage collection, as a share of a batch",
     value=0.1,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from headway.cli.options import PERCENT, Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
+from headway.cli.terminal import suggest
 from headway.errors import ExitCode
 
 
@@ -53,6 +56,8 @@ def command(
             progress=progress.tell,
         )
     click.echo(json_text(backtest_json(found)) if as_json else backtest_text(found))
+    if not as_json:
+        suggest(f"headway profile {shlex.join(sources)} --advise")
     errors = (found.median_mean_error_ratio, found.median_p99_error_ratio)
     if max_error is not None and any(error is None or error > max_error for error in errors):
         return ExitCode.REGRESSION

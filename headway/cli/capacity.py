@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command, json_option
+from headway.cli.terminal import suggest
 from headway.errors import ExitCode, InputError
 
 
@@ -39,6 +40,7 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
         click.echo(json_text(capacity_json(answer)))
     else:
         click.echo(capacity_text(answer))
+        suggest(f"headway capacity {fleet} --json > c.json, headway report c.json -o c.html")
     return 0 if answer.feasible else ExitCode.INFEASIBLE
 
 

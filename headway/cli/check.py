@@ -5,9 +5,12 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import PERCENT, Command, given, one_format, refuse, strict_option
+from headway.cli.terminal import suggest
+from headway.errors import ExitCode
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
 _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
+_FOR_PEOPLE = ("text", "markdown")
 
 
 @click.command("check", cls=Command)
@@ -47,6 +50,12 @@ _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
     help="Fail if batches in the locked configuration become shorter or longer by more than this.",
 )
 @click.option("--require-locked", is_flag=True, help="Fail if a job is not in the lock file.")
+@click.option(
+    "--quiet-below",
+    type=PERCENT,
+    help="Print nothing if all passed, and no cost, number of nodes or planned time changed by "
+    "more than this; for text and markdown.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @strict_option
 def command(
@@ -57,6 +66,7 @@ def command(
     max_latency: float,
     max_drift: float,
     require_locked: bool,
+    quiet_below: float | None,
     as_json: bool,
     strict: bool,
 ) -> int:
@@ -66,9 +76,11 @@ def command(
     headway check orders.yaml --baseline headway.lock
     headway check jobs/*.yaml --baseline headway.lock --format github
     headway check jobs/*.yaml --format junit > headway.xml
+    headway check jobs/*.yaml --baseline headway.lock --format markdown --quiet-below 2%
 
-    Exits with 3 if a target cannot be met, 4 if a plan is worse than locked, 5 outside the
-    calibrated range with --strict, and 2 if a file is invalid.
+    A plan that costs more names its cause: the rate, the target, the costs of the job, or the
+    price of a node, at its line. Exits with 3 if a target cannot be met, 4 if a plan is worse than
+    locked, 5 outside the calibrated range with --strict, and 2 if a file is invalid.
     """
     from headway.api.check import check
     from headway.gate import Limits
@@ -76,9 +88,12 @@ def command(
 
     if baseline is None:
         refuse(
-            given("max_cost", "max_latency", "max_drift", "require_locked"),
+            given("max_cost", "max_latency", "max_drift", "require_locked", "quiet_below"),
             "there is nothing to compare with; give --baseline LOCK",
         )
+    output_format = one_format(as_json, output_format)
+    if output_format not in _FOR_PEOPLE:
+        refuse(given("quiet_below"), f"a report in the format {output_format} is always written")
     limits = Limits(
         cost_ratio=max_cost,
         latency_ratio=max_latency,
@@ -87,5 +102,10 @@ def command(
         require_locked=require_locked,
     )
     report = check(specs, baseline=baseline, limits=limits)
-    click.echo(FORMATS[one_format(as_json, output_format)](report))
+    if quiet_below is None or not report.is_quiet(quiet_below):
+        click.echo(FORMATS[output_format](report))
+    if baseline is None:
+        suggest(f"headway lock {' '.join(specs)}, and commit the lock file")
+    elif report.exit_code == ExitCode.REGRESSION:
+        suggest(f"headway lock {' '.join(specs)} -o {baseline} to accept the change")
     return report.exit_code

@@ -6,6 +6,7 @@ import click
 
 from headway.api.explain import explain
 from headway.cli.options import Command, refuse
+from headway.cli.terminal import suggest
 from headway.report.equations import equation_text
 
 
@@ -27,4 +28,6 @@ def command(plan: str | None, equation: str | None) -> int:
     if plan is not None and equation is not None:
         refuse(["--equation"], "shows an equation and explains no plan; give one of them")
     click.echo(explain(plan) if plan is not None else equation_text(equation or ""))
+    if plan is not None:
+        suggest(f"headway emit {plan} --format spark-defaults")
     return 0

@@ -39,10 +39,13 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     headway init fleet.yaml --kind CapacityPlan
     headway init - --kind Cluster                    print it
 
-    The first line of FILE lets editors complete and check it.
+    The first line of FILE lets editors complete and check it, by the schema that is written beside
+    it as headway.schema.json.
     """
     from headway.api.init import init
+    from headway.cli.terminal import suggest
     from headway.formats.text_file import write_text
+    from headway.spec.scaffolds import SCHEMA_FILE
 
     if file == "-":
         refuse(given("force"), "there is nothing to overwrite on standard output")
@@ -58,4 +61,12 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
         raise InputError(f"{file}: already exists; give another name, or --force to overwrite it")
     write_text(file, text, what="the scaffold", only_new=not force)
     click.echo(f"{file}: written; fill in your values, then run: headway validate {file}", err=True)
+    schema = Path(file).parent / SCHEMA_FILE
+    if Path(file).is_file() and not os.path.lexists(schema):
+        from headway.formats.as_json import json_text
+        from headway.spec.json_schema import json_schema
+
+        write_text(schema, json_text(json_schema()) + "\n", what="the schema")
+        click.echo(f"{schema}: written, for editors", err=True)
+    suggest(f"headway validate {file}")
     return 0

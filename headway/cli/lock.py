@@ -6,6 +6,7 @@ import click
 
 from headway.cli.options import Command
 from headway.cli.outputs import OutputFile
+from headway.cli.terminal import suggest
 
 
 @click.command("lock", cls=Command)
@@ -35,4 +36,5 @@ def command(specs: tuple[str, ...], output: str) -> int:
     save_lock(found, output)
     for job in found.all_jobs:
         click.echo(f"{job.name}: {counted(job.nodes, 'node')}, {' and '.join(job.targets)}")
+    suggest(f"headway check {' '.join(specs)} --baseline {output}")
     return 0

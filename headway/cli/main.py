@@ -27,6 +27,7 @@ _COMMANDS = {
     "report": ("headway.cli.report", "Write a result as one HTML page to share."),
     "watch": ("headway.cli.watch", "Watch a running query beside what was predicted of it."),
     "tune": ("headway.cli.tune", "Hold a running query to its target, within bounds."),
+    "diff": ("headway.cli.diff", "Compare two plans, profiles or logs: what changed, and why."),
     "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
     "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
     "ordered": ("headway.cli.ordered", "Place heavy keys, and choose partitions under skew."),

@@ -45,7 +45,7 @@ _OF_STREAMS = (
     "rate", "partitions", "trigger", "budget", "checkpoint", "source_partitions", "bursts",
     "relaxation", "from_start", "concurrent_jobs",
 )  # fmt: skip
-# What may be given beside a spec file: how the plan is shown, not what it is.
+# How the plan is shown; all else is what it is, and counts instead of what a spec file says.
 _OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbose", "quiet")
 
 
@@ -193,6 +193,7 @@ def command(
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
     headway plan orders.yaml                      a spec file; 'headway init' writes one
     headway plan pipeline.yaml --target 'p99 <= 3s'
+    headway plan orders.yaml --rate 90k/s         what if: options count instead of the file
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --burst 150k/s:2m:1h
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --objective cost \\
@@ -225,13 +226,13 @@ def command(
             max_nodes=max_nodes if given("max_nodes") else None,
             output_format=output_format,
         )
-    if not targets or is_spec(profile):
-        return _plan_spec(profile, show)
     if all(":" in each for each in node_types):
         refuse(
             given("platform", "catalog"),
             "it applies to node types of the catalogue: give --node-type NAME",
         )
+    if not targets or is_spec(profile):
+        return _plan_spec(profile, show)
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
@@ -327,14 +328,32 @@ class _Show:
 
 
 def _plan_spec(file: str, show: _Show) -> int:
-    """Plan as a spec file says; all that shapes the plan stands there."""
-    from headway.api.specs import is_spec, plan_spec
+    """Plan as a spec file says, but for what options say otherwise."""
+    from headway.api.specs import is_spec, plan_file
+    from headway.spec.spec_file import load_spec
 
     context = click.get_current_context()
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
-    refuse(given(*(set(context.params) - set(_OF_OUTPUT))), f"{file} is a spec file; set it there")
-    planned = plan_spec(file)
+    refuse(given("concurrent_jobs"), "only DStreams run several jobs at a time")
+    found = load_spec(file)
+    changes = {
+        name: value
+        for name, value in context.params.items()
+        if name not in _OF_OUTPUT and given(name)
+    }
+    is_batch, targets = found.kind == "BatchJob", changes.pop("targets", ())
+    if is_batch:
+        refuse(given(*_OF_STREAMS), "not for batch jobs")
+    if any(isinstance(one, Deadline) is not is_batch for one in targets) or (
+        is_batch and len(targets) > 1
+    ):
+        kind = "batch" if is_batch else "streaming"
+        example = "one 'deadline <= 10m'" if is_batch else "latencies, e.g. 'p99 <= 3s'"
+        refuse(["--target"], f"{file} is a {kind} job; expected {example}")
+    if targets:
+        changes["target"] = targets[0] if is_batch else targets
+    planned = plan_file(found, **changes)
     return _shown(planned.plan, show, profile=planned.profile)
 
 

@@ -35,10 +35,12 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
     printed with --json. The page is one file: it loads nothing, and works offline and on paper.
     """
     from headway.cli.pages import write_page
+    from headway.cli.terminal import suggest
 
-    if not logs:
+    if logs:
+        from headway.api.seen_runs import seen_runs
+
+        write_page(output, result, profile=profile, runs=seen_runs(logs))
+    else:
         write_page(output, result, profile=profile)
-        return
-    from headway.api.seen_runs import seen_runs
-
-    write_page(output, result, profile=profile, runs=seen_runs(logs))
+    suggest(f"open {output} in a browser, or send it")

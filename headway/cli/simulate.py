@@ -19,6 +19,7 @@ from headway.api.simulate import (
 from headway.cli.options import DURATION, RATE, Command, Parsed, given, json_option, refuse
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
+from headway.cli.terminal import suggest
 from headway.domain import Outage, RateTrace, StreamAnswer
 from headway.domain.live import PolicyComparison
 from headway.formats.as_json import json_text
@@ -40,7 +41,8 @@ _RUNS, _RUNS_OF_POLICIES = 16, 2
 @click.option(
     "--rate-trace",
     type=click.Path(path_type=Path),
-    help="CSV file with the columns time and rate; required for a plan.",
+    help="CSV file with the columns time and rate, or JSON: an answer of Prometheus over a range, "
+    "or the progress of a query, one object a line; required for a plan.",
 )
 @click.option(
     "--for",
@@ -141,6 +143,11 @@ def command(
         click.echo(json_text(playback_json(playback)))
     else:
         click.echo(playback_text(planned, playback))
+        suggest(
+            f"headway emit {plan} --format spark-defaults"
+            if output is not None
+            else "add -o simulation.html for charts over time"
+        )
     return 0
 
 

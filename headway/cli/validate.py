@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command, json_option
+from headway.cli.terminal import suggest
 from headway.errors import ExitCode, InputError
 
 
@@ -42,4 +43,7 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
         for file in files:
             for line in faults.get(file, [f"{file}: ok, {kinds.get(file)}"]):
                 click.echo(line)
+        planned = [file for file, kind in kinds.items() if kind in ("StreamingJob", "BatchJob")]
+        if planned and not faults:
+            suggest(f"headway plan {planned[0]}")
     return ExitCode.INVALID if faults else ExitCode.OK

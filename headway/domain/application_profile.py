@@ -15,6 +15,7 @@ from headway.domain.configuration import task_slots
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import Application, MemoryProfile
+from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
 from headway.limits import MOST_INT
@@ -296,8 +297,8 @@ class DStreamsProfile:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationProfile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ApplicationProfile(Result):
     """Everything that is known of one batch or DStreams application.
 
     ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from headway.domain.prediction import LatencyDistribution, Prediction
+from headway.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,8 @@ class HeldOut:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backtest:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Backtest(Result):
     """Held-out runs in the order of time; ``rule`` says what was fitted and what was left out."""
 
     rule: str

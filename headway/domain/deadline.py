@@ -11,6 +11,7 @@ from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change, StreamAnswer
 from headway.domain.plan_parts import PlannedSetting
+from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
 
@@ -25,8 +26,8 @@ class DeadlinePoint:
     cost_per_run: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BatchAnswer:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class _BatchAnswer(Result):
     """What `DeadlinePlan` and `InfeasibleDeadlinePlan` have in common: a size, and its run time.
 
     ``floor_s`` is what no number of nodes comes below: the longest chain of stages, and the
@@ -124,7 +125,7 @@ class _BatchAnswer:
         return self.planned_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DeadlinePlan(_BatchAnswer):
     """The fewest nodes, or the lowest cost, with which a batch job keeps its deadline."""
 
@@ -134,7 +135,7 @@ class DeadlinePlan(_BatchAnswer):
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasibleDeadlinePlan(_BatchAnswer):
     """Nothing keeps the deadline: ``nodes`` are those of the shortest run."""
 

@@ -51,6 +51,8 @@ class NodeType:
         What the node has beside ``cores`` and ``memory_bytes``, kept for the system.
     reserved_by : str or None
         Whose figures those are.
+    currency : str
+        Of the price; empty where it is not known.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class NodeType:
     reserved_cores: int = 0
     reserved_memory_bytes: int = 0
     reserved_by: str | None = None
+    currency: str = ""
 
     @property
     def reserve_text(self) -> str | None:

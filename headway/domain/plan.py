@@ -26,6 +26,7 @@ from headway.domain.plan_parts import (
     Verdict,
 )
 from headway.domain.prediction import Prediction
+from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Promise, Target
 from headway.errors import InputError
 
@@ -64,8 +65,8 @@ class Change:
     applies: Applies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StreamAnswer:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class _StreamAnswer(Result):
     """What `Plan` and `InfeasiblePlan` have in common: a setting, and what is known of it.
 
     ``planned_latency_s`` is the latency the target is about at the planned confidence, so above
@@ -192,7 +193,7 @@ class _StreamAnswer:
         return found.statistics_s[promise.statistic] if interval is None else interval.high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(_StreamAnswer):
     """The fewest nodes that keep a target at a rate, and why not less.
 
@@ -209,7 +210,7 @@ class Plan(_StreamAnswer):
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasiblePlan(_StreamAnswer):
     """Nothing keeps the promises: the plan that comes nearest, and what would have to give way.
 

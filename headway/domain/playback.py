@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from headway.domain.checks import require_not_negative
+from headway.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +107,8 @@ class Recovery:
     worst_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Playback:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Playback(Result):
     """A plan simulated under a rate trace in several runs of equal weight.
 
     ``late_ratio`` is of all rows; ``late_ratio_worst_run`` of the run that fared worst.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
 from headway.domain.finding import Finding
+from headway.domain.result import Result
 from headway.domain.target import Metric
 
 
@@ -101,8 +102,8 @@ class AdvisedRun:
     narrowing: Narrowing | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Prediction(Result):
     """What is expected of a configuration under given arrivals.
 
     The latencies are None when the setting is not stable: there is no latency to quote then, and

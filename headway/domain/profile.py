@@ -11,6 +11,7 @@ from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.query import QueryShape
+from headway.domain.result import Result
 from headway.domain.stage import StageProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.domain.warm_up import WarmUp
@@ -216,8 +217,8 @@ class Pins:
     state_store: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobProfile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JobProfile(Result):
     """Everything that prediction and planning need to know of one streaming job.
 
     ``declared`` are the figures that people stated where nothing was measured; such a profile has

@@ -170,7 +170,7 @@ class CatchUp:
     >>> CatchUp.parse("catch_up <= 15m after 30m")
     CatchUp(limit_s=900.0, after=1800.0)
     >>> str(CatchUp.parse("catch_up <= 1m after 150k/s for 2m"))
-    'catch_up <= 60.0 s after 150k/s for 2 min'
+    'catch_up <= 1 min after 150k/s for 2 min'
     """
 
     limit_s: float

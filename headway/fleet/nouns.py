@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.domain.result import Result
+
 Array: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -261,8 +263,8 @@ class GrowthPoint:
     plan: FleetPlan | Infeasible
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Capacity(Result):
     """The answer for a fleet, and what it was made of.
 
     ``fleet`` has the needs that were planned for; of several scenarios those of the largest in each

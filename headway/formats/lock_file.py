@@ -34,7 +34,7 @@ class Locked:
 
     ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
     do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
-    ``rate_per_s``.
+    ``rate_per_s``, ``phases_s`` how the mean latency was split.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Locked:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     promises: tuple[KeptPromise, ...] = ()
     query_options: Mapping[str, str] = field(default_factory=dict)
+    phases_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ends(self) -> Literal[False]:

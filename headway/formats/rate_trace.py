@@ -1,11 +1,12 @@
-"""Rate traces in CSV files: the one reader of what `simulate` takes and what specs plan for.
+"""Rate traces in files: the one reader of what `simulate` takes and what specs plan for.
 
-A trace is a CSV file whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or
-``t``) and one of rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines
-and lines that begin with ``#``. Each line says when a rate begins, in the order of time: seconds
-(``600``), durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records
-per second (``800``), or has its unit (``20k/s``). It holds until the next line; the last line is
-where the trace ends.
+A trace may be JSON of Prometheus or of a query's progress (`rate_json`). Else it is a CSV file
+whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or ``t``) and one of
+rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines and lines that
+begin with ``#``. Each line says when a rate begins, in the order of time: seconds (``600``),
+durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records per second
+(``800``), or has its unit (``20k/s``). It holds until the next line; the last line is where the
+trace ends.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from headway.domain import RateTrace
 from headway.errors import InputError
+from headway.formats.rate_json import is_json, json_samples
 from headway.formats.yaml_document import read_text, shown
 from headway.units import (
     HOURS_PER_DAY,
@@ -126,10 +128,25 @@ def read_rate_trace(path: str | Path) -> WrittenTrace:
     headway.errors.InputError: no/such.csv: no such file; expected a rate trace: a CSV file with...
     """
     text = read_text(Path(path), expected=f"a rate trace: {WORDS}", largest_bytes=_LARGEST_BYTES)
+    if is_json(text):
+        return _sampled(json_samples(text, str(path)), str(path))
     try:
         return _written(text, str(path))
     except csv.Error as error:
         raise InputError(f"{path}: {error}; expected {WORDS}") from None
+
+
+def _sampled(samples: Sequence[tuple[float, float]], name: str) -> WrittenTrace:
+    """A trace of moments since 1970, whose days begin at midnight UTC."""
+    if len(samples) > _MOST_LINES:
+        raise InputError(f"{name}: more than {_MOST_LINES:,} samples")
+    first_s = samples[0][0]
+    return WrittenTrace(
+        name=name,
+        since_midnight_s=first_s % _S_PER_DAY,
+        times_s=tuple(time_s - first_s for time_s, _ in samples),
+        rates_per_s=tuple(rate_per_s for _, rate_per_s in samples),
+    )
 
 
 def _written(text: str, name: str) -> WrittenTrace:

@@ -145,13 +145,18 @@ def load_result(path: str | Path) -> AnyResult:
         If the file cannot be read or is none of these; names the file and the place in it.
     """
     text = read_whole_text(Path(path), expected=_EXPECTED, largest_bytes=_MOST_BYTES)
+    return parse_result(text, name=str(path))
+
+
+def parse_result(text: str, *, name: str) -> AnyResult:
+    """As `load_result`, from the text; messages call it ``name``."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: no JSON ({error}); expected {_EXPECTED}") from None
+        raise InputError(f"{name}: no JSON ({error}); expected {_EXPECTED}") from None
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
-        return parse_any_plan(text, name=str(path))
+        return parse_any_plan(text, name=name)
     found = At(data if isinstance(data, dict) else {}, "")
     try:
         if schema == _BACKTEST:
@@ -160,9 +165,9 @@ def load_result(path: str | Path) -> AnyResult:
             result: Playback | CapacityRead | CheckRead = found.noun(_NOUNS[schema])
             return result
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{name}: {error}") from None
     what = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
-    raise InputError(f"{path}: {what}; expected {_EXPECTED}")
+    raise InputError(f"{name}: {what}; expected {_EXPECTED}")
 
 
 def _backtest(found: At) -> Backtest:

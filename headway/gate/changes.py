@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 from headway.domain.configuration import task_slots
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.gate.nouns import Finding, Level, Limits, Rule
+from headway.planner.difference import parts
 from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
     from headway.api.specs import Planned, PlannedBatch, PlannedJob
     from headway.domain import Prediction
     from headway.sparkconf import Knob
+    from headway.spec.forms import Where
 
 
-def finding(planned: Planned, rule: Rule, level: Level, key: str, message: str) -> Finding:
-    """What was found of a planned job, at a key of its file's ``spec``."""
-    place = planned.file.place(key)
+def finding(
+    planned: Planned, rule: Rule, level: Level, key: str, message: str, place: Where | None = None
+) -> Finding:
+    """What was found of a planned job, at a key of its file's ``spec``, or at another place."""
+    place = place or planned.file.place(key)
     return Finding(
         rule=rule,
         level=level,
@@ -28,6 +32,20 @@ def finding(planned: Planned, rule: Rule, level: Level, key: str, message: str) 
         line=place.mark.line,
         column=place.mark.column,
     )
+
+
+def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
+    """The part of the latency that grew most in the locked configuration; empty if none did.
+
+    Locks of earlier versions do not hold the parts.
+    """
+    if then.ends or predicted is None:
+        return ""
+    most = next((one for one in parts(then.phases_s, predicted.phases_s) if one.change_s > 0), None)
+    if most is None or not then.phases_s:
+        return ""
+    before, after = format_duration(most.before_s or 0.0), format_duration(most.after_s or 0.0)
+    return f" (most of it in {most.name}: {after}, was {before})"
 
 
 def drift(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
+from headway.units import HOURS_PER_MONTH, format_money
 
 
 class Level(StrEnum):
@@ -100,9 +103,36 @@ class Held:
         """Whether it fails the build."""
         return any(finding.level is Level.ERROR for finding in self.findings)
 
+    @property
+    def change_per_month(self) -> float:
+        """What it costs more in a month than as locked; 0 where that is unknown, as of runs."""
+        if self.then is None or self.now.ends or self.then.ends:
+            return 0.0
+        after, before = self.now.cost_per_hour, self.then.cost_per_hour
+        return 0.0 if after is None or before is None else (after - before) * HOURS_PER_MONTH
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+    @property
+    def change_ratio(self) -> float:
+        """The largest change of its cost, nodes or planned time; infinite where one is new."""
+        if self.then is None:
+            return math.inf
+        now, then = self.now.figures, self.then.figures
+        pairs = [
+            (now.cost, then.cost),
+            (float(self.now.nodes), float(self.then.nodes)),
+            (now.planned_s, then.planned_s),
+        ]
+        return max(_change_ratio(after, before) for after, before in pairs)
+
+
+def _change_ratio(after: float | None, before: float | None) -> float:
+    if after == before:
+        return 0.0
+    return math.inf if after is None or not before else abs(after / before - 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Report(Result):
     """Everything that was checked."""
 
     baseline: str | None
@@ -130,9 +160,27 @@ class Report:
         """
         return min((_EXIT_CODES.get(error.rule, 1) for error in self.errors), default=0)
 
+    def is_quiet(self, below_ratio: float) -> bool:
+        """Whether all passed, and nothing changed by more than a ratio.
+
+        Examples
+        --------
+        >>> Report(baseline=None, jobs=()).is_quiet(0.02)
+        True
+        """
+        return all(each.level is Level.NOTE for each in self.findings) and all(
+            job.change_ratio <= below_ratio for job in self.jobs
+        )
+
     @property
     def headline(self) -> str:
-        """The outcome in one sentence."""
+        """The outcome in one sentence, what it adds to the bill of a month first."""
+        added = sum(job.change_per_month for job in self.jobs)
+        money = f"{format_money(added, sign=True)} per month; " if abs(added) >= 0.005 else ""
+        return f"{money}{self._outcome}"
+
+    @property
+    def _outcome(self) -> str:
         num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
         jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
         if num_failed:

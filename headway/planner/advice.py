@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from headway.assumptions.advice import (
+    AVAILABLE_NOW_START_S,
+    AVAILABLE_NOW_USED_RATIO,
     BURSTY_RATIO,
     MUCH_RATIO,
     SKEWED_RATIO,
@@ -44,7 +46,10 @@ def advice_of(
     **(P14)** Advice is computed where it can be: the plan with the watermark delay shortened by
     `(w+δ) mod B` and a millisecond, (W7); with as many source tasks as slots; without the times of
     the offset and commit logs; with overlapping windows counted from shared panes, fused or from a
-    log, whichever takes the shortest batches. What cannot be computed is said with the measured
+    log, whichever takes the shortest batches; and, for a limit `L` on tuples, a query started every
+    `I = (L-S-f)/(1+ρ)` with `Trigger.AvailableNow`, `S` for starting it, `f` and `ρ` the fixed time
+    and the load of batches of the planned size: rows wait up to `I` and then `S+f+ρI`, in which it
+    takes the nodes. What cannot be computed is said with the measured
     number only: skew, state commits, collections, and a drift (the factor of durations by age) by
     which batches 30 s after a start take a tenth longer than the plan speaks for.
     """
@@ -53,6 +58,7 @@ def advice_of(
         *_more_source_partitions(question, chosen, nodes, latency_s),
         *_salted_keys(question, chosen, nodes, latency_s),
         *_faster_checkpoint(question, chosen, nodes),
+        *_available_now(question, chosen),
         *_state_commits(question.profile, chosen),
         *_launches(question, chosen),
         *_skew(question.profile),
@@ -154,17 +160,43 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
     there_s = _latency_s(
         replace(question, profile=replace(profile, driver_phases=phases)), chosen, nodes
     )
-    how = (
-        "a faster checkpoint store"
-        if profile.shape.stateful_operators
-        else "asynchronous progress tracking or a faster checkpoint store"
-    )
+    how = "a faster checkpoint store"
+    if "kafka" in profile.shape.sink.lower() and not profile.shape.stateful_operators:
+        how = (
+            "asynchronous progress tracking (asyncProgressTrackingEnabled of Kafka's sink, each "
+            f"row at least once) or {how}"
+        )
     text = (
         f"the offset and commit logs take {format_duration(writes_s)} of a batch of "
         f"{format_duration(batch_s)}: {how} would lower {question.target.statistic} to "
         f"{format_duration(there_s)} at best"
     )
     yield Advice(text=text, latency_s=there_s)
+
+
+def _available_now(question: Question, chosen: Configuration) -> Iterator[Advice]:
+    """A limit of many minutes needs no query that runs all the time: theory.md (P14)."""
+    target = question.target
+    if target.metric is not Metric.TUPLE or question.of_change:
+        return
+    model = duration_model(question.profile, chosen.num_slots, chosen.shuffle_partitions)
+    start_s, rate_per_s = AVAILABLE_NOW_START_S.value, question.rate_per_s
+    # Twice the rows less once: the time per row of batches of the size that is planned.
+    rows = float(settled_batch_rows(model, rate_per_s, chosen.trigger_s))
+    fixed_s = 2.0 * float(model.mean_s(rows)) - float(model.mean_s(2.0 * rows))
+    busy_ratio = (float(model.mean_s(2.0 * rows)) - float(model.mean_s(rows))) / rows * rate_per_s
+    every_s = (target.limit_s - start_s - max(fixed_s, 0.0)) / (1.0 + busy_ratio)
+    if every_s <= 0.0:
+        return
+    used_ratio = (start_s + max(fixed_s, 0.0)) / every_s + busy_ratio
+    if used_ratio < AVAILABLE_NOW_USED_RATIO.value:
+        yield Advice(
+            text=(
+                f"a limit of {format_duration(target.limit_s)} leaves room to start the query "
+                f"every {format_duration(every_s)} with Trigger.AvailableNow, instead of "
+                f"running it all the time: it would take the nodes for {used_ratio:.0%} of the time"
+            )
+        )
 
 
 def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advice]:

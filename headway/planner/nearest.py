@@ -24,7 +24,7 @@ from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, with_limit
 from headway.planner.tasks import short_of_tasks, with_source_partitions
-from headway.units import counted, format_rate
+from headway.units import counted, format_money, format_rate
 
 Change = Callable[[Question], Question]
 
@@ -168,7 +168,7 @@ class Nearest:
         if bought is None:
             return
         cost = bought.offer.cost_per_hour(bought.nodes)
-        price = "" if cost is None else f", {cost:.4g} per hour"
+        price = "" if cost is None else f", {format_money(cost)} per hour"
         way = "nodes" if bought.offer.budget_per_hour is None else "budget"
         text = f"{self._asked} at {self._rate} with {bought.text()}{price}"
         yield _nearest(way, text, bought)

@@ -8,7 +8,7 @@ from headway.report.assumptions import batch_assumption_lines
 from headway.report.columns import aligned, paragraph
 from headway.report.deadline import configuration_text, deadline_headline, run_time_lines
 from headway.report.explanation import item, range_lines, sections_text, settings_lines
-from headway.units import counted, format_duration
+from headway.units import counted, format_duration, format_money
 from headway.words import all_words
 
 _DRIVER = {Provenance.MEASURED: "measured on the driver", Provenance.DECLARED: "declared"}
@@ -42,7 +42,7 @@ def _answer(plan: BatchAnswer) -> list[str]:
     )
     lines += item(f"Configuration: {configuration_text(plan)}.")
     if plan.node_type is not None:
-        cost = "" if plan.cost is None else f", {plan.cost:.4g} per run"
+        cost = "" if plan.cost is None else f", {format_money(plan.cost)} per run"
         lines += item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{cost}.")
     return lines
 

@@ -10,7 +10,7 @@ from headway.domain import (
 )
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
-from headway.units import counted, format_duration
+from headway.units import counted, format_duration, format_money
 from headway.words import all_words
 
 _MOST_ROWS = 16
@@ -28,7 +28,9 @@ def deadline_text(plan: BatchAnswer) -> str:
     if plan.node_type is not None:
         facts.append(("node type", plan.node_type.name))
     if plan.run.cost_per_run is not None:
-        facts.append(("cost per run", f"{plan.run.cost_per_run:.4g}"))
+        facts.append(
+            ("cost per run", format_money(plan.run.cost_per_run, currency=_currency(plan)))
+        )
     blocks = [
         [*paragraph(deadline_headline(plan)), *aligned(facts)],
         [
@@ -41,6 +43,10 @@ def deadline_text(plan: BatchAnswer) -> str:
         ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _currency(plan: BatchAnswer) -> str:
+    return "" if plan.node_type is None else plan.node_type.currency
 
 
 def deadline_headline(plan: BatchAnswer) -> str:
@@ -106,7 +112,7 @@ def _rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
                 f"{point.nodes:,}",
                 format_duration(point.mean_s),
                 format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
-                "-" if point.cost_per_run is None else f"{point.cost_per_run:.4g}",
+                "-" if point.cost_per_run is None else format_money(point.cost_per_run),
             )
             for point in shown
         ),

@@ -9,7 +9,7 @@ from headway.domain import Finding, LatencyDistribution
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import APPLIES, per_task_text
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, format_money, format_rate
 from headway.words import all_words
 
 
@@ -50,7 +50,7 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
     if plan.node_type is not None:
         facts.append(("node type", plan.node_type.name))
     if plan.cost_per_hour is not None:
-        facts.append(("cost per hour", f"{plan.cost_per_hour:.4g}"))
+        facts.append(("cost per hour", format_money(plan.cost_per_hour)))
     return _joined(
         [*paragraph(head), *aligned(facts)],
         paragraph(_verdict(plan.expected)),

@@ -28,13 +28,8 @@ from headway.report.what_if import (
     trigger_map,
     upper_s,
 )
-from headway.report.wording import (
-    HOURS_PER_MONTH,
-    percent,
-    setting_text,
-    trigger_words,
-)
-from headway.units import format_duration, format_rate
+from headway.report.wording import percent, setting_text, trigger_words
+from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 
 if TYPE_CHECKING:
     from markupsafe import Markup

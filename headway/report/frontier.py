@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, format_money, format_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
         rows.append(("all targets", "together", f"not with {_most_text(plan)}"))
     if plan.budget_per_hour is not None:
         most = plan.frontier[-1].nodes if plan.frontier else plan.nodes
-        budget = f"budget of {plan.budget_per_hour:.4g} per hour"
+        budget = f"budget of {format_money(plan.budget_per_hour)} per hour"
         rows.append((budget, "buys", _of_type(most, _type_name(plan))))
     return rows
 
@@ -123,7 +123,7 @@ def _need_text(need: PromiseNeed) -> str:
         return f"not with {tried}up to {most}"
     text = _of_type(need.nodes, need.node_type)
     if need.cost_per_hour is not None:
-        text += f", {need.cost_per_hour:.4g} per hour"
+        text += f", {format_money(need.cost_per_hour)} per hour"
     if need.reached_s is not None:
         text += f", up to {format_duration(need.reached_s)}"
     return text if need.within else f"{text}, more than allowed"

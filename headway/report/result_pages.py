@@ -15,6 +15,7 @@ from headway.units import (
     DAYS_PER_MONTH,
     counted,
     format_duration,
+    format_money,
     format_rate,
 )
 from headway.words import all_words
@@ -195,7 +196,7 @@ def _checked_row(one: JobOfCheck) -> tuple[str, ...]:
         planned_s = found.planned_latency_s or found.planned_run_time_s
         cost = cost_per_month_text(found.cost_per_hour)
         if found.cost_per_run is not None:
-            cost = f"{found.cost_per_run:.4g} a run"
+            cost = f"{format_money(found.cost_per_run)} per run"
         return (
             "-" if found.nodes is None else f"{found.nodes:,}",
             "-" if planned_s is None else format_duration(planned_s),
@@ -222,7 +223,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
             format_duration(one.mean_s),
             format_duration(one.planned_s),
             "✓ met" if one.planned_s <= plan.deadline.limit_s else "✗ missed",
-            "-" if one.cost_per_run is None else f"{one.cost_per_run:.4g}",
+            "-" if one.cost_per_run is None else format_money(one.cost_per_run),
         )
         for one in plan.frontier
     ]

@@ -25,8 +25,10 @@ from headway.domain import (
 from headway.report.after_start import after_start_fact
 from headway.report.frontier import failing_promises, max_rate_text
 from headway.units import (
+    HOURS_PER_MONTH,
     counted,
     format_duration,
+    format_money,
     format_rate,
     spark_memory_text,
     spark_trigger_text,
@@ -38,7 +40,6 @@ APPLIES = {
     Applies.NEW_APPLICATION: "when the application is submitted again",
     Applies.NEW_CHECKPOINT: "only with a new checkpoint; an existing one keeps its value",
 }
-HOURS_PER_MONTH = 730.0
 METRIC_NAMES = {
     Metric.TUPLE: "tuple latency",
     Metric.BATCH: "batch duration",
@@ -342,21 +343,18 @@ def cost_text(cost_per_hour: float | None) -> str:
     >>> cost_text(0.384), cost_text(None)
     ('0.384', '-')
     """
-    return "-" if cost_per_hour is None else f"{cost_per_hour:.4g}"
+    return "-" if cost_per_hour is None else format_money(cost_per_hour)
 
 
 def cost_per_month_text(cost_per_hour: float | None) -> str:
-    """What a plan costs in a month of 730 hours.
+    """What a plan costs in a month of 30 days.
 
     Examples
     --------
     >>> cost_per_month_text(0.384), cost_per_month_text(None)
-    ('280', '-')
+    ('276', '-')
     """
-    if cost_per_hour is None:
-        return cost_text(None)
-    month = cost_per_hour * HOURS_PER_MONTH
-    return f"{month:,.0f}" if month >= 100 else f"{month:.2f}"
+    return "-" if cost_per_hour is None else format_money(cost_per_hour * HOURS_PER_MONTH)
 
 
 def _bought_text(plan: StreamAnswer) -> str:
@@ -364,7 +362,10 @@ def _bought_text(plan: StreamAnswer) -> str:
     text = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
     if plan.cost_per_hour is None:
         return text
-    return f"{text}, {cost_text(plan.cost_per_hour)} per hour"
+    currency = plan.node_type.currency
+    by_hour = format_money(plan.cost_per_hour, currency=currency)
+    by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+    return f"{text}, {by_hour} per hour, {by_month} per month"
 
 
 def _also_text(plan: StreamAnswer) -> str:

@@ -11,7 +11,8 @@ from headway.spec.kinds import KINDS
 from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace
 from headway.spec.spec_file import API_VERSION, Metadata
 
-SCHEMA_ID = "https://headway.example/schema/v1.json"
+# A name and no address: the schema is a file, beside the specs that name it.
+SCHEMA_ID = "urn:headway:schema:v1"
 
 
 def json_schema() -> JsonSchema:

@@ -134,6 +134,7 @@ def node_type_of(cluster: Cluster) -> NodeType:
         reserved_cores=node.cores - cores,
         reserved_memory_bytes=node.memory_bytes - memory_bytes,
         reserved_by="the cluster's file" if is_stated else _reserved_by(cluster.platform, None),
+        currency=built_in_catalog().currency if isinstance(cluster.node, str) else "",
     )
 
 
@@ -162,6 +163,7 @@ def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None)
         reserved_cores=node.cores - cores,
         reserved_memory_bytes=node.memory_bytes - memory,
         reserved_by=_reserved_by(platform, catalog),
+        currency=(catalog or built_in_catalog()).currency,
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headway.spec.json_schema import SCHEMA_ID
-
-_FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_ID}\n"
+#: The schema, as a file beside the spec: editors find it there without a network.
+SCHEMA_FILE = "headway.schema.json"
+_FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 
 _STREAMING = """\
 # A streaming query and the latency that it is to keep.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from headway.domain import Finding, FindingCode, NodeType
 from headway.units import counted, format_duration, format_rate, spark_memory_text
@@ -66,7 +67,7 @@ def _idle_cores(found: Finding) -> str:
 
 
 def _node_reserve(found: Finding) -> str:
-    counts = {name: round(number) for name, number in found.numbers.items()}
+    counts: dict[str, Any] = {name: round(number) for name, number in found.numbers.items()}
     node_type = NodeType(
         name=found.names["node_type"], reserved_by=found.names.get("reserved_by"), **counts
     )

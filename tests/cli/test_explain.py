@@ -52,7 +52,7 @@ def test_a_plan_is_simulated(
     page = tmp_path / "simulation.html"
     arguments = ["simulate", plan_file, "--rate-trace", trace_file, "--runs", "3"]
     text = printed(capsys, *arguments, "--outage", "1m at 2m", "-o", str(page))
-    assert "recovery after 60.0 s at 2 min" in " ".join(text.split())
+    assert "recovery after 1 min at 2 min" in " ".join(text.split())
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     found: dict[str, Any] = json.loads(printed(capsys, *arguments, "--json"))
     assert found["num_runs"] == 3

@@ -168,6 +168,8 @@ WAYS: tuple[Way, ...] = (
         neutral={"--strict": IN_RANGE},
     ),
     Way(name="explain", arguments=("plan.json",)),
+    Way(name="diff two plans", arguments=("plan.json", "orders.yaml")),
+    Way(name="diff a profile and a log", arguments=("orders.profile.yaml", "log")),
     Way(
         name="simulate",
         arguments=("plan.json",),
@@ -216,7 +218,11 @@ WAYS: tuple[Way, ...] = (
         name="check a lock",
         arguments=("orders.yaml",),
         options={"--baseline": "dear.lock"},
-        neutral={"--strict": IN_RANGE, "--require-locked": "the job is in the lock file"},
+        neutral={
+            "--strict": IN_RANGE,
+            "--require-locked": "the job is in the lock file",
+            "--quiet-below": "what failed is always printed",
+        },
     ),
     Way(
         name="init",
@@ -298,7 +304,7 @@ VALUES: dict[str, Value] = {
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
-    "--quiet": None, "--verbose": None, "--require-locked": None,
+    "--quiet": None, "--quiet-below": "900%", "--verbose": None, "--require-locked": None,
 }  # fmt: skip
 OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",

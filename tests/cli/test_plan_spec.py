@@ -11,6 +11,7 @@ from headway.cli.main import run
 
 ROOT = Path(__file__).parents[2]
 ORDERS = str(ROOT / "configs" / "orders.yaml")
+NIGHTLY = str(ROOT / "configs" / "nightly-totals.yaml")
 
 
 def test_a_spec_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +22,18 @@ def test_a_spec_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert data["spark_conf"]["spark.executor.memory"] == "4g"
 
 
+def test_options_count_instead_of_what_the_file_says(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--rate", "30k/s", "--target", "p99 <= 1s", "--partitions", "4", "--max-nodes", "9"]
+    assert run(["plan", ORDERS, *words, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["rate_per_s"] == 30_000
+    assert data["target"]["limit_s"] == 1.0
+    assert data["configuration"]["shuffle_partitions"] == 4
+    assert data["spark_conf"]["spark.executor.memory"] == "4g"
+    assert run(["plan", NIGHTLY, "--target", "deadline <= 50s", "--json"]) in (0, 3)
+    assert json.loads(capsys.readouterr().out)["deadline"]["limit_s"] == 50.0
+
+
 def test_declared_figures_are_never_called_calibrated(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", str(ROOT / "configs" / "clicks-declared.yaml"), "--strict"]) == 5
     assert "nothing of this job was measured" in capsys.readouterr().out
@@ -29,7 +42,10 @@ def test_declared_figures_are_never_called_calibrated(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([ORDERS, "--max-nodes", "3"], "--max-nodes: "),
+        ([ORDERS, "--concurrent-jobs", "3"], "--concurrent-jobs: only DStreams"),
+        ([ORDERS, "--target", "deadline <= 1m"], "is a streaming job; expected latencies"),
+        ([NIGHTLY, "--target", "p99 <= 1m"], "is a batch job; expected one 'deadline <= 10m'"),
+        ([NIGHTLY, "--rate", "1k/s"], "--rate: not for batch jobs"),
         ([str(ROOT / "examples" / "word-count.profile.yaml")], "Missing option '--target'"),
         ([str(ROOT / "configs" / "nodes.yaml")], "got 'NodeCatalog'; expected StreamingJob or"),
         (["none.yaml"], "none.yaml: no such file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from headway.cli.main import run
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import load_lock, save_lock
 from headway.formats.profile_file import save_profile
-from headway.gate import Level, Limits, Rule
+from headway.gate import Finding, Level, Limits, Rule
 from headway.gate.formats import FORMATS
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC, slower
@@ -92,6 +93,77 @@ def test_a_plan_that_costs_more_is_a_regression(folder: Path) -> None:
     assert rules(folder)[Rule.COST] is Level.ERROR
     assert check(["orders.yaml"], baseline="headway.lock").exit_code == 4
     assert rules(folder, cost_ratio=100.0)[Rule.COST] is Level.NOTE
+
+
+def cost_finding(**limits: float) -> Finding:
+    found = check(["orders.yaml"], baseline="headway.lock", limits=Limits(**limits)).findings  # type: ignore[arg-type]  # by name
+    (cost,) = [one for one in found if one.rule is Rule.COST]
+    return cost
+
+
+def test_the_rate_that_makes_a_plan_more_expensive_is_named_at_its_line(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "375k/s"))
+    cost = cost_finding()
+    assert cost.line == 6
+    assert re.match(r"\+[\d,.]+ per month: ", cost.message)
+    assert re.search(r"rate 5k/s -> 375k/s: 2 nodes instead of 1", cost.message)
+
+
+def test_the_target_that_makes_a_plan_more_expensive_is_named_at_its_line(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "160k/s"))
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "160k/s").replace("5s", "1s"))
+    cost = cost_finding()
+    assert cost.line == 7
+    assert "target p99 <= 5.00 s -> p99 <= 1.00 s: " in cost.message
+
+
+@pytest.mark.parametrize("in_own_file", [False, True])
+def test_a_node_that_became_more_expensive_is_named_at_its_line(
+    folder: Path, in_own_file: bool
+) -> None:
+    path, where = folder / "orders.yaml", ("orders.yaml", 9)
+    if in_own_file:
+        cluster = "node: {name: n4, cores: 4, memory: 32Gi, price_per_hour: 0.2}"
+        head = "apiVersion: headway/v1\nkind: Cluster\nmetadata: {name: ours}\nspec:\n"
+        (folder / "ours.yaml").write_text(f"{head}  cores_per_executor: 4\n  {cluster}\n")
+        path.write_text(SPEC[: SPEC.index("  cluster:")] + "  cluster: ours.yaml\n")
+        path, where = folder / "ours.yaml", ("ours.yaml", 6)
+    locked(folder)
+    path.write_text(path.read_text().replace("price_per_hour: 0.2", "price_per_hour: 0.3"))
+    cost = cost_finding()
+    assert (cost.file, cost.line) == where
+    assert "price of a node 0.2 -> 0.3 per hour: +72 per month" in cost.message
+    report = check(["orders.yaml"], baseline="headway.lock")
+    assert report.headline.startswith("+72 per month; ")
+
+
+def test_the_stage_that_makes_a_plan_more_expensive_is_named(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "155k/s"))
+    locked(folder)
+    save_profile(slower(a_profile(), 2.0), folder / "orders.profile.yaml")
+    cost = cost_finding()
+    assert cost.line == 5
+    assert re.search(r"costs of the job: \d nodes instead of \d", cost.message)
+    assert re.search(r"most of it in [\w ]+: ", cost.message)
+
+
+def test_a_comment_is_written_only_for_a_change_that_is_large_enough(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    locked(folder)
+    path = folder / "orders.yaml"
+    path.write_text(SPEC.replace("price_per_hour: 0.2", "price_per_hour: 0.206"))
+    words = ["check", "orders.yaml", "--baseline", "headway.lock", "--quiet-below"]
+    assert run([*words, "5%"]) == 0
+    assert capsys.readouterr().out == ""
+    assert run([*words, "2%", "--format", "markdown"]) == 0
+    assert "**Headway: +4.32 per month; 1 job: every target is met**" in capsys.readouterr().out
+    path.write_text(SPEC.replace("price_per_hour: 0.2", "price_per_hour: 0.4"))
+    assert run([*words, "900%"]) == 4
+    assert "FAILED" in capsys.readouterr().out
+    assert run([*words, "5%", "--format", "sarif"]) == 2
 
 
 def test_a_slower_plan_is_a_regression_although_the_target_holds(folder: Path) -> None:

@@ -56,7 +56,7 @@ def a_report(message: str = "p99 3.1 s > 2 s", level: Level = Level.ERROR) -> Re
 
 def test_text_tells_then_and_now() -> None:
     text = FORMATS["text"](a_report())
-    assert text.splitlines()[0] == "1 of 1 job failed"
+    assert text.splitlines()[0] == "+144 per month; 1 of 1 job failed"
     assert "nodes 2 -> 3, cost an hour 0.4 -> 0.6, planned latency 1.00 s -> 1.50 s" in text
     assert "jobs/a,b:c.yaml:7:1: error: p99 3.1 s > 2 s (latency-target)" in text
 
@@ -78,7 +78,7 @@ def test_annotations_are_escaped() -> None:
     assert "50 %25 over" in first
     assert "%0D%0A::error::" in first
     assert second.startswith("::notice file=headway.lock,line=1,")
-    assert last == "1 of 1 job failed"
+    assert last == "+144 per month; 1 of 1 job failed"
 
 
 def test_junit_is_xml_whatever_the_text() -> None:
@@ -96,7 +96,7 @@ def test_junit_is_xml_whatever_the_text() -> None:
 
 def test_markdown_starts_with_its_marker_and_stays_one_table() -> None:
     text = FORMATS["markdown"](a_report(AWKWARD))
-    assert text.startswith(f"{MARKER}\n**Headway: 1 of 1 job failed**")
+    assert text.startswith(f"{MARKER}\n**Headway: +144 per month; 1 of 1 job failed**")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 3
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1

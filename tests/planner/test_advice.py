@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -71,12 +72,31 @@ def test_a_slow_checkpoint_is_reported_with_what_a_fast_one_would_win() -> None:
     assert "take 58 ms" in advice.text
     assert "asynchronous" not in advice.text
     stateless = replace(a_profile(), shape=replace(a_profile().shape, stateful_operators=()))
-    assert any("asynchronous" in text for text in advice_with(stateless, "offset and commit logs"))
+    (text,) = advice_with(stateless, "offset and commit logs")
+    assert "asynchronous" not in text  # Spark has it for Kafka's sink alone
+    to_kafka = replace(stateless, shape=replace(stateless.shape, sink="KafkaTable"))
+    (text,) = advice_with(to_kafka, "offset and commit logs")
+    assert "asyncProgressTrackingEnabled" in text
     fast = replace(
         a_profile(),
         driver_phases=tuple(replace(phase, mean_s=0.001) for phase in a_profile().driver_phases),
     )
     assert advice_with(fast, "offset and commit logs") == []
+
+
+@pytest.mark.parametrize(("limit", "is_advised"), [("2s", False), ("5m", False), ("1h", True)])
+def test_a_limit_of_an_hour_needs_no_query_that_runs_all_the_time(
+    limit: str, is_advised: bool
+) -> None:
+    target = Target.parse(f"p99 <= {limit}")
+    found = plan(a_profile(), Arrivals(rate_per_s=500.0), target, SPACE).advice
+    texts = [one.text for one in found if "Trigger.AvailableNow" in one.text]
+    assert len(texts) == is_advised
+    if is_advised:
+        assert re.search(r"start the query every 5\d[.\d]* min with", texts[0])
+        every_min = float(re.search(r"every ([\d.]+) min", texts[0])[1])  # type: ignore[index]
+        used = float(re.search(r"for (\d+)% of the time", texts[0])[1]) / 100  # type: ignore[index]
+        assert every_min * (1 + used) <= 60.5
 
 
 def test_state_commits_are_reported_where_they_cost() -> None:

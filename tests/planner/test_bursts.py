@@ -115,7 +115,7 @@ def test_the_command_plans_through_bursts() -> None:
     asked = ["plan", str(profile), "--rate", "20k/s", "--target", "p99 <= 8s", "--json"]
     result = CliRunner().invoke(cli, [*asked, "--burst", "60k/s:1m:10m"], standalone_mode=False)
     found = json.loads(result.stdout)
-    assert found["also"] == ["p99 <= 8.00 s during 60k/s for 60.0 s every 10 min"]
+    assert found["also"] == ["p99 <= 8.00 s during 60k/s for 1 min every 10 min"]
     assert plan_from_json(found).feasible
 
 

@@ -249,7 +249,7 @@ def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
     needs = (
         PromiseNeed(promise="p99 <= 3.00 s", within=True, most_nodes=3, nodes=1, reached_s=1.53),
         PromiseNeed(
-            promise="catch_up <= 60.0 s after 30 min",
+            promise="catch_up <= 1 min after 30 min",
             within=False,
             most_nodes=24,
             nodes=4,
@@ -260,19 +260,19 @@ def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
     also = (CatchUp(limit_s=60.0, after=1800.0),)
     text = plan_text(an_infeasible_plan(needs=needs, also=also, budget_per_hour=0.5))
     assert text.startswith(
-        "infeasible: no configuration meets catch_up <= 60.0 s after 30 min at 50k/s"
+        "infeasible: no configuration meets catch_up <= 1 min after 30 min at 50k/s"
     )
     start = text.index("nodes for each target")
     said = " ".join(text[start:].split())
     assert said.startswith(
-        "nodes for each target p99 <= 3.00 s alone 1 node, up to 1.53 s catch_up <= 60.0 s after "
+        "nodes for each target p99 <= 3.00 s alone 1 node, up to 1.53 s catch_up <= 1 min after "
         "30 min alone 4 nodes, 0.8 per hour, up to 55.0 s, more than allowed all targets "
         "together not with up to 2 nodes budget of 0.5 per hour buys 2 nodes"
     )
     each = tuple(replace(need, within=True) for need in needs)
     together = plan_text(an_infeasible_plan(needs=each, also=also))
     assert " ".join(together.split()).startswith(
-        "infeasible: no configuration meets p99 <= 3.00 s and catch_up <= 60.0 s after 30 min "
+        "infeasible: no configuration meets p99 <= 3.00 s and catch_up <= 1 min after 30 min "
         "together at 50k/s"
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from headway.formats.lock_file import AnyLocked
 from headway.gate.nouns import Held
-from headway.units import format_duration
+from headway.units import format_duration, format_money
 
 
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
@@ -21,7 +21,7 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
 
 
 def _cost(locked: AnyLocked) -> str:
-    return "-" if locked.figures.cost is None else f"{locked.figures.cost:.4g}"
+    return "-" if locked.figures.cost is None else format_money(locked.figures.cost)
 
 
 def _planned(locked: AnyLocked) -> str:

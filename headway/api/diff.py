@@ -1,0 +1,167 @@
+"""Two results of a job side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headway.domain import AnyAnswer, AnyPromise, ApplicationProfile, Deadline, JobProfile
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from headway.api.specs import Planned
+    from headway.planner.causes import Needs
+    from headway.planner.difference import Difference
+
+Tell: TypeAlias = Callable[[str, float | None], None]
+Compared: TypeAlias = AnyAnswer | JobProfile | ApplicationProfile
+_HEAD_BYTES = 4096
+_QUERY_PLAN, _BATCH_PLAN = "the plan of a streaming query", "the plan of a batch job"
+_QUERY_PROFILE = "the profile of a streaming query"
+_APPLICATION_PROFILE = "the profile of a batch application"
+_KINDS = {
+    "Plan": _QUERY_PLAN,
+    "InfeasiblePlan": _QUERY_PLAN,
+    "DeadlinePlan": _BATCH_PLAN,
+    "InfeasibleDeadlinePlan": _BATCH_PLAN,
+    "JobProfile": _QUERY_PROFILE,
+    "ApplicationProfile": _APPLICATION_PROFILE,
+}
+
+
+def diff(
+    before: Compared | str | Path,
+    after: Compared | str | Path,
+    *,
+    progress: Tell | None = None,
+) -> Difference:
+    """What changed from one plan, profile or log to another, what that costs, and why.
+
+    Parameters
+    ----------
+    before, after : Plan, JobProfile, ApplicationProfile or path
+        Two plans (JSON), two spec files, which are planned, or two profiles (YAML) or event logs;
+        a plan may stand beside a spec file, a profile beside a log. Both of streaming queries, or
+        both of batch jobs.
+    progress : callable, optional
+        Called with what is being done, where a log is read.
+
+    Raises
+    ------
+    InputError
+        If a file is none of these, or the two cannot be compared.
+
+    Examples
+    --------
+    >>> import headway
+    >>> small, large = (
+    ...     headway.plan("examples/word-count.profile.yaml", rate=rate, target="p99 <= 2s")
+    ...     for rate in ("24k/s", "120k/s")
+    ... )
+    >>> headway.diff(small, large).causes[0].in_words
+    'rate 24k/s -> 120k/s: 2 nodes instead of 1'
+    """
+    from headway.planner.difference import plan_difference
+    from headway.planner.profile_difference import application_difference, profile_difference
+
+    first, second = _read(before, "A", progress), _read(after, "B", progress)
+    names = (first.name, second.name)
+    kinds = _KINDS[type(first.found).__name__], _KINDS[type(second.found).__name__]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"{names[0]} is {kinds[0]}, {names[1]} is {kinds[1]}; expected two of one kind"
+        )
+    then: Any = first.found
+    now: Any = second.found
+    if kinds[0] == _QUERY_PROFILE:
+        return profile_difference(then, now, names=names)
+    if kinds[0] == _APPLICATION_PROFILE:
+        _require_batch(names[0], then)
+        _require_batch(names[1], now)
+        return application_difference(then, now, names=names)
+    needs = None if second.planned is None else replanned(second.planned)
+    return plan_difference(then, now, names=names, needs=needs)
+
+
+def replanned(planned: Planned) -> Needs:
+    """The nodes that a planned job takes for other questions: it is planned again for each."""
+    from headway.api.specs import plan_batch_job, plan_job
+
+    job, plan = planned.file.spec, planned.plan
+
+    def needs(rate_per_s: float | None, promises: tuple[AnyPromise, ...]) -> int | None:
+        try:
+            if plan.ends:
+                asked = replace(job, deadline_s=promises[0].limit_s)
+                answer: AnyAnswer = plan_batch_job(planned.profile, asked)
+            else:
+                asked = replace(job, targets=promises)
+                answer = plan_job(planned.profile, asked, rate_per_s=rate_per_s)
+        except (InputError, ValueError):
+            return None
+        return answer.nodes if answer.feasible else None
+
+    return needs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One side of the comparison; ``planned`` where it is the plan of a spec file."""
+
+    name: str
+    found: Compared
+    planned: Planned | None = None
+
+
+def _read(given: Compared | str | Path, name: str, progress: Tell | None) -> _Side:
+    if not isinstance(given, str | Path):
+        return _Side(name=name, found=given)
+    path, name = Path(given), str(given)
+    head = _head(path)
+    if re.match(r'\s*\{\s*"schema"\s*:\s*"headway\.', head):
+        from headway.formats.from_json import load_any_plan
+
+        return _Side(name=name, found=load_any_plan(path))
+    if re.search(r"(?m)^schema:\s*['\"]?headway\.lock", head):
+        raise InputError(
+            f"{name}: a lock file; to hold jobs against it: headway check SPEC --baseline {name}"
+        )
+    if re.search(r"(?m)^schema:\s*['\"]?headway\.", head):
+        from headway.formats.profile_file import load_any_profile
+
+        return _Side(name=name, found=load_any_profile(path))
+    if re.search(r"(?m)^(?:kind|apiVersion):", head):
+        from headway.api.specs import plan_spec
+
+        planned = plan_spec(path)
+        return _Side(name=name, found=planned.plan, planned=planned)
+    from headway.api.profile import profile_and_tables
+
+    def tell(text: str, done: float | None = None) -> None:
+        if progress is not None:
+            progress(f"{name}: {text}", done)
+
+    found, _ = profile_and_tables(given, None, progress=tell)
+    return _Side(name=name, found=found)
+
+
+def _head(path: Path) -> str:
+    """How a file begins; nothing of what is no local file, which may be a log all the same."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _require_batch(name: str, profile: ApplicationProfile) -> None:
+    try:
+        profile.require_can_promise(Deadline(limit_s=1.0))
+    except InputError:
+        raise InputError(
+            f"{name}: the profile of a {profile.kind.value} application; expected that of a "
+            "streaming query or of a batch job"
+        ) from None

@@ -1,0 +1,275 @@
+"""Results as a line, a screen of a notebook, data, a table and a file: behind their methods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headway.errors import InputError, require_packages
+from headway.units import counted, format_duration
+
+if TYPE_CHECKING:
+    from headway.domain.result import Result
+
+Row: TypeAlias = Mapping[str, object]
+Facts: TypeAlias = Sequence[tuple[str, str]]
+_MOST_ROWS = 20
+
+
+def _function(place: str) -> Callable[[Any], Any]:
+    """A function of another room, ``module:name``, loaded when it is called."""
+    module, name = place.split(":")
+
+    def call(result: Any) -> Any:
+        return getattr(import_module(f"headway.{module}"), name)(result)
+
+    return call
+
+
+def _of_profile(profile: Any) -> str:
+    application = profile.application
+    stages = counted(len(profile.stages), "stage")
+    return f"{application.name} on Spark {application.spark_version}, {stages}"
+
+
+def _of_backtest(backtest: Any) -> str:
+    error = backtest.median_p99_error_ratio
+    median = "" if error is None else f", median error of the p99 {error:.0%}"
+    return f"{counted(len(backtest.runs), 'held-out run')}{median}"
+
+
+def _of_playback(playback: Any) -> str:
+    length, p99 = map(format_duration, (playback.trace.length_s, playback.p99_s))
+    return f"p99 {p99} over {length}, {counted(playback.num_runs, 'run')}"
+
+
+def _of_capacity(capacity: Any) -> str:
+    first, *_ = _function("report.capacity:capacity_text")(capacity).splitlines()
+    return str(first)
+
+
+def _check_data(report: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(_function("gate.formats.machine:check_json_text")(report))
+    return data
+
+
+def _stream_facts(plan: Any) -> Facts:
+    wording = import_module("headway.report.wording")
+    planned = [(f"planned {plan.target.statistic}", wording.promise_text(plan))]
+    settings = {**plan.spark_conf, **plan.query_options}
+    return [*(planned if plan.feasible else []), *wording.facts(plan), *settings.items()]
+
+
+def _batch_facts(plan: Any) -> Facts:
+    configuration = _function("report.deadline:configuration_text")(plan)
+    return [("configuration", configuration), *plan.spark_conf.items()]
+
+
+def _prediction_facts(prediction: Any) -> Facts:
+    return [("configuration", _function("report.wording:setting_text")(prediction.configuration))]
+
+
+def _latency_table(prediction: Any) -> Sequence[Sequence[str]]:
+    rows: Sequence[Sequence[str]] = _function("report.wording:latency_rows")(prediction)
+    return rows
+
+
+def _statistics(prediction: Any) -> Iterable[Row]:
+    found = _function("report.wording:latencies")(prediction)
+    for statistic in ("mean", "p50", "p95", "p99"):
+        row: dict[str, object] = {"statistic": statistic}
+        for name, distribution in found.items():
+            row[f"{name.replace(' ', '_')}_s"] = distribution.statistics_s[statistic]
+        yield row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Doors:
+    """How results of one kind are shown: in a sentence, as data, and by the main list in it.
+
+    ``rows`` and ``table`` are there where the list in the data is not what people look at.
+    """
+
+    sentence: Callable[[Any], str]
+    data: Callable[[Any], dict[str, Any]]
+    main: str = ""
+    facts: Callable[[Any], Facts] = lambda _: ()
+    rows: Callable[[Any], Iterable[Row]] | None = None
+    table: Callable[[Any], Sequence[Sequence[str]]] | None = None
+    endings: tuple[str, ...] = (".json", ".html")
+
+
+_STREAM = _Doors(
+    sentence=_function("report.wording:headline"),
+    data=_function("formats.as_json:plan_json"),
+    main="frontier",
+    facts=_stream_facts,
+    table=lambda plan: _latency_table(plan.prediction),
+)
+_BATCH = _Doors(
+    sentence=_function("report.deadline:deadline_headline"),
+    data=_function("formats.as_json:plan_json"),
+    main="frontier",
+    facts=_batch_facts,
+)
+_PROFILE = _Doors(
+    sentence=_of_profile,
+    data=_function("formats.yaml_text:plain_data"),
+    main="stages",
+    endings=(".yaml", ".yml", ".html"),
+)
+_DOORS: Mapping[str, _Doors] = {
+    "Plan": _STREAM,
+    "InfeasiblePlan": _STREAM,
+    "DeadlinePlan": _BATCH,
+    "InfeasibleDeadlinePlan": _BATCH,
+    "JobProfile": _PROFILE,
+    "ApplicationProfile": _PROFILE,
+    "Prediction": _Doors(
+        sentence=_function("report.wording:stability_text"),
+        data=_function("formats.as_json:prediction_json"),
+        facts=_prediction_facts,
+        rows=_statistics,
+        table=_latency_table,
+        endings=(".json",),
+    ),
+    "Backtest": _Doors(
+        sentence=_of_backtest, data=_function("report.backtest:backtest_json"), main="runs"
+    ),
+    "Playback": _Doors(
+        sentence=_of_playback,
+        data=_function("report.playback:playback_json"),
+        main="stretches",
+        facts=_function("report.playback:figures"),
+    ),
+    "Capacity": _Doors(
+        sentence=_of_capacity, data=_function("report.capacity:capacity_json"), main="jobs"
+    ),
+    "Difference": _Doors(
+        sentence=_function("report.difference:headline"),
+        data=_function("report.difference:difference_json"),
+        main="figures",
+        endings=(".json",),
+    ),
+    "Report": _Doors(sentence=lambda report: report.headline, data=_check_data, main="findings"),
+}  # fmt: skip
+
+
+def _doors(result: Result) -> _Doors:
+    return _DOORS[type(result).__name__]
+
+
+def in_short(result: Result) -> str:
+    """A result in one line."""
+    from headway.report.columns import printable
+
+    return f"<{type(result).__name__}: {printable(_doors(result).sentence(result))}>"
+
+
+def as_data(result: Result) -> dict[str, Any]:
+    """A result as its command prints it with ``--json``; a profile as its file has it."""
+    return dict(_doors(result).data(result))
+
+
+def as_table(result: Result) -> Any:
+    """The main table of a result."""
+    require_packages("logs", "a table for pandas", "pandas")
+    from pandas import DataFrame  # type: ignore[import-untyped]
+
+    return DataFrame(list(_rows(result)))
+
+
+def _rows(result: Result) -> Iterable[Row]:
+    """The rows of the main table; nested values have names with a dot."""
+    doors = _doors(result)
+    if doors.rows is not None:
+        return doors.rows(result)
+    return [_flat(row) for row in as_data(result).get(doors.main, [])]
+
+
+def _flat(row: Mapping[str, object], before: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[f"{before}{key}"] = value
+    return flat
+
+
+def first_screen(result: Result) -> str:
+    """The answer, the facts beside it and its main table, as HTML without a style of its own."""
+    from markupsafe import escape
+
+    doors = _doors(result)
+    head, *body = _table(result) if doors.table is None else doors.table(result) or [()]
+    parts = [
+        f"<p><strong>{escape(doors.sentence(result))}</strong></p>",
+        _html_table((), doors.facts(result)),
+        _html_table(head, body[:_MOST_ROWS]),
+        f"<p>{len(body) - _MOST_ROWS} more rows</p>" if len(body) > _MOST_ROWS else "",
+    ]
+    return f'<div class="headway">{"".join(parts)}</div>'
+
+
+def _table(result: Result) -> list[Sequence[str]]:
+    """The main table for people: names of columns, then rows; nested lists are left out."""
+    rows = list(_rows(result))
+    columns = (
+        [name for name, value in rows[0].items() if not isinstance(value, list)] if rows else []
+    )
+    return [columns, *([_cell(row.get(name)) for name in columns] for row in rows)]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    from markupsafe import escape
+
+    if not rows:
+        return ""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(
+        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(one)}</td>' for one in others)}</tr>"
+        for first, *others in rows
+    )
+    head_row = f"<thead><tr>{names}</tr></thead>" if names else ""
+    return f"<table>{head_row}<tbody>{body}</tbody></table>"
+
+
+def save(result: Result, path: str | Path) -> Path:
+    """Write a result to a file, in the form that the ending of its name says."""
+    from headway.formats.text_file import write_text
+
+    file, ending, doors = Path(path), Path(path).suffix.lower(), _doors(result)
+    if ending not in doors.endings:
+        wanted = " or ".join(doors.endings)
+        raise InputError(f"{path}: the name ends in {ending or 'nothing'}; expected {wanted}")
+    if ending == ".html":
+        write_text(file, _page(result), what="the page")
+    elif ending == ".json":
+        text: str = _function("formats.as_json:json_text")(as_data(result))
+        write_text(file, f"{text}\n", what="the result")
+    else:
+        from headway.formats.profile_file import save_profile
+
+        save_profile(result, file)  # type: ignore[arg-type]  # profiles alone end so
+    return file
+
+
+def _page(result: Any) -> str:
+    from headway.api.page import page
+    from headway.formats.as_json import json_text
+    from headway.formats.results_file import parse_result
+
+    if type(result).__name__ in ("Capacity", "Report"):  # their pages are made of their data
+        result = parse_result(json_text(as_data(result)), name=type(result).__name__)
+    return page(result)

@@ -1,0 +1,74 @@
+"""What every result does by itself: show itself, and become data, a table or a file.
+
+Words, pages and files are made in rooms above; a result loads them when it is asked to, so that
+whoever only computes pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from headway.lazy_names import loads_when_used
+
+_find = loads_when_used(
+    "headway.domain", {"headway.api.results": "in_short first_screen as_data as_table save"}
+)
+
+
+class Result:
+    """A plan, prediction, profile, or another answer of Headway's.
+
+    Examples
+    --------
+    >>> from headway.domain import Configuration, Arrivals, Prediction
+    >>> Prediction(
+    ...     configuration=Configuration(
+    ...         executors=1, cores_per_executor=2, shuffle_partitions=8, trigger_s=1.0
+    ...     ),
+    ...     arrivals=Arrivals(rate_per_s=2e5), stable=False, utilization_ratio=1.4,
+    ...     calibrated=True, batch_duration=None, tuple_latency=None, window_latency=None,
+    ...     phases_s={}, sustainable_rate_per_s=1.4e5,
+    ... )
+    <Prediction: Not stable at 200k/s: the backlog grows without bound, so there is no latency...>
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """One line; the fields are in `to_dict`."""
+        text: str = _find("in_short")(self)
+        return text
+
+    def _repr_html_(self) -> str:
+        """The first screen of its page, for notebooks."""
+        text: str = _find("first_screen")(self)
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """What its command prints with ``--json``; of a profile what its file holds."""
+        data: dict[str, Any] = _find("as_data")(self)
+        return data
+
+    def to_pandas(self) -> Any:
+        """Its main table as a DataFrame: the frontier of a plan, the stages of a profile.
+
+        Raises
+        ------
+        MissingPackagesError
+            If pandas is not installed.
+        """
+        return _find("as_table")(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file: JSON, a page (``.html``), of a profile YAML; the path written.
+
+        Raises
+        ------
+        InputError
+            If the ending of the name says none of these.
+        HeadwayError
+            If the file cannot be written.
+        """
+        written: Path = _find("save")(self, path)
+        return written

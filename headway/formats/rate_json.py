@@ -1,0 +1,130 @@
+"""Rate traces in JSON: what Prometheus answers, and what a streaming query says of its batches.
+
+**Prometheus**: the answer to ``/api/v1/query_range`` for a rate in records per second. Several
+series, of partitions or topics, are added up; a sample that one of them lacks or that is no number
+counts as 0.
+
+**Progress**: ``StreamingQueryProgress`` as Spark writes it, one a line, in a list, or inside the
+events of a listener, an event log or ``headway.record``. The rows of a batch have arrived since the
+start of the batch before it, as far as the query kept up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from headway.errors import InputError
+
+WORDS = (
+    "the answer of Prometheus to a query over a range, or the progress of a streaming query, "
+    "one JSON object a line"
+)
+Sample = tuple[float, float]
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is meant as JSON.
+
+    Examples
+    --------
+    >>> is_json('{"status": "success"}'), is_json("time,rate")
+    (True, False)
+    """
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def json_samples(text: str, name: str) -> list[Sample]:
+    """When each rate begins, in seconds since 1970, and the rate [records/s].
+
+    Raises
+    ------
+    InputError
+        If it is neither form, or holds too little; messages call it ``name``.
+
+    Examples
+    --------
+    >>> answer = {"data": {"result": [{"values": [[60, "5"], [120, "7.5"]]}]}}
+    >>> json_samples(json.dumps(answer), "rates.json")
+    [(60.0, 5.0), (120.0, 7.5)]
+    """
+    found = _objects(text, name)
+    series = [one for each in found for one in _series(each)]
+    try:
+        samples = _added(series) if series else _between(_progress(found))
+    except (KeyError, TypeError, ValueError):
+        samples = []
+    if not samples:
+        raise InputError(f"{name}: no rates in this JSON; expected {WORDS}")
+    return samples
+
+
+def _objects(text: str, name: str) -> list[Any]:
+    """The objects of the file: of one value, or of one a line."""
+    try:
+        whole = json.loads(text)
+        return whole if isinstance(whole, list) else [whole]
+    except (ValueError, RecursionError):
+        pass
+    objects = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            objects += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError):
+            raise InputError(f"{name}:{number}:1: no JSON; expected {WORDS}") from None
+    return objects
+
+
+def _series(found: Any) -> Iterator[Sequence[Sequence[Any]]]:
+    """The samples of each series of an answer of Prometheus."""
+    data = found.get("data") if isinstance(found, Mapping) else None
+    results = data.get("result") if isinstance(data, Mapping) else None
+    for one in results if isinstance(results, list) else []:
+        if isinstance(one, Mapping) and isinstance(one.get("values"), list):
+            yield one["values"]
+
+
+def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
+    total: dict[float, float] = {}
+    for values in series:
+        for time_s, value in values:
+            rate_per_s = float(value)
+            known = rate_per_s if math.isfinite(rate_per_s) else 0.0
+            total[float(time_s)] = total.get(float(time_s), 0.0) + max(known, 0.0)
+    return sorted(total.items())
+
+
+def _progress(found: Sequence[Any]) -> list[tuple[float, float]]:
+    """Start and rows of each batch, in order; the query with most batches where there are more."""
+    by_query: dict[str, dict[float, float]] = {}
+    for one in found:
+        progress = one.get("progress", one) if isinstance(one, Mapping) else None
+        progress = json.loads(progress) if isinstance(progress, str) else progress
+        if not isinstance(progress, Mapping) or "timestamp" not in progress:
+            continue
+        stamp = datetime.fromisoformat(progress["timestamp"])
+        known = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+        started_s = known.timestamp()
+        batches = by_query.setdefault(str(progress.get("runId", "")), {})
+        batches[started_s] = float(_num_rows(progress))
+    longest = max(by_query.values(), key=len, default={})
+    return sorted(longest.items())
+
+
+def _num_rows(progress: Mapping[str, Any]) -> float:
+    """Rows of a batch; events carry the sum, some versions only its sources."""
+    if "numInputRows" in progress:
+        return float(progress["numInputRows"])
+    return sum(float(source["numInputRows"]) for source in progress["sources"])
+
+
+def _between(batches: Sequence[tuple[float, float]]) -> list[Sample]:
+    """Rates from the start of each batch to that of the next, which reads what arrived."""
+    samples = [
+        (begin_s, rows / (end_s - begin_s)) for (begin_s, _), (end_s, rows) in pairwise(batches)
+    ]
+    return [*samples, (batches[-1][0], samples[-1][1])] if samples else []

@@ -1,0 +1,201 @@
+"""Why a plan takes more nodes, or costs more, than one before: step by step.
+
+The change of a number of nodes is split in a fixed order: first what the job costs, then its
+target, then its rate are as they are now. Each step is what the job of now takes with the rest as
+it was, so the steps add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain import AnyAnswer, AnyPromise
+from headway.units import HOURS_PER_MONTH, counted, format_money, format_rate
+
+#: Figures that are as close as this are the same: files hold six digits.
+UNCHANGED_RATIO = 1e-4
+
+
+class Why(StrEnum):
+    """What can make a plan larger or more expensive."""
+
+    COSTS = "costs of the job"
+    TARGET = "target"
+    RATE = "rate"
+    NODE_PRICE = "price of a node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What one thing, or several that cannot be separated, did to nodes and cost.
+
+    Examples
+    --------
+    >>> Cause(whys=(Why.RATE,), before="24k/s", after="48k/s", nodes=(2, 3)).in_words
+    'rate 24k/s -> 48k/s: 3 nodes instead of 2'
+    """
+
+    whys: tuple[Why, ...]
+    before: str = ""
+    after: str = ""
+    nodes: tuple[int, int] | None = None
+    cost_per_month: float | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The cause and what it did, for people."""
+        what = " and ".join(self.whys)
+        if self.before or self.after:
+            what += f" {self.before} -> {self.after}"
+        effects = []
+        if self.nodes is not None:
+            then, now = self.nodes
+            effects.append(
+                f"{counted(now, 'node')} instead of {then}" if then != now else "no other nodes"
+            )
+        if self.cost_per_month:
+            effects.append(f"{format_money(self.cost_per_month, sign=True)} per month")
+        return f"{what}: {', '.join(effects)}"
+
+
+#: Nodes that the job of now takes at a rate, for promises; None where that is unknown.
+Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """What was asked for, and the size that it took; ``cost`` by the hour, of all nodes."""
+
+    rate_per_s: float | None
+    promises: tuple[AnyPromise, ...]
+    nodes: int
+    cost_per_hour: float | None = None
+
+    @property
+    def node_price(self) -> float | None:
+        """Of one node, by the hour."""
+        return None if self.cost_per_hour is None else self.cost_per_hour / self.nodes
+
+
+def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
+    """Why a plan takes another number of nodes, or costs something else, than before.
+
+    The money of the steps adds up to the change of the cost.
+
+    Examples
+    --------
+    >>> then = Sized(rate_per_s=1e4, promises=(), nodes=2, cost_per_hour=0.2)
+    >>> now = Sized(rate_per_s=2e4, promises=(), nodes=5, cost_per_hour=1.0)
+    >>> for cause in causes(then, now, lambda rate_per_s, promises: 3):
+    ...     print(cause.in_words)
+    price of a node 0.1 -> 0.2 per hour: +144 per month
+    costs of the job: 3 nodes instead of 2, +144 per month
+    rate 10k/s -> 20k/s: 5 nodes instead of 3, +288 per month
+    """
+    return (*_of_price(before, after), *_of_size(before, after, needs))
+
+
+def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
+    then, now = before.node_price, after.node_price
+    if then is None or now is None or math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
+        return
+    yield Cause(
+        whys=(Why.NODE_PRICE,),
+        before=format_money(then),
+        after=f"{format_money(now)} per hour",
+        cost_per_month=(now - then) * before.nodes * HOURS_PER_MONTH,
+    )
+
+
+def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
+    price = after.node_price
+    known, waiting = before.nodes, _Waiting()
+    for why, then, now, nodes in _steps(before, after, needs):
+        waiting = waiting.with_one(why, then, now)
+        if nodes is None:
+            continue
+        if nodes != known or waiting.is_asked_for:
+            yield Cause(
+                whys=waiting.whys,
+                before=waiting.before,
+                after=waiting.after,
+                nodes=(known, nodes),
+                cost_per_month=None if price is None else (nodes - known) * price * HOURS_PER_MONTH,
+            )
+        known, waiting = nodes, _Waiting()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """Steps whose single effects are unknown."""
+
+    whys: tuple[Why, ...] = ()
+    before: str = ""
+    after: str = ""
+
+    def with_one(self, why: Why, before: str, after: str) -> _Waiting:
+        return _Waiting(
+            whys=(*self.whys, why),
+            before=", ".join(filter(None, (self.before, before))),
+            after=", ".join(filter(None, (self.after, after))),
+        )
+
+    @property
+    def is_asked_for(self) -> bool:
+        return self.whys != (Why.COSTS,)
+
+
+def _steps(before: Sized, after: Sized, needs: Needs) -> Iterator[tuple[Why, str, str, int | None]]:
+    """Each thing that may have changed, in order, and the nodes once it is as it is now."""
+    same_promises = before.promises == after.promises
+    same_rate = before.rate_per_s == after.rate_per_s
+    if same_promises and same_rate:
+        yield Why.COSTS, "", "", after.nodes
+        return
+    yield Why.COSTS, "", "", needs(before.rate_per_s, before.promises)
+    if not same_promises:
+        nodes = after.nodes if same_rate else needs(before.rate_per_s, after.promises)
+        yield Why.TARGET, promised(before.promises), promised(after.promises), nodes
+    if not same_rate:
+        assert before.rate_per_s is not None
+        assert after.rate_per_s is not None
+        yield Why.RATE, format_rate(before.rate_per_s), format_rate(after.rate_per_s), after.nodes
+
+
+def promised(promises: tuple[AnyPromise, ...]) -> str:
+    """What is promised, in words."""
+    return " and ".join(map(str, promises))
+
+
+def frontier_needs(plan: AnyAnswer) -> Needs:
+    """What a plan's own frontier says of another rate, or of another deadline.
+
+    Nothing of other latencies, which the frontier was not made for, and nothing where it leaves
+    out the number of nodes before the first that is enough.
+    """
+
+    def needs(rate_per_s: float | None, promises: tuple[AnyPromise, ...]) -> int | None:
+        if not plan.feasible:
+            return None
+        if plan.ends:
+            limit_s = promises[0].limit_s
+            return _fewest({one.nodes: one.planned_s <= limit_s for one in plan.frontier})
+        if promises != plan.promises or rate_per_s is None:
+            return None
+        enough = {one.nodes: one.sustainable_rate_per_s >= rate_per_s for one in plan.frontier}
+        nodes = _fewest(enough)
+        more_is_asked = rate_per_s > plan.rate_per_s
+        if nodes is None or (nodes < plan.nodes if more_is_asked else nodes > plan.nodes):
+            return None
+        return nodes
+
+    return needs
+
+
+def _fewest(enough: Mapping[int, bool]) -> int | None:
+    """The fewest nodes that are enough, where one less is known not to be."""
+    nodes = min((one for one, is_enough in enough.items() if is_enough), default=None)
+    return nodes if nodes == 1 or (nodes is not None and nodes - 1 in enough) else None

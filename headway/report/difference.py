@@ -1,0 +1,183 @@
+"""Two results side by side, in words and as JSON."""
+
+from __future__ import annotations
+
+from headway.formats.as_json import fields_json
+from headway.planner.difference import Difference, Figure, Unit
+from headway.report.columns import aligned, paragraph, width
+from headway.report.wording import APPLIES, percent
+from headway.units import counted, format_duration, format_money, format_rate
+
+DIFFERENCE_SCHEMA = "headway.diff/v1"
+_MOST_PARTS = 8
+
+
+def difference_json(difference: Difference) -> dict[str, object]:
+    """A difference as data for :func:`headway.formats.as_json.json_text`."""
+    before, after = difference.names
+    feasible = difference.feasible or (None, None)
+    return {
+        "schema": DIFFERENCE_SCHEMA,
+        "headline": headline(difference),
+        "kind": difference.kind,
+        "same": difference.is_none,
+        "before": {"name": before, "feasible": feasible[0]},
+        "after": {"name": after, "feasible": feasible[1]},
+        "figures": [
+            {**_fields(figure), "change_ratio": fields_json(figure.change_ratio)}
+            for figure in difference.figures
+        ],
+        "values": fields_json(difference.values),
+        "causes": [{**_fields(cause), "text": cause.in_words} for cause in difference.causes],
+        "parts_of": difference.parts_of,
+        "parts_s": fields_json(difference.parts),
+    }
+
+
+def _fields(noun: object) -> dict[str, object]:
+    found = fields_json(noun)
+    assert isinstance(found, dict)
+    return found
+
+
+def difference_text(difference: Difference) -> str:
+    """What changed, why, and where the time goes; what did not change is left out."""
+    blocks = [
+        [*paragraph(headline(difference)), *_name_lines(difference)],
+        _figure_lines(difference),
+        _titled("why", [line for one in difference.causes for line in _item(one.in_words)]),
+        _titled("changed", _value_lines(difference)),
+        _titled(difference.parts_of, _part_lines(difference)),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def headline(difference: Difference) -> str:
+    """What it comes to, in one sentence: money first, then nodes, else the time."""
+    if difference.is_none:
+        return "no difference"
+    if difference.feasible is not None and not all(difference.feasible):
+        return _feasibility(*difference.feasible)
+    changes = [_money(difference.figure("cost")), _nodes(difference.figure("nodes"))]
+    changes = [one for one in changes if one]
+    if not changes:
+        changes = [_time(difference)]
+    return ": ".join(changes)
+
+
+def _feasibility(before: bool, after: bool) -> str:
+    if before:
+        return "B is infeasible, A is feasible"
+    return "B is feasible, A is infeasible" if after else "both are infeasible"
+
+
+def _money(cost: Figure | None) -> str:
+    if cost is None or cost.before is None or cost.after is None:
+        return ""
+    if cost.is_same:
+        return f"same cost, {format_money(cost.after)} {cost.unit}"
+    added = format_money(cost.after - cost.before, sign=True)
+    return f"{added} {cost.unit} ({_change(cost)})"
+
+
+def _nodes(nodes: Figure | None) -> str:
+    if nodes is None or nodes.before is None or nodes.after is None:
+        return ""
+    now = counted(round(nodes.after), "node")
+    return f"{now}, as before" if nodes.is_same else f"{now} instead of {nodes.before:,.0f}"
+
+
+def _time(difference: Difference) -> str:
+    """Of profiles: what a batch or a run takes in the same configuration."""
+    for name, noun in (("mean batch duration", "a batch"), ("run time on the slots of B", "a run")):
+        figure = difference.figure(name)
+        if figure is None:
+            continue
+        if figure.before is None or figure.after is None:
+            return f"{noun} has no time to quote: one of the two is over capacity"
+        if figure.is_same:
+            return f"{noun} takes as long as before"
+        then, now = format_duration(figure.before), format_duration(figure.after)
+        return f"{noun} takes {now} instead of {then} ({_change(figure)})"
+    return "they differ"
+
+
+def _name_lines(difference: Difference) -> list[str]:
+    if difference.names == ("A", "B"):
+        return []
+    return aligned([("A:", difference.names[0]), ("B:", difference.names[1])])
+
+
+def _figure_lines(difference: Difference) -> list[str]:
+    rows = [
+        (
+            figure.name,
+            _figure(figure, figure.before),
+            _figure(figure, figure.after),
+            _change(figure),
+        )
+        for figure in difference.figures
+    ]
+    return aligned([("", "A", "B", "change"), *rows], right=(1, 2, 3), indent=0) if rows else []
+
+
+def _figure(figure: Figure, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if figure.unit is Unit.SECONDS:
+        return format_duration(value)
+    if figure.unit is Unit.PER_S:
+        return format_rate(value)
+    if figure.unit is Unit.SHARE:
+        return percent(value)
+    if figure.unit is Unit.COUNT:
+        return f"{value:,.0f}"
+    return f"{format_money(value)} {figure.unit}"
+
+
+def _change(figure: Figure) -> str:
+    if figure.is_same:
+        return "same"
+    ratio = figure.change_ratio
+    if ratio is None:
+        return "-"
+    if abs(ratio) < 0.005:
+        return "+<1%" if ratio > 0 else "-<1%"
+    return f"{ratio:+.0%}"
+
+
+def _value_lines(difference: Difference) -> list[str]:
+    rows = [
+        (
+            one.name,
+            f"{one.before} -> {one.after}",
+            "" if one.applies is None else APPLIES.get(one.applies, str(one.applies)),
+        )
+        for one in difference.values
+    ]
+    if rows and not any(row[2] for row in rows):
+        return aligned([row[:2] for row in rows])
+    return aligned(rows)
+
+
+def _part_lines(difference: Difference) -> list[str]:
+    shown, rest = difference.parts[:_MOST_PARTS], difference.parts[_MOST_PARTS:]
+    rows = [
+        (
+            part.name,
+            "-" if part.before_s is None else format_duration(part.before_s),
+            "-" if part.after_s is None else format_duration(part.after_s),
+            f"{'+' if part.change_s > 0 else '-'}{format_duration(abs(part.change_s))}",
+        )
+        for part in shown
+    ]
+    lines = aligned(rows, right=(1, 2, 3))
+    return [*lines, f"  {len(rest)} more with smaller changes"] if rest else lines
+
+
+def _item(text: str) -> list[str]:
+    return paragraph(text, lead="  ") if len(text) + 2 > width() else [f"  {text}"]
+
+
+def _titled(title: str, lines: list[str]) -> list[str]:
+    return [*paragraph(title), *lines] if lines else []

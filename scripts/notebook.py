@@ -1,0 +1,56 @@
+"""Runs the code of a notebook and writes what it shows into it, as Jupyter would.
+
+Nothing but Python is needed: a cell is run in the notebook's folder, its last expression is shown
+by its ``repr`` and ``_repr_html_``.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+
+def refreshed_notebook(path: Path) -> str:
+    """The text of the notebook with the outputs of its cells as they are now."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    number = 0
+    with contextlib.chdir(path.parent):
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                number += 1
+                cell["execution_count"] = number
+                cell["outputs"] = _outputs("".join(cell["source"]), names, number)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _outputs(code: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    tree = ast.parse(code)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, f"cell {number}", "exec"), names)
+        shown = None
+        if isinstance(last, ast.Expr):
+            shown = eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), names)
+    outputs: list[dict[str, Any]] = []
+    if printed.getvalue():
+        text = printed.getvalue().splitlines(keepends=True)
+        outputs.append({"output_type": "stream", "name": "stdout", "text": text})
+    if shown is not None:
+        data = {"text/plain": repr(shown).splitlines(keepends=True)}
+        if hasattr(shown, "_repr_html_"):
+            data["text/html"] = [shown._repr_html_()]
+        outputs.append(
+            {
+                "output_type": "execute_result",
+                "execution_count": number,
+                "metadata": {},
+                "data": data,
+            }
+        )
+    return outputs

@@ -1,0 +1,163 @@
+"""The documentation site: every link and command line in it is right, and it can be built."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+import headway
+from headway.cli.main import _COMMANDS, cli
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "theory.in.md")
+WRITTEN = [ROOT / "README.md", *PAGES]
+#: Pages that others name before they are there; whoever writes one puts it into the navigation.
+AWAITED = {DOCS / "tuning-simulated.md"}
+_LINK = re.compile(r"\[[^\]\n]*\]\((?P<to>[^)\s]+)\)")
+_FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def names(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", _FENCE.sub("", text))
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as the generator makes them."""
+    heads = re.findall(r"^#+ (.+)$", _FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", head).strip().lower() for head in heads)
+    return {re.sub(r"[-\s]+", "-", head) for head in plain}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=names)
+def test_links_lead_somewhere(page: Path) -> None:
+    for match in _LINK.finditer(without_code(page.read_text(encoding="utf-8"))):
+        to, _, anchor = match["to"].partition("#")
+        if re.match(r"[a-z]+:", match["to"]):
+            continue
+        target = (page.parent / to).resolve() if to else page
+        assert target.exists() or target in AWAITED, match["to"]
+        if anchor and target.suffix == ".md" and target not in AWAITED:
+            assert anchor in anchors(target), match["to"]
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    found = _FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [match["code"] for match in found if match["language"] in languages]
+
+
+def command_lines(page: Path) -> list[str]:
+    """Headway's command lines in blocks of a shell, continued lines put together."""
+    text = "\n".join(blocks(page, "sh", "console", "bash")).replace("\\\n", " ")
+    lines = (line.removeprefix("$ ").strip() for line in text.splitlines())
+    return [line for line in lines if line.startswith("headway ")]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=names)
+def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> None:
+    for line in command_lines(page):
+        words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)
+        name = words[1]
+        assert name in _COMMANDS, line
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        known = {spelling for each in command.params for spelling in each.opts}
+        known |= {"--help", "-h"}
+        used = {word.partition("=")[0] for word in words[2:] if re.match(r"--?[a-zA-Z]", word)}
+        assert not used - known, line
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=names)
+def test_python_blocks_can_be_read_and_name_what_there_is(page: Path) -> None:
+    for code in blocks(page, "python"):
+        compile(code, str(page), "exec")
+        for name in re.findall(r"\bheadway\.(\w+)\(", code):
+            assert name in headway.__all__ or find_spec(f"headway.{name}"), name
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    def listed(entry: object) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        values = entry.values() if isinstance(entry, dict) else entry
+        assert isinstance(values, list) or hasattr(values, "__iter__")
+        return [path for value in values for path in listed(value)]
+
+    found = listed(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    pages = {path.relative_to(DOCS).as_posix() for path in PAGES if path not in AWAITED}
+    assert set(found) - {path.relative_to(DOCS).as_posix() for path in AWAITED} == pages
+    assert len(found) == len(set(found))
+
+
+def test_a_link_that_leaves_the_site_becomes_a_name() -> None:
+    inside = runpy.run_path(str(ROOT / "scripts" / "site_links.py"))["inside"]
+    page = DOCS / "ci.md"
+    assert inside("[plan](planning.md) [a](../README.md)", page) == (
+        "[plan](planning.md) a (`README.md`)"
+    )
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        inside("[a](../nowhere.md)", page)
+
+
+def figures(text: str) -> dict[str, list[str]]:
+    """Rows of the tables of the accuracy page, numbers without their blanks, by first cell."""
+    rows = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
+    return {row[0]: [cell.strip().replace(" %", "%") for cell in row[1:]] for row in rows}
+
+
+def test_the_accuracy_in_short_is_that_of_the_results() -> None:
+    full = (DOCS / "accuracy.md").read_text(encoding="utf-8")
+    short = figures((DOCS / "accuracy-in-short.md").read_text(encoding="utf-8"))
+    table = figures(full)
+    mean, p99 = table["tuple latency, mean"], table["tuple latency, p99"]
+    assert short["mean tuple latency"] == [mean[0], f"{mean[1]} of the runs within 10%"]
+    assert short["p99 tuple latency"] == [p99[0], f"{p99[2]} of the runs within 15%"]
+    window, batch = table["window latency, mean"], table["batch duration, mean"]
+    assert short["mean window latency"] == [window[0], f"{window[1]} within 10%"]
+    assert short["mean batch duration"] == [batch[0], f"{batch[1]} within 10%"]
+    text = " ".join((DOCS / "accuracy-in-short.md").read_text(encoding="utf-8").split())
+    judged = re.search(r"(\d+) judged settings, (\d+) judged runs", full)
+    held = re.search(r"mean and p99 held (\d+ of \d+ times \(\d+) %\)", full)
+    assert judged is not None
+    assert held is not None
+    assert f"at {judged[1]} configurations" in text
+    assert f"{judged[2]} judged runs" in text
+    assert f"held {held[1]}%)" in text
+    assert f"{mean[4]} for the mean and {p99[4]} for the p99" in text
+    kept, refused = table["planned as feasible"], table["planned as infeasible"]
+    assert f"{kept[0]} were planned as feasible: all {kept[0]} met" in text
+    assert kept[1:] == ["0", "0"]
+    assert f"{sum(map(int, refused))} were planned as infeasible; {refused[0]} of these" in text
+
+
+def test_the_readme_states_the_accuracy_of_the_results() -> None:
+    table = figures((DOCS / "accuracy.md").read_text(encoding="utf-8"))
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    mean, p99 = table["tuple latency, mean"], table["tuple latency, p99"]
+    assert f"median error of {mean[0]} for the mean and {p99[0]} for the p99" in text
+
+
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs the extra 'site'")
+def test_the_site_can_be_built_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "start.html").read_text(encoding="utf-8")
+    assert "Five minutes" in page
+    loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)"', page)
+    assert not [address for address in loaded if "canonical" not in address]

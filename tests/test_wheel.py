@@ -1,0 +1,138 @@
+"""What is published, installed in an empty environment: a wheel, and what CI adds to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.installation import EXTRAS, NAMES, required, without
+from tests.profiler.event_log import AppLog, Query, write_plain
+from tests.sources import ROOT
+
+WORKFLOW = ROOT / "examples" / "ci" / "headway.yml"
+PROFILE = "examples/word-count.profile.yaml"
+_NO_NETWORK = ("Temporary failure in name resolution", "Network is unreachable", "No matching")
+
+
+def done(
+    words: Sequence[str] | str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=ROOT, env=env, shell=isinstance(words, str), capture_output=True, text=True,
+        check=False, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from hatchling.build import build_wheel
+
+    folder = tmp_path_factory.mktemp("dist")
+    here = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        return folder / build_wheel(str(folder))
+    finally:
+        os.chdir(here)
+
+
+def steps() -> list[str]:
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    return [step["run"] for step in jobs["gate"]["steps"] if "run" in step]
+
+
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables of an empty environment into which the workflow installs the wheel."""
+    folder = tmp_path_factory.mktemp("empty")
+    try:
+        venv.create(folder, with_pip=True)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no pip for a new environment: {error}")
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "HEADWAY": str(wheel)}
+    env.pop("PYTHONPATH", None)
+    (install,) = [step for step in steps() if "pip install" in step]
+    found = done(install, env)
+    if found.returncode and any(text in found.stderr for text in _NO_NETWORK):
+        pytest.skip("no package index to install from")
+    assert found.returncode == 0, found.stderr
+    return env
+
+
+def test_the_steps_of_the_workflow_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
+    lines = [step.split("|")[0] for step in steps() if step.startswith("headway ")]
+    assert lines
+    for line in lines:
+        found = done(line, empty)
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_commands_of_the_first_page_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
+    found = done(
+        f"cd /tmp && headway plan {ROOT / PROFILE} --rate 24k/s --target 'p99 <= 2s'", empty
+    )
+    assert found.returncode == 0, found.stderr
+    assert "1 node meets p99" in found.stdout
+    where = done(["python", "-c", "import headway; print(headway.__file__)"], empty)
+    assert str(ROOT) not in where.stdout
+
+
+def test_the_hooks_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    for hook in hooks:
+        entry = hook["entry"].replace("headway.lock", "configs/headway.lock")
+        found = done(f"{entry} configs/orders.yaml", empty)
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_version_in_texts_is_that_of_the_wheel(wheel: Path) -> None:
+    for name in ("examples/ci/headway.yml", "docs/ci.md", "docs/start.md", "README.md"):
+        named = re.findall(r"headway-[\d.]+-py3-none-any\.whl", (ROOT / name).read_text("utf-8"))
+        assert set(named) == {wheel.name}, name
+
+
+def test_the_image_installs_what_its_commands_need(tmp_path: Path) -> None:
+    steps = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    listed = re.search(r"^RUN pip install --no-cache-dir ([\w ]+)$", steps, re.MULTILINE)
+    assert listed is not None
+    packages = {NAMES.get(name, name) for name in listed[1].split()}
+    assert packages == required() - {"pyspark"}
+    write_plain(AppLog().add(Query(num_batches=40)).lines, tmp_path / "log")
+    missing = {"pyspark", *required(*EXTRAS)}
+    made = tmp_path / "job.profile.yaml"
+    for words in (
+        ("profile", str(tmp_path / "log"), "-o", str(made)),
+        (
+            "plan",
+            str(made),
+            "--rate",
+            "1k/s",
+            "--target",
+            "p99 <= 9s",
+            "-o",
+            str(tmp_path / "a.html"),
+        ),
+        ("backtest", str(tmp_path / "log")),
+        ("--help",),
+    ):
+        found = without(missing, *words)
+        assert found.returncode in (0, 2) if words[0] == "backtest" else found.returncode == 0, (
+            found.stderr
+        )
+
+
+def test_the_image_copies_what_the_wheel_is_made_of() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    kept = {line.removeprefix("!") for line in ignored if line.startswith("!")}
+    assert kept == {"headway", "LICENSE", "README.md", "pyproject.toml"}
+    assert all((ROOT / name).exists() for name in kept)
+    assert sys.version_info >= (3, 11)
