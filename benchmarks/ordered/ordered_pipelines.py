@@ -98,7 +98,7 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
     yield (
         "\nFed at 0.9 of what is possible, mean and p99 of the latency. All carry it; slices are "
         "of a few tuples then, and latencies, which are read off curves of starts and exits, are "
-        "about the costs:\n"
+        "of the order of the costs:\n"
     )
     yield from headed(f"| chain | {' | '.join(map(str, figures.SCHEDULERS))} |")
     fed = {

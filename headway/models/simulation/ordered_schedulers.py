@@ -148,7 +148,7 @@ class _Slices:
         ends: list[tuple[float, int, int, int]] = [
             (self.slice_s * at / self.num_workers, at, _BEGINS, 0) for at in range(self.num_workers)
         ]
-        free, number = 0, self.num_workers
+        free, asleep, number = 0, 0, self.num_workers
         window_s = _SLICES_PER_WINDOW * self.slice_s
         window_end_s, polls = window_s, 0
         carried = [0.0] * len(self.cost_s)
@@ -166,6 +166,7 @@ class _Slices:
                 free += 1
             elif place == _POLLS:
                 polls -= 1
+                free, asleep = free + asleep, 0
             else:
                 self.workers[place] -= 1
                 out = num * self.outputs[place] + carried[place]
@@ -181,7 +182,10 @@ class _Slices:
                 num, took_s = self._take(at, now_s)
                 free, number = free - 1, number + 1
                 heappush(ends, (now_s + took_s, number, at, num))
-            if free and not polls and self.rate_per_s is not None:
+            if self.rate_per_s is not None:
+                # Who finds nothing looks again at the next poll, not at every tuple that comes.
+                free, asleep = 0, asleep + free
+            if asleep and not polls:
                 polls, number = 1, number + 1
                 heappush(ends, (now_s + self.slice_s / _POLLS_PER_SLICE, number, _POLLS, 0))
 
