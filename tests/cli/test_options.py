@@ -161,11 +161,19 @@ WAYS: tuple[Way, ...] = (
         options={"--target": "deadline <= 150s", "--node-type": NODE},
         neutral={"--strict": IN_RANGE, "--lower-memory": "the heap is as profiled"},
     ),
-    Way(name="plan a spec", arguments=("orders.yaml",), neutral={"--strict": IN_RANGE}),
+    Way(
+        name="plan a spec",
+        arguments=("orders.yaml",),
+        neutral={
+            "--strict": IN_RANGE,
+            "--max-nodes": "fewer do",
+            "--lower-memory": "no peak of memory is on record, so nothing is to be lowered",
+        },
+    ),
     Way(
         name="plan a spec of a batch job",
         arguments=("nightly.yaml",),
-        neutral={"--strict": IN_RANGE},
+        neutral={"--strict": IN_RANGE, "--lower-memory": "the heap is as profiled"},
     ),
     Way(name="explain", arguments=("plan.json",)),
     Way(name="diff two plans", arguments=("plan.json", "orders.yaml")),
@@ -306,6 +314,8 @@ VALUES: dict[str, Value] = {
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
     "--quiet": None, "--quiet-below": "900%", "--verbose": None, "--require-locked": None,
 }  # fmt: skip
+#: What fits the cluster of the spec.
+FITTING = {"--cores": "2", "--node-type": "other:cores=4,memory=32g,price=0.1"}
 OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",
     ("emit", "--node-type"): "other.large",
@@ -326,6 +336,8 @@ def value_of(way: Way, option: str) -> Value:
     command = way.name.split()[0]
     if option == "--target" and "deadline" in str(way.options.get(option)):
         return "deadline <= 100s"
+    if way.name == "plan a spec" and option in FITTING:
+        return FITTING[option]
     return OF_COMMAND.get((command, option), VALUES.get(option))
 
 
