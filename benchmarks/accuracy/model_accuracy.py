@@ -12,7 +12,14 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 
-from formulas.batches import ROWS_HEAVY, ROWS_LASTING, ROWS_LIGHT, ROWS_NOISY, WINDOWS
+from formulas.batches import (
+    ROWS_CHAIN,
+    ROWS_HEAVY,
+    ROWS_LASTING,
+    ROWS_LIGHT,
+    ROWS_NOISY,
+    WINDOWS,
+)
 from formulas.cells import Cell, Family, section
 from formulas.jobs import BATCH_JOBS, DSTREAMS, DSTREAMS_LASTING, REAL_TIME
 from formulas.laws import LARGEST, SUMS
@@ -29,6 +36,7 @@ FAMILIES = (
     ROWS_NOISY,
     ROWS_HEAVY,
     ROWS_LASTING,
+    ROWS_CHAIN,
     WINDOWS,
     DSTREAMS,
     DSTREAMS_LASTING,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.assumptions.advice import PRICED_TARGETS
+from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.errors import InputError, require_packages
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         FleetPlan,
         GrowthPoint,
         Infeasible,
+        Kept,
         ShadowPrice,
         TargetPrice,
     )
@@ -83,6 +84,7 @@ def capacity(
         gap_asked_ratio=spec.gap_ratio,
         target_prices=tuple(maker.target_prices(found, growth or 1.0)),
         shadow_prices=tuple(maker.limit_prices(found)),
+        kept=dict(maker.kept(found, growth or 1.0)),
         growth=tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else (),
     )
 
@@ -258,6 +260,21 @@ class _Maker:
             )
         yield from sorted(prices, key=lambda price: -price.saves_per_day)
 
+    def kept(self, found: _Planned, growth: float) -> Iterator[tuple[str, Kept]]:
+        """How likely the dearest jobs meet their targets, where one fleet is planned for."""
+        plan, fleet = found.plan, found.fleet
+        if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
+            return
+        speeds = {node.name: node.core_speed_ratio for node in self.nodes}
+        dearest = sorted(range(len(self.jobs)), key=lambda at: -plan.cost_by_job[at])
+        for at in dearest[: JUDGED_JOBS.value]:
+            place, job = int(plan.supply_of[at]), self.jobs[at]
+            if place >= 0:
+                speed = speeds[fleet.offers[fleet.supplies[place].offer].name]
+                kept = job.kept(speed, self._scale(job, growth), self._end)
+                if kept is not None:
+                    yield job.entry.name, kept
+
     def _sized(self, job: FleetJob) -> JobNeeds:
         """The job with the size of its executors alone."""
         from headway.spec.fleet_of import JobNeeds
@@ -270,19 +287,23 @@ class _Maker:
         )
 
     def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
-        scale = (
-            growth
-            * self.spec.growth_ratio
-            * job.entry.growth_ratio
-            * (1 + self.spec.headroom_ratio)
-            * (ratio or 1.0)
-        )
-        end = "mid" if self.spec.scenarios.rule == "mid" or ratio is not None else "high"
+        scale = self._scale(job, growth) * (ratio or 1.0)
+        end = self._end if ratio is None else "mid"
         return replace(
             self._sized(job),
             executors={speed: job.executors(speed, scale, end) for speed in self.speeds},
             why_none=lambda speed: job.why_none(speed, scale, end),
         )
+
+    def _scale(self, job: FleetJob, growth: float) -> float:
+        """What the rates of a job are multiplied by."""
+        grown = growth * self.spec.growth_ratio * job.entry.growth_ratio
+        return grown * (1 + self.spec.headroom_ratio)
+
+    @property
+    def _end(self) -> str:
+        """The end of each range that one fleet is planned for."""
+        return "mid" if self.spec.scenarios.rule == "mid" else "high"
 
     def _draws(self) -> list[list[float]]:
         from headway.fleet.scenarios import drawn_ratios

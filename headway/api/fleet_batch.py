@@ -74,6 +74,9 @@ class BatchNeeds:
             found[(job.start_hour + hour) % HOURS_PER_DAY] += needed
         return tuple(found)
 
+    def kept(self, speed: float, scale: float, end: str) -> None:
+        """Of streaming jobs only."""
+
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How long the shortest run takes."""
         from headway.api.deadlines import plan_deadline

@@ -11,7 +11,7 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile, JobProfile, NodeType
-    from headway.fleet.nouns import Refusal
+    from headway.fleet.nouns import Kept, Refusal
     from headway.planner.staircase import Staircase
     from headway.spec.fleet_parts import FleetMember
     from headway.spec.kinds import BatchJob, CapacityPlan, StreamingJob
@@ -51,6 +51,9 @@ class FleetJob(Protocol):
         ``end`` is the end of its range that is taken: ``mid`` or ``high``. None where no number
         of executors keeps the promise.
         """
+
+    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+        """How likely the executors of the busiest hour keep the promise; None of other kinds."""
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """Why no number of executors keeps the promise, and which promise some would keep."""

@@ -62,6 +62,9 @@ class QueriesNeeds:
         needed = self.known.in_time[key]
         return None if needed is None else (needed,) * HOURS_PER_DAY
 
+    def kept(self, speed: float, scale: float, end: str) -> None:
+        """Of streaming jobs only."""
+
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How many queries are in question, and what some executors would do for."""
         from headway.fleet.nouns import Refusal

@@ -12,7 +12,7 @@ from headway.errors import InputError
 if TYPE_CHECKING:
     from headway.api.fleet_jobs import KnownNeeds
     from headway.domain import JobProfile, Promise
-    from headway.fleet.nouns import Refusal
+    from headway.fleet.nouns import Kept, Refusal
     from headway.planner.question import Question
     from headway.planner.staircase import Staircase
     from headway.spec.kinds import StreamingJob
@@ -53,6 +53,23 @@ class StreamingNeeds:
         """Executors in each hour; a job that runs has one at least."""
         rates_per_s = self._rates_per_s(scale, end)
         return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
+
+    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+        """How likely the executors of the busiest hour keep the promise."""
+        from headway.domain import Verdict
+        from headway.fleet.nouns import Kept
+        from headway.planner.search import chosen_at
+        from headway.planner.verdict import kept_probability
+
+        executors = self.executors(speed, scale, end)
+        if executors is None:
+            return None
+        peak_per_s = max(self._rates_per_s(scale, end))
+        setting = chosen_at(self._question(speed, peak_per_s), max(executors))
+        probability = kept_probability(setting, is_kept=True)
+        return Kept(
+            probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
+        )
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The binding constraint at the highest rate."""

@@ -67,6 +67,8 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         cost_per_hour=plan.cost_per_hour,
         planned_latency_s=plan.planned_latency_s if plan.feasible else None,
         batch_duration_s=None if duration is None else duration.mean_s,
+        kept_probability=plan.kept_probability,
+        verdict=None if plan.verdict is None else str(plan.verdict),
         executors=setting.executors,
         cores_per_executor=setting.cores_per_executor,
         shuffle_partitions=setting.shuffle_partitions,

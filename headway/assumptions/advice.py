@@ -102,6 +102,13 @@ PRICED_TARGETS = Assumption(
     source="judgement: the dearest; each takes a plan of the fleet",
     influences="what a capacity plan says looser targets would save",
 )
+JUDGED_JOBS = Assumption(
+    name="Maximum number of jobs of a capacity plan whose probability to meet targets is computed",
+    value=50,
+    unit="jobs",
+    source="judgement: the dearest; each takes some milliseconds",
+    influences="which jobs of a capacity plan have a probability beside them (P23)",
+)
 ADVISED_ROWS_RATIO = Assumption(
     name="Ratio of rows per batch between advised runs",
     value=3.0,

@@ -140,3 +140,14 @@ class Prediction(Result):
     def is_quotable(self) -> bool:
         """Whether there are latencies to quote."""
         return self.stable and self.tuple_latency is not None
+
+    @property
+    def gain_ratio(self) -> float | None:
+        """How many times an error in batch durations counts in the latency as fast as possible.
+
+        It is `1/(1-r)` at the load `r`; None on a trigger interval, which takes most of it up, and
+        where there is no latency.
+        """
+        if self.configuration.trigger_s > 0 or not self.is_quotable:
+            return None
+        return 1.0 / (1.0 - self.utilization_ratio)

@@ -263,12 +263,26 @@ class GrowthPoint:
     plan: FleetPlan | Infeasible
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """How likely a job meets its targets in its busiest hour, and what follows at its confidence.
+
+    Notes
+    -----
+    theory.md (P23).
+    """
+
+    probability: float
+    verdict: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Capacity(Result):
     """The answer for a fleet, and what it was made of.
 
     ``fleet`` has the needs that were planned for; of several scenarios those of the largest in each
-    hour. ``scenarios`` says in words how ranges were taken.
+    hour. ``scenarios`` says in words how ranges were taken, ``kept`` how likely the dearest
+    streaming jobs meet their targets.
     """
 
     name: str
@@ -282,6 +296,7 @@ class Capacity(Result):
     target_prices: tuple[TargetPrice, ...] = ()
     shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()
+    kept: Mapping[str, Kept] = field(default_factory=dict)
 
     @property
     def feasible(self) -> bool:

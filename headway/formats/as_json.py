@@ -50,6 +50,7 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "stable": prediction.stable,
         "utilization": _number(prediction.utilization_ratio),
         "overrun_probability": _number(prediction.overrun_probability),
+        "gain_ratio": fields_json(prediction.gain_ratio),
         "calibrated": prediction.calibrated,
         "provenance": str(prediction.provenance),
         "warnings": list(all_words(prediction.findings)),

@@ -35,6 +35,8 @@ class Locked:
     ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
     do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
     ``rate_per_s``, ``phases_s`` how the mean latency was split.
+    ``kept_probability`` is that of its promises, ``verdict`` what follows at the
+    confidence of the plan.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Locked:
     cost_per_hour: float | None = None
     planned_latency_s: float | None = None
     batch_duration_s: float | None = None
+    kept_probability: float | None = None
+    verdict: str | None = None
     executors: int
     cores_per_executor: int
     shuffle_partitions: int

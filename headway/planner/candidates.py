@@ -89,12 +89,13 @@ class Candidates:
         kept = np.asarray(latency_s <= self.question.target.limit_s)
         return kept & self.meets(rate_per_s) if self.question.also else kept
 
-    def is_certain(self, rate_per_s: Numeric) -> bool:
+    def is_certain(self, rate_per_s: float) -> bool:
         """Whether one setting that keeps the promises by its moments keeps them by (T4) too."""
-        return all(
-            float(self._asked_only(target).latency_s(rate_per_s)[0]) <= target.limit_s
-            for target in self.question.latency_targets
-        )
+        return self.certified_excess(rate_per_s) <= 0.0
+
+    def certified_excess(self, rate_per_s: float) -> float:
+        """How far one setting is from its worst promise by (T4): continuous in the rate."""
+        return float(self._excess_at(*self.planned_rate_and_factor(rate_per_s), by_chain=True)[0])
 
     def excess(self, rate_per_s: Numeric) -> Array:
         """How far each setting is from its worst promise: increases with the rate, 0 at the limit.
@@ -104,7 +105,7 @@ class Candidates:
         """
         return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
 
-    def _excess_at(self, rate: Array, factor: Array) -> Array:
+    def _excess_at(self, rate: Array, factor: Array, *, by_chain: bool = False) -> Array:
         load = load_ratio(
             self.question.profile,
             self.durations.model(num_axes=1),
@@ -118,21 +119,35 @@ class Candidates:
         if len(loaded):
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
-            over = np.maximum(excess[loaded], settings._latency_excess(law))
-            excess[loaded] = np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
+            beyond = settings._certified_beyond if by_chain else settings._beyond
+            excess[loaded] = np.maximum(excess[loaded], beyond(law))
         launches = self.launch_ratio(rate, factor)
         if np.any(launches > 1.0):
             excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
         for promise in self.question.of_change:
             kept = np.flatnonzero(excess <= 0.0)
             if len(kept):
-                excess[kept] = self.take(kept)._excess_of_change(promise, rate[kept], factor[kept])
+                settings = self.take(kept)
+                excess[kept] = settings._excess_of_change(
+                    promise, rate[kept], factor[kept], by_chain=by_chain
+                )
         return excess
+
+    def _beyond(self, law: SettingLaw) -> Array:
+        """How far latencies are beyond their limits, a little where none is quoted."""
+        over = self._latency_excess(law)
+        return np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
+
+    def _certified_beyond(self, law: SettingLaw) -> Array:
+        """How far latencies by (T4) are beyond their limits, or from being quoted."""
+        chained = certified(law)
+        over = self._latency_excess(chained)
+        return over if np.all(over > 0.0) else np.maximum(over, chained.saturation_excess)
 
     def excess_at_score(self, score: float) -> float:
         """How far one setting is from its worst promise with durations at a normal score.
 
-        As `excess`, by (T4), at the asked rate; ``inf`` where no latency is quoted.
+        As `certified_excess`, at the asked rate.
         """
         question = self.question
         profile = figures_at(question.profile, score)
@@ -141,16 +156,7 @@ class Candidates:
             here = candidates_at(replace(question, profile=profile), self._settings())
         end = replace(here._upper_end(), score=score)
         rate, factor = end.rate_and_factor(question.rate_per_s)
-        every = [-math.inf]
-        for target in question.latency_targets:
-            latency_s = here._asked_only(target)._latency_at(rate, factor)
-            every.append(float(_log(latency_s / target.limit_s)[0]))
-        if max(every) <= 0.0:
-            every.extend(
-                float(here._excess_of_change(promise, rate, factor)[0])
-                for promise in question.of_change
-            )
-        return max(every)
+        return float(here._excess_at(rate, factor, by_chain=True)[0])
 
     def spread_ratio(self) -> float:
         """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
@@ -243,7 +249,12 @@ class Candidates:
         return np.asarray(np.maximum.reduce(every))
 
     def _excess_of_change(
-        self, promise: DuringBurst | CatchUp, rate_per_s: Array, factor: Array
+        self,
+        promise: DuringBurst | CatchUp,
+        rate_per_s: Array,
+        factor: Array,
+        *,
+        by_chain: bool,
     ) -> Array:
         """How far each setting is from what is promised of an outage or a burst."""
         burst, every = burst_of(promise), [np.full(len(self), -math.inf)]
@@ -255,7 +266,8 @@ class Candidates:
             every.append(_log(passed.recovery_s / between_s))
         if isinstance(promise, DuringBurst):
             worst = self._worst_of_burst(promise.burst, rate_per_s, factor)
-            every.append(self._asked_only(promise.target)._excess_at(*worst))
+            alone = self._asked_only(promise.target)
+            every.append(alone._excess_at(*worst, by_chain=by_chain))
         return np.asarray(np.maximum.reduce(every))
 
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:

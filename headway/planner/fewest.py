@@ -14,7 +14,7 @@ from headway.assumptions.planning import (
 )
 from headway.domain import Optimality
 from headway.planner.bounds import most_rates_per_s
-from headway.planner.candidates import candidates_at
+from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 
@@ -102,26 +102,30 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
 
 
 def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
-    """Whether a setting of a number of nodes meets the question, and (T4) bears it out.
-
-    Moments are sure of settings whose batches seldom overrun; of others those with most room are
-    asked first, and a few are enough to tell.
-    """
+    """Whether a setting of a number of nodes meets the question, and (T4) bears it out."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
         question,
         [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
     )
-    possible = noise_free_rate_per_s(candidates) >= question.rate_per_s
+    return first_certain(candidates) is not None
+
+
+def first_certain(candidates: Candidates) -> Candidates | None:
+    """A setting that meets the question by its moments and by (T4), if there is one.
+
+    Moments are sure of settings whose batches seldom overrun; of others those with most room are
+    asked first, and a few are enough to tell.
+    """
+    rate_per_s = candidates.question.rate_per_s
+    possible = noise_free_rate_per_s(candidates) >= rate_per_s
     if not np.any(possible):
-        return False
+        return None
     candidates = candidates.take(possible)
-    excess = candidates.excess(question.rate_per_s)
+    excess = candidates.excess(rate_per_s)
     order = np.argsort(excess)
     meeting = order[excess[order] <= 0.0]
-    overruns = candidates.take(meeting).overrun_probability(question.rate_per_s)
+    overruns = candidates.take(meeting).overrun_probability(rate_per_s)
     seldom_first = meeting[np.argsort(overruns > SELDOM_RATIO.value, kind="stable")]
-    return any(
-        candidates.take(np.array([place])).is_certain(question.rate_per_s)
-        for place in seldom_first[:_SETTINGS_CERTIFIED]
-    )
+    each = (candidates.take(np.array([place])) for place in seldom_first[:_SETTINGS_CERTIFIED])
+    return next((one for one in each if one.is_certain(rate_per_s)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,12 +13,12 @@ from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.borne_out import borne_out_per_s, rounded_down
 from headway.planner.candidates import Candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
-_BORNE_OUT_WITHIN = 1e-3
 _LOWEST_SHARE = 1e-4
 _LEAST_RATE_PER_S = 1e-12
 _HIGHEST_RATE_PER_S = 1e12
@@ -51,40 +52,29 @@ def frontier_of(
 ) -> Iterator[FrontierPoint]:
     """The best setting of up to so many nodes: those that do not help can be left idle.
 
-    The candidates may be of more numbers of nodes than are shown. Below ``fewest_nodes`` a row
-    never shows the asked rate unless (T4) bears it out.
+    The candidates may be of more numbers of nodes than are shown. Below ``fewest_nodes`` no row
+    shows the asked rate, which nothing there was found to keep.
     """
-    best_at = {
-        nodes: (place, _borne_out_per_s(candidates, place, rate_per_s))
-        if nodes < fewest_nodes
-        else (place, rate_per_s)
-        for nodes, (place, rate_per_s) in best_of_each_node_count(candidates).items()
-    }
-    for nodes in node_counts:
-        place, rate_per_s = max(
-            (best for count, best in best_at.items() if count <= nodes), key=lambda best: best[1]
-        )
-        configuration = candidates.configuration(place) if rate_per_s > 0 else None
-        yield _point(candidates, nodes, configuration, rate_per_s, price_per_hour)
-
-
-def _borne_out_per_s(candidates: Candidates, place: int, rate_per_s: float) -> float:
-    """A rate by moments; where it is as high as the asked one, the highest that (T4) bears out."""
+    by_moments = best_of_each_node_count(candidates)
     asked_per_s = candidates.question.rate_per_s
-    if rate_per_s < asked_per_s:
-        return rate_per_s
-    setting = candidates.take(np.array([place]))
-    if setting.is_certain(asked_per_s):
-        return rate_per_s
-    low_per_s, high_per_s = 0.0, asked_per_s
-    least_per_s = _LOWEST_SHARE * asked_per_s
-    while high_per_s > least_per_s and high_per_s - low_per_s > _BORNE_OUT_WITHIN * high_per_s:
-        middle_per_s = 0.5 * (low_per_s + high_per_s)
-        if setting.is_certain(middle_per_s):
-            low_per_s = middle_per_s
-        else:
-            high_per_s = middle_per_s
-    return low_per_s
+    known: dict[int, float] = {}
+
+    def rate_of(nodes: int) -> float:
+        if nodes not in known:
+            place, rate_per_s = by_moments[nodes]
+            below_per_s = asked_per_s if nodes < fewest_nodes else math.inf
+            setting = candidates.take(np.array([place]))
+            known[nodes] = borne_out_per_s(setting, rate_per_s, below_per_s=below_per_s)
+        return known[nodes]
+
+    for shown in node_counts:
+        best, rate_per_s = shown, 0.0
+        counts = [nodes for nodes in by_moments if nodes <= shown]
+        for nodes in sorted(counts, key=lambda nodes: (-by_moments[nodes][1], nodes)):
+            if by_moments[nodes][1] > rate_per_s and rate_of(nodes) > rate_per_s:
+                best, rate_per_s = nodes, rate_of(nodes)
+        configuration = candidates.configuration(by_moments[best][0]) if rate_per_s > 0 else None
+        yield _point(candidates, shown, configuration, rate_per_s, price_per_hour)
 
 
 def own_point(
@@ -92,7 +82,8 @@ def own_point(
 ) -> FrontierPoint:
     """One setting with the highest rate that it sustains itself, through its rate limit."""
     through_per_s = sustainable_rate_per_s(setting.question.profile, configuration)
-    rate_per_s = min(float(sustainable_rates_per_s(setting)[0]), through_per_s)
+    rate_per_s = borne_out_per_s(setting, float(sustainable_rates_per_s(setting)[0]))
+    rate_per_s = min(rate_per_s, rounded_down(through_per_s))
     return _point(setting, int(setting.nodes[0]), configuration, rate_per_s, price_per_hour)
 
 

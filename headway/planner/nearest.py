@@ -14,11 +14,19 @@ from headway.assumptions.planning import (
     NEAREST_QUANTILES,
     TIMES_THE_NODES,
 )
-from headway.domain import CatchUp, NearestTarget, Objective, Promise, PromiseNeed, Target
+from headway.domain import (
+    CatchUp,
+    FrontierPoint,
+    NearestTarget,
+    Objective,
+    Promise,
+    PromiseNeed,
+    Target,
+)
+from headway.planner.borne_out import number_at, place_of, rounded_up
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import chosen_setting
-from headway.planner.fewest import fewest_nodes, first_place
-from headway.planner.frontier import best_of_each_node_count
+from headway.planner.fewest import Fewest, fewest_nodes, first_place
 from headway.planner.infeasible import counts_to_look_at, physical_floor_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
@@ -28,8 +36,8 @@ from headway.units import counted, format_money, format_rate
 
 Change = Callable[[Question], Question]
 
-_LEAST_TRIED = 1e-3
-_BORNE_OUT_WITHIN = 0.01
+# Should another setting be asked for at that rate, which (T4) does not bear out.
+_PLACES_BELOW = (0, 1, 2, 4, 8, 16, 32)
 
 
 class Bought(NamedTuple):
@@ -56,6 +64,9 @@ class Searched(NamedTuple):
 class Nearest:
     """The search among some offers, the cheapest or the fewest nodes first.
 
+    ``highest`` are the max rates of all settings of each offer, ``answered`` the questions of which
+    the fewest nodes are known already.
+
     Each side of the question gives way by itself, and as little as it can: theory.md (P13).
 
     Notes
@@ -73,6 +84,8 @@ class Nearest:
 
     offers: Sequence[Offer]
     objective: Objective
+    highest: Sequence[FrontierPoint]
+    answered: list[tuple[Question, Fewest]]
 
     @property
     def question(self) -> Question:
@@ -100,12 +113,20 @@ class Nearest:
 
     def searched(self, change: Change) -> Searched:
         """The same, and whether every number of nodes was tried."""
-        found = [(offer, fewest_nodes(change(offer.question))) for offer in self.offers]
+        found = [(offer, self._fewest_of(change(offer.question))) for offer in self.offers]
         able = [Bought(offer, one.nodes) for offer, one in found if one.nodes is not None]
         return Searched(
             min(able, key=self._order, default=None),
             all(one.optimality.proved for _, one in found),
         )
+
+    def _fewest_of(self, question: Question) -> Fewest:
+        """What was found of a question is not searched again: a promise alone may be all of it."""
+        known = next((found for asked, found in self.answered if asked == question), None)
+        if known is None:
+            known = fewest_nodes(question)
+            self.answered.append((question, known))
+        return known
 
     def _order(self, bought: Bought) -> tuple[float, float]:
         cost = bought.offer.cost_per_hour(bought.nodes)
@@ -129,36 +150,16 @@ class Nearest:
 
     def _by_rate(self) -> Iterator[NearestTarget]:
         """The highest rate of all settings, at which every promise is kept."""
-        found = [
-            (rate_per_s, Bought(offer, nodes))
-            for offer in self.offers
-            for nodes, (_, rate_per_s) in best_of_each_node_count(
-                all_candidates(offer.question, counts_to_look_at(offer.question))
-            ).items()
-        ]
-        highest_per_s = max(rate_per_s for rate_per_s, _ in found)
-        rate_per_s, bought = self._borne_out(rounded_down(highest_per_s))
-        if bought is not None:
-            text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.text()}"
-            yield _nearest("rate", text, bought, rate_per_s=rate_per_s)
-
-    def _borne_out(self, highest_per_s: float) -> tuple[float, Bought | None]:
-        """The highest rate up to one by moments that a plan would be made for: (T4)."""
-        low_per_s = high_per_s = highest_per_s
-        bought = None
-        while low_per_s > _LEAST_TRIED * highest_per_s:
-            bought = self.fewest(partial(Question.at_rate, rate_per_s=low_per_s))
+        highest_per_s = max(point.sustainable_rate_per_s for point in self.highest)
+        if not highest_per_s > 0:
+            return
+        for fewer in _PLACES_BELOW:
+            rate_per_s = number_at(place_of(highest_per_s) - fewer)
+            bought = self.fewest(partial(Question.at_rate, rate_per_s=rate_per_s))
             if bought is not None:
-                break
-            low_per_s, high_per_s = rounded_down(0.9 * low_per_s), low_per_s
-        while high_per_s - low_per_s > _BORNE_OUT_WITHIN * high_per_s:
-            middle_per_s = rounded_down(0.5 * (low_per_s + high_per_s))
-            there = self.fewest(partial(Question.at_rate, rate_per_s=middle_per_s))
-            if there is None:
-                high_per_s = middle_per_s
-            else:
-                low_per_s, bought = middle_per_s, there
-        return low_per_s, bought
+                text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.text()}"
+                yield _nearest("rate", text, bought, rate_per_s=rate_per_s)
+                return
 
     def _by_nodes(self) -> Iterator[NearestTarget]:
         beyond = replace(self, offers=tuple(map(with_more_nodes, self.offers)))
@@ -269,36 +270,6 @@ def _nearest(gives_way: str, text: str, bought: Bought, **numbers: float) -> Nea
     return NearestTarget(
         gives_way=gives_way, text=text, numbers={"nodes": float(bought.nodes), **numbers}
     )
-
-
-def rounded_up(value: float) -> float:
-    """The next number of three digits that is not below.
-
-    Examples
-    --------
-    >>> rounded_up(0.44202), rounded_up(2.0), rounded_up(float("inf"))
-    (0.443, 2.0, inf)
-    """
-    return _rounded(value, math.ceil)
-
-
-def rounded_down(value: float) -> float:
-    """The last number of three digits that is not above.
-
-    Examples
-    --------
-    >>> rounded_down(57_483.0), rounded_down(0.0)
-    (57400.0, 0.0)
-    """
-    return _rounded(value, math.floor)
-
-
-def _rounded(value: float, to_whole: Callable[[float], int]) -> float:
-    if not 0.0 < value < math.inf:
-        return value
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    # A number that has three digits already keeps them.
-    return float(f"{to_whole(round(value / unit, 9)) * unit:.3g}")
 
 
 def with_more_nodes(offer: Offer) -> Offer:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from headway.assumptions.planning import RULE_TRIGGERS_S
 from headway.assumptions.resources import BACKLOG_TIMEOUT_S, SPARK_PARTITIONS
 from headway.domain import Configuration, FrontierPoint, RuleOfThumb
 from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.purchase import Offer
 from headway.units import spark_trigger_text
 
-_SOLVED_WITHIN = 1e-3  # rates are shown with three digits
+_SOLVED_WITHIN = 1e-3  # rates are told in three digits
 
 THE_PLAN = "the plan"
 
@@ -44,8 +47,12 @@ def rules_of_thumb(
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
     latencies_s = settings.each_latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
-    rates_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
-    rates_per_s[0] = own.sustainable_rate_per_s  # through its rate limit too
+    by_moments_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
+    rates_per_s = [own.sustainable_rate_per_s]  # through its rate limit too
+    rates_per_s += [
+        borne_out_per_s(settings.take(np.array([place])), by_moments_per_s[place])
+        for place in range(1, len(ruled))
+    ]
     return tuple(
         RuleOfThumb(
             rule=name,

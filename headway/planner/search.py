@@ -136,7 +136,7 @@ def plan(
     answer = (
         _feasible(found.offer, found.nodes, found.fewest, found.fastest)
         if isinstance(found, _Feasible)
-        else _infeasible(found, Nearest(offers=offers, objective=objective))
+        else _infeasible(found, offers, objective)
     )
     if checkpoint is Checkpoint.EXISTING:
         answer = _with_new_checkpoint(answer, question)
@@ -197,7 +197,9 @@ def _best(offers: Sequence[Offer], objective: Objective) -> _Found:
     """The offer that serves the objective best; where none will do, the one with most room."""
     every = [_found(offer, objective) for offer in offers]
     feasible = [found for found in every if isinstance(found, _Feasible)]
-    return best_of(feasible, objective) if feasible else min(every, key=_how_far)
+    if feasible:
+        return best_of(feasible, objective)
+    return every[0] if len(every) == 1 else min(every, key=_how_far)
 
 
 def _found(offer: Offer, objective: Objective) -> _Found:
@@ -240,7 +242,7 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         configuration=configuration,
         planned_latency_s=latency_s,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=_frontier(offer, nodes, nodes),
+        frontier=tuple(_no_less(point, own) for point in _frontier(offer, nodes, nodes)),
         chosen=own,
         findings=(*state_findings(setting), *_idle_slots(question.profile, configuration)),
         binding=binding_constraints(question, setting, rejected),
@@ -254,16 +256,22 @@ def _feasible(offer: Offer, nodes: int, fewest: Fewest, fastest: Candidates | No
         rules=rules_of_thumb(offer, configuration, own),
         limit=limit,
         after_start=after_start(setting, configuration, latency_s),
-        # The search has found it to be kept; halving is no finer than a part in a hundred.
-        kept_probability=max(kept_probability(setting), question.confidence),
+        kept_probability=kept_probability(setting, is_kept=True),
     )
 
 
-def _infeasible(found: _Found, nearest: Nearest) -> FoundSetting:
+def _infeasible(found: _Found, offers: Sequence[Offer], objective: Objective) -> FoundSetting:
     offer = found.offer
     question = offer.question
     frontier = _frontier(
         offer, question.space.max_nodes, question.space.max_nodes + 1, counts_to_look_at(question)
+    )
+    highest = tuple(frontier[-1] if one is offer else _highest(one) for one in offers)
+    nearest = Nearest(
+        offers=offers,
+        objective=objective,
+        highest=highest,
+        answered=[(question, found.fewest)],
     )
     floor_s, fastest = lowest_latency_in_reach(question)
     needs = tuple(needs_of(nearest))
@@ -312,6 +320,25 @@ def _frontier(
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
     candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))
     return tuple(frontier_of(candidates, counts, offer.price_per_hour, fewest_nodes))
+
+
+def _highest(offer: Offer) -> FrontierPoint:
+    """The max rate of all settings of an offer that keeps the promises at no number of nodes."""
+    question, most = offer.question, offer.question.space.max_nodes
+    candidates = all_candidates(question, counts_to_look_at(question))
+    (point,) = frontier_of(candidates, (most,), offer.price_per_hour, most + 1)
+    return point
+
+
+def _no_less(point: FrontierPoint, own: FrontierPoint) -> FrontierPoint:
+    """A row of as many nodes as the plan has, or more: its own setting is one of theirs."""
+    if point.nodes < own.nodes or point.sustainable_rate_per_s >= own.sustainable_rate_per_s:
+        return point
+    assert own.configuration is not None
+    unlimited = replace(own.configuration, max_offsets_per_trigger=None)
+    return replace(
+        own, nodes=point.nodes, configuration=unlimited, cost_per_hour=point.cost_per_hour
+    )
 
 
 def _with_new_checkpoint(answer: FoundSetting, asked: Question) -> FoundSetting:

@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
+import math
+
 from headway.domain import Advice, Verdict
 from headway.models.job.calibration import of_runs_and_fit
-from headway.models.laws.normal import ndtr
+from headway.models.laws.inverse import last_kept
+from headway.models.laws.normal import ndtr, ndtri
 from headway.planner.candidates import Candidates
 from headway.units import format_rate
 
 _FARTHEST_SCORE = 3.0
-_HALVINGS = 7
+_NUM_STEPS = 128
+_STEPS_PER_SCORE = _NUM_STEPS / (2.0 * _FARTHEST_SCORE)
 
 
-def kept_probability(setting: Candidates) -> float:
+def kept_probability(setting: Candidates, *, is_kept: bool = False) -> float:
     """Probability that one setting keeps every promise at the asked rate. [-]
 
     Parameters
     ----------
     setting : Candidates
         One setting, with the question it is held against.
+    is_kept : bool
+        Whether it is known to keep them at the confidence that is asked for.
 
     Notes
     -----
     **(P23)** The promises are kept with the probability `Φ(z)` at the score `z` at which durations,
-    `e^(z s)` times as long as expected with `s` of (P2), just keep the worst of them: found by
-    halving between -3 and 3, and of declared figures along their ranges (P19). They are kept where
+    `e^(z s)` times as long as expected with `s` of (P2), just keep the worst of them: found among
+    128 steps from -3 to 3, and of declared figures along their ranges (P19). They are kept where
     that is at least the confidence `q` of the plan, not kept where it is at most `1-q`, and too
     close to tell between.
     """
-    low, high = -_FARTHEST_SCORE, _FARTHEST_SCORE
-    # Most plans are far from the edge: one look at the last step of the halving spares the others.
-    last_step = 2.0 * _FARTHEST_SCORE / 2**_HALVINGS
-    if setting.excess_at_score(high - last_step) <= 0.0:
-        low = high - last_step
-    while high - low > last_step:
-        middle = 0.5 * (low + high)
-        if setting.excess_at_score(middle) <= 0.0:
-            low = middle
-        else:
-            high = middle
-    return float(ndtr(0.5 * (low + high)))
+
+    def excess(step: int) -> float:
+        return setting.excess_at_score(step / _STEPS_PER_SCORE - _FARTHEST_SCORE)
+
+    low, high, at_low, at_high = 0, _NUM_STEPS, -math.inf, math.inf
+    least = 0.0
+    if is_kept:
+        least = setting.question.confidence
+        low = min(math.floor((float(ndtri(least)) + _FARTHEST_SCORE) * _STEPS_PER_SCORE), high - 1)
+        at_low = setting.certified_excess(setting.question.rate_per_s)
+        # Most plans are far from the edge: one look at the last step spares the others.
+        last, at_last = high - 1, excess(high - 1)
+        low, high, at_high = (last, high, at_high) if at_last <= 0.0 else (low, last, at_last)
+    step = last_kept(excess, low, high, at_low, at_high)
+    return max(float(ndtr((step + 0.5) / _STEPS_PER_SCORE - _FARTHEST_SCORE)), least)
 
 
 def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]:

@@ -110,6 +110,7 @@ def _job_json(answer: Capacity, plan: FleetPlan, at: int) -> dict[str, object]:
         "node_type": answer.fleet.offers[supply.offer].name,
         "executors" if supply.shared else "nodes": answer.fleet.units[at, place].tolist(),
         "cost_per_day": _rounded(plan.cost_by_job[at]),
+        **_kept_json(answer, answer.fleet.jobs[at]),
     }
 
 
@@ -169,7 +170,8 @@ def _why_not_served(answer: Capacity, name: str) -> str:
 
 
 def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost/day")]
+    probability = ("probability",) if answer.kept else ()
+    rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost/day", *probability)]
     for at in np.argsort(-plan.cost_by_job, kind="stable").tolist():
         place = int(plan.supply_of[at])
         if place < 0:
@@ -182,9 +184,25 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
                 answer.fleet.offers[supply.offer].name,
                 _span(answer.fleet.units[at, place], "executor" if supply.shared else "node"),
                 _money(answer, float(plan.cost_by_job[at])),
+                *_probability(answer, answer.fleet.jobs[at]),
             )
         )
     return rows
+
+
+def _kept_json(answer: Capacity, name: str) -> dict[str, object]:
+    kept = answer.kept.get(name)
+    if kept is None:
+        return {}
+    return {"kept_probability": _rounded(kept.probability), "verdict": kept.verdict}
+
+
+def _probability(answer: Capacity, name: str) -> tuple[str, ...]:
+    """That the job meets its targets in its busiest hour: a column, if any is known."""
+    if not answer.kept:
+        return ()
+    kept = answer.kept.get(name)
+    return ("" if kept is None else f"{kept.probability:.1%}",)
 
 
 def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:

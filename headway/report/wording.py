@@ -194,6 +194,9 @@ def stability_text(prediction: Prediction) -> str:
         )
     if overrun >= OVERRUNS_SHOWN_RATIO.value:
         load += f", {percent(overrun)} of the batches overrun the trigger interval"
+    gain_ratio = prediction.gain_ratio
+    if gain_ratio is not None:
+        load += f"; errors in batch durations count {gain_ratio:.1f} times in the latency"
     return f"Stable at {rate}: {load}{bound}."
 
 

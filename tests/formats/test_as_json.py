@@ -105,6 +105,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
         "findings",
         "provenance",
         "next_run",
+        "gain_ratio",
     }
     assert found["schema"] == "headway.prediction/v1"
     assert set(found["configuration"]) == CONFIGURATION_KEYS

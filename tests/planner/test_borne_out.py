@@ -1,12 +1,56 @@
-"""What an infeasible plan offers is feasible when it is asked for, by the chain too."""
+"""What any output names as feasible is feasible when it is asked for, by the chain too."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headway.domain import Configuration, StreamAnswer
+from headway.models.laws.normal import ndtr
+from headway.planner.borne_out import borne_out_per_s, number_at, place_of, rounded_down, rounded_up
+from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.question import Question
+from headway.planner.verdict import kept_probability
 from tests.planner.test_nearest import answered, asked, given_way
+
+MOST_LOOKS = 14
+
+
+def alone(question: Question, configuration: Configuration) -> Question:
+    """The question with nothing left to choose but one setting."""
+    nodes = configuration.executors // question.space.executors_per_node
+    space = replace(
+        question.space,
+        min_nodes=nodes,
+        max_nodes=nodes,
+        shuffle_partitions=configuration.shuffle_partitions,
+        trigger_s=configuration.trigger_s,
+    )
+    return replace(question, space=space)
+
+
+def settings_named(
+    question: Question, answer: StreamAnswer
+) -> list[tuple[str, float, Question, Configuration]]:
+    """Every max rate of an answer with the question that asks for it."""
+    named = [
+        (f"frontier, {point.nodes}", point.sustainable_rate_per_s, point.configuration)
+        for point in answer.frontier
+    ]
+    if answer.chosen is not None:
+        named.append(("own", answer.chosen.sustainable_rate_per_s, answer.chosen.configuration))
+    if answer.feasible:
+        named += [(one.rule, one.sustainable_rate_per_s, one.configuration) for one in answer.rules]
+    return [
+        (name, rate_per_s, alone(question.at_rate(rate_per_s), configuration), configuration)
+        for name, rate_per_s, configuration in named
+        if configuration is not None and rate_per_s > 0
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -20,3 +64,96 @@ def test_the_nearest_promises_are_planned_when_they_are_asked_for(seed: int) -> 
         most = max(int(one.numbers["nodes"]), there.space.min_nodes)
         again = answered(replace(there, space=replace(there.space, max_nodes=most)))
         assert again.feasible, one.text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_max_rate_is_planned_when_it_is_asked_for(seed: int) -> None:
+    question = asked(seed)
+    answer = answered(question)
+    for name, rate_per_s, there, configuration in settings_named(question, answer):
+        assert rate_per_s in (rounded_down(rate_per_s), question.rate_per_s), name
+        asked_for = (configuration.shuffle_partitions, configuration.trigger_s)
+        again = candidates_at(there, [(there.space.min_nodes, *asked_for)])
+        assert again.meets(rate_per_s)[0], name
+        assert again.is_certain(rate_per_s), name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_answer_has_one_max_rate(seed: int) -> None:
+    """An infeasible plan said "max rate 88.5k/s" beside "feasible at 87.2k/s"."""
+    question = asked(seed)
+    answer = answered(question)
+    rates_per_s = [point.sustainable_rate_per_s for point in answer.frontier]
+    assert rates_per_s == sorted(rates_per_s)
+    if answer.feasible:
+        assert answer.chosen is not None
+        assert answer.chosen.sustainable_rate_per_s >= question.rate_per_s
+        of_nodes = [one for one in answer.frontier if one.nodes >= answer.nodes]
+        assert all(
+            one.sustainable_rate_per_s >= answer.chosen.sustainable_rate_per_s for one in of_nodes
+        )
+        fewer = [one for one in answer.frontier if one.nodes < answer.nodes]
+        assert all(one.sustainable_rate_per_s < question.rate_per_s for one in fewer)
+        return
+    assert all(rate_per_s < question.rate_per_s for rate_per_s in rates_per_s)
+    for one in answer.nearest:
+        if one.gives_way == "rate":
+            assert one.numbers["rate_per_s"] == rates_per_s[-1]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_max_rate_takes_few_looks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = asked(seed)
+    candidates = all_candidates(question, (question.space.max_nodes,))
+    rates_per_s = sustainable_rates_per_s(candidates)
+    place = int(np.argmax(rates_per_s))
+    looked_at = []
+
+    def looking(setting: Candidates, rate_per_s: float) -> float:
+        looked_at.append(rate_per_s)
+        return by_chain(setting, rate_per_s)
+
+    by_chain = Candidates.certified_excess
+    monkeypatch.setattr(Candidates, "certified_excess", looking)
+    found_per_s = borne_out_per_s(candidates.take(np.array([place])), float(rates_per_s[place]))
+    assert 0.0 <= found_per_s <= 1.002 * rates_per_s[place]
+    assert len(looked_at) <= MOST_LOOKS
+
+
+def test_where_nothing_is_borne_out_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    def never(_setting: Candidates, rate_per_s: float) -> float:
+        looked_at.append(rate_per_s)
+        return 1.0
+
+    monkeypatch.setattr(Candidates, "certified_excess", never)
+    setting = all_candidates(asked(0), (1,)).take(np.array([0]))
+    assert borne_out_per_s(setting, 88_500.0) == 0.0
+    assert len(looked_at) <= 8
+    assert borne_out_per_s(setting, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_probability_is_that_of_trying_every_step(seed: int) -> None:
+    """Regula falsi finds the step that halving finds; a tighter limit is never likelier kept."""
+    question = asked(seed)
+    found = []
+    for limit_s in question.target.limit_s * np.array([0.5, 0.8, 1.0, 1.1, 1.5]):
+        limited = question.with_limit(0, float(limit_s))
+        setting = candidates_at(limited, [(question.space.max_nodes, 4, 1.0)])
+        found.append(kept_probability(setting))
+        scores = (np.arange(128) + 0.5) * 6.0 / 128 - 3.0
+        kept = [setting.excess_at_score(score - 3.0 / 128) <= 0.0 for score in scores]
+        if kept == sorted(kept, reverse=True) and kept[0]:
+            assert found[-1] == pytest.approx(float(ndtr(scores[sum(kept) - 1])))
+    assert found == sorted(found)
+
+
+@given(st.floats(1e-9, 1e12))
+def test_three_digits_are_the_next_below_and_above(value: float) -> None:
+    low, high = rounded_down(value), rounded_up(value)
+    assert low <= value * (1.0 + 1e-10)
+    assert high >= value * (1.0 - 1e-10)
+    assert number_at(place_of(low)) == low
+    assert high in (low, number_at(place_of(low) + 1))

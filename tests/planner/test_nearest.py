@@ -21,10 +21,10 @@ from headway.domain import (
     Target,
     parse_promise,
 )
+from headway.planner.borne_out import rounded_down, rounded_up
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.fewest import first_place
 from headway.planner.infeasible import lowest_latency_in_reach
-from headway.planner.nearest import rounded_down, rounded_up
 from headway.planner.question import Question
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
@@ -76,7 +76,9 @@ def answered(question: Question) -> StreamAnswer:
 @pytest.fixture(autouse=True)
 def _by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search as it goes by moments, as the enumeration does; test_borne_out.py has the rest."""
-    monkeypatch.setattr(Candidates, "is_certain", lambda _settings, _rate_per_s: True)
+    monkeypatch.setattr(
+        Candidates, "certified_excess", lambda one, rate: float(one.excess(rate)[0])
+    )
     monkeypatch.setattr("headway.planner.candidates.MOST_CERTIFIED", 0)
 
 

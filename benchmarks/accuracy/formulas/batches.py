@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from formulas.cells import Cell, Family, Judged, judged
+from headway.models.batches.batch_chain import batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
 from headway.models.batches.windows import (
@@ -16,6 +17,7 @@ from headway.models.batches.windows import (
 )
 from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
 from tests.oracles.microbatch_runs import simulate_microbatch_runs
+from tests.oracles.tail_index import LATENCY_HAS_VARIANCE, tail_index
 from tests.oracles.windows import OutputMode, RowStream, simulate_windows
 
 _RATE_PER_S = 1e6
@@ -77,11 +79,32 @@ def simulated_extreme(offered_load: float, noise: float, utilization: float, mem
     return {name: cell[name] for name in ("mean", "p99")}
 
 
+def simulated_chain(
+    offered_load: float, noise: float, utilization: float, share: float, persistence: float
+) -> Cell:
+    """The chain of (duration, slow level); of a mean without a variance nothing can be judged."""
+    duration = AffineDuration(
+        1.0,
+        offered_load / _RATE_PER_S,
+        noise,
+        lasting_share=share,
+        persistence_ratio=persistence,
+    )
+    trigger_s = _trigger_s(offered_load, utilization)
+    traces = _traces(duration, trigger_s)
+    chain = batch_chain(steady_state(duration, _RATE_PER_S, trigger_s, 0.0))
+    assert chain is not None
+    p99_s = [float(trace.latency_quantile_s(0.99)) for trace in traces]
+    cell = {"p99": judged(float(chain.latency_quantile_s(0.99)), p99_s)}
+    if tail_index(offered_load, noise, share, persistence) > LATENCY_HAS_VARIANCE:
+        mean_s = [trace.latency_mean_s() for trace in traces]
+        cell = {"mean": judged(chain.latency_mean_s, mean_s), **cell}
+    return cell
+
+
 def _has_variance(offered_load: float, noise: float, memory: float) -> bool:
-    """Whether durations have one: their tail index (Kesten 1973) is beyond 2."""
-    log_variance = float(np.log1p(noise * noise))
-    lasting = (1.0 + memory) / (1.0 - memory)
-    return log_variance - 2.0 * float(np.log(offered_load)) > 2.0 * log_variance * lasting
+    """Whether durations have one."""
+    return tail_index(offered_load, noise, 1.0, memory) > 2.0
 
 
 def simulated_windows(
@@ -185,6 +208,20 @@ ROWS_LASTING = Family(
         for (name, cell), memory in product(_LASTING.items(), (0.5, 0.9))
     },
     simulate=simulated_extreme,
+)
+ROWS_CHAIN = Family(
+    title="Latency of a row by the chain of (duration, slow level)",
+    equations="theory.md (T4)",
+    over=(
+        "share of the noise that lasts 0, 0.5 and 0.9, 0.95 of it from batch to batch, offered "
+        "load r 0.3 and 0.7, noise c 0.1 and 0.3; means where the latency has a variance"
+    ),
+    judge=_SIMULATION,
+    cells={
+        f"{name}, share {share:g}": (*cell, share, 0.95)
+        for (name, cell), share in product(_LASTING.items(), (0.0, 0.5, 0.9))
+    },
+    simulate=simulated_chain,
 )
 WINDOWS = Family(
     title="Latency of a window",

@@ -17,10 +17,10 @@ from headway.models.batches.batch_chain import BatchChain, batch_chain
 from headway.models.batches.microbatch import BoolArray, state_at
 from headway.models.job.setting import SettingLaw
 
-_FASTER = 0.99
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 #: Of the mean latency without noise at the highest load that is quoted: (B5).
 _MOST_AMPLIFICATION = 1.0 / (1.0 - _NEAREST) + _NEAREST / (0.5 + _NEAREST)
+_USUAL_SHARE, _LEAST_BEYOND = 0.99, 1e-16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,54 +35,58 @@ class CertifiedLaw(SettingLaw):
     @property
     def amplification_ratio(self) -> Array:
         """How much the logarithm of the mean latency grows for that of all durations (P3)."""
-        state = self.state
-        faster = replace(
-            state,
-            fixed_s=state.fixed_s * _FASTER,
-            offered_load_ratio=state.offered_load_ratio * _FASTER,
+        return self._chained(
+            lambda law, _: law.amplification_ratio, 0.0, lambda chain, _: chain.amplification_ratio
         )
-        amplified = SettingLaw.amplification_ratio.__get__(self).copy()
-        for place, chain in enumerate(self.chains):
-            if chain is not None:
-                there = batch_chain(state_at(faster, np.array([place])))
-                assert there is not None
-                ratio = there.latency_mean_s / chain.latency_mean_s
-                amplified[place] = np.log(ratio) / np.log(_FASTER)
-        return np.asarray(amplified)
+
+    @property
+    def saturation_excess(self) -> Array:
+        """How far beyond what is quoted; at most 0 where latencies are, ``inf`` where unstable.
+
+        Small errors move latencies much, or a mean is that of rare moments.
+        """
+        rows, batches = (
+            1.0 - share_within(np.where(self.is_stable, mean_s, 1.0))
+            for share_within, mean_s in (
+                (self.tuple_latency_cdf, self.tuple_latency_mean_s()),
+                (self.batch_duration_cdf, self.batch_duration_mean_s()),
+            )
+        )
+        beyond = np.maximum(np.minimum(rows, batches), _LEAST_BEYOND)
+        unusual = np.log((1.0 - _USUAL_SHARE) / beyond)
+        load = np.log(np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / _NEAREST)
+        amplified = np.log(self.amplification_ratio / _MOST_AMPLIFICATION)
+        every = np.maximum.reduce([unusual, load, amplified])
+        return np.where(self.is_stable, every, np.inf)
 
     @property
     def is_quotable(self) -> BoolArray:
         """Whether small errors move latencies little, and the mean is not that of rare moments."""
-        usual = self.tuple_latency_mean_s() <= self.tuple_latency_quantile_s(0.99)
-        near = self.offered_load_ratio > _NEAREST
-        near |= self.amplification_ratio > _MOST_AMPLIFICATION
-        return np.asarray(self.is_stable & usual & ~near)
+        return np.asarray(self.saturation_excess <= 0.0)
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
-        return self._chained(SettingLaw.batch_duration_cdf(self, x_s), x_s, BatchChain.duration_cdf)
+        return self._chained(SettingLaw.batch_duration_cdf, x_s, BatchChain.duration_cdf)
 
     def batch_duration_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the batch duration [s]; ``inf`` where unstable."""
-        by_moments_s = SettingLaw.batch_duration_quantile_s(self, q)
-        return self._chained(by_moments_s, q, BatchChain.duration_quantile_s)
+        return self._chained(
+            SettingLaw.batch_duration_quantile_s, q, BatchChain.duration_quantile_s
+        )
 
     def tuple_latency_cdf(self, x_s: Numeric) -> Array:
         """Share of rows with a latency of at most ``x_s``."""
-        return self._chained(SettingLaw.tuple_latency_cdf(self, x_s), x_s, BatchChain.latency_cdf)
+        return self._chained(SettingLaw.tuple_latency_cdf, x_s, BatchChain.latency_cdf)
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        by_moments_s = SettingLaw.tuple_latency_quantile_s(self, q)
-        return self._chained(by_moments_s, q, BatchChain.latency_quantile_s)
+        return self._chained(SettingLaw.tuple_latency_quantile_s, q, BatchChain.latency_quantile_s)
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
-        mean_s = SettingLaw.tuple_latency_mean_s(self).copy()
-        for place, chain in enumerate(self.chains):
-            if chain is not None:
-                mean_s[place] = chain.latency_mean_s
-        return np.asarray(mean_s)
+        return self._chained(
+            lambda law, _: law.tuple_latency_mean_s(), 0.0, lambda chain, _: chain.latency_mean_s
+        )
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
         """The law at some of the settings."""
@@ -93,17 +97,21 @@ class CertifiedLaw(SettingLaw):
 
     def _chained(
         self,
-        by_moments: Array,
+        of_moments: Callable[[SettingLaw, Array], Array],
         asked: Numeric,
-        of_chain: Callable[[BatchChain, Numeric], Array],
+        of_chain: Callable[[BatchChain, Array], Array | float],
     ) -> Array:
-        """What the moments say, and where there is a chain, what it says."""
-        values = np.broadcast_to(np.asarray(asked, dtype=np.float64), by_moments.shape)
-        certified_values = by_moments.copy()
+        """What the chain of a setting says, and where there is none, what the moments do."""
+        shape = np.broadcast_shapes(np.shape(asked), (len(self.chains),))
+        values, found = np.broadcast_to(asked, shape), np.empty(shape)
+        unchained = [place for place, chain in enumerate(self.chains) if chain is None]
+        if unchained:
+            law = SettingLaw(state_at(self.state, np.array(unchained)))
+            found[..., unchained] = of_moments(law, values[..., unchained])
         for place, chain in enumerate(self.chains):
             if chain is not None:
-                certified_values[..., place] = of_chain(chain, values[..., place])
-        return np.asarray(certified_values)
+                found[..., place] = of_chain(chain, values[..., place])
+        return found
 
 
 def certified(law: SettingLaw) -> CertifiedLaw:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from headway.domain import (
     LatencyDistribution,
     Prediction,
 )
-from headway.models.arrays import Array
+from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import SteadyState
 from headway.models.job.calibration import reasons_outside, spread_ratio
 from headway.models.job.capacity import Capacity, findings_of
@@ -34,6 +35,8 @@ from headway.models.job.setting import (
 )
 from headway.models.job.upper_end import UpperEnd
 from headway.models.job.window_law import why_no_window_law, window_law
+
+_Law = Callable[[SettingLaw], tuple[Array, Callable[[Numeric], Array]]]
 
 
 def predict(
@@ -102,8 +105,7 @@ def predict(
     stable = not codes & {FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW}
     quotable = stable and FindingCode.TOO_CLOSE_TO_SATURATION not in codes
     outside = tuple(reasons_outside(profile, *setting))
-    windows, why_no_windows = window_law(profile, law), why_no_window_law(profile)
-    high = bool(law.is_stable[2])
+    why_no_windows = why_no_window_law(profile)
     return Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -111,17 +113,17 @@ def predict(
         utilization_ratio=_utilization_ratio(law, configuration),
         calibrated=quotable and not outside and FindingCode.MOSTLY_OVERRUNS not in codes,
         batch_duration=_distribution(
-            law.batch_duration_mean_s(), law.batch_duration_quantile_s, has_high=high
+            law, lambda law: (law.batch_duration_mean_s(), law.batch_duration_quantile_s)
         )
         if quotable
         else None,
         tuple_latency=_distribution(
-            law.tuple_latency_mean_s(), law.tuple_latency_quantile_s, has_high=high
+            law, lambda law: (law.tuple_latency_mean_s(), law.tuple_latency_quantile_s)
         )
         if quotable
         else None,
-        window_latency=_distribution(windows.mean_s(), windows.quantile_s, has_high=high)
-        if quotable and windows is not None
+        window_latency=_distribution(law, partial(_of_windows, profile))
+        if quotable and profile.shape.windows and why_no_windows is None
         else None,
         phases_s=_phases_s(profile, model, law, arrivals, settled, age_factor) if quotable else {},
         sustainable_rate_per_s=capacity.sustainable_rate_per_s,
@@ -197,18 +199,27 @@ def _utilization_ratio(law: SettingLaw, configuration: Configuration) -> float:
     return float(law.offered_load_ratio[0])
 
 
-def _distribution(
-    mean_s: Array, quantile_s: Callable[[Array], Array], *, has_high: bool
-) -> LatencyDistribution:
-    p50_s, p95_s, p99_s = quantile_s(np.array([[0.5], [0.95], [0.99]]))
+def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:
+    """As expected, and the ends of its mean and p99: theory.md (P1)."""
+    mean_s, quantile_s = of_law(law)
+    p99_s = quantile_s(0.99)
+    _, expected_s = of_law(law.take(np.array([0])))
+    (p50_s,), (p95_s,) = expected_s(np.array([[0.5], [0.95]]))
+    has_high = bool(law.is_stable[2])
     return LatencyDistribution(
         mean_s=float(mean_s[0]),
-        p50_s=float(p50_s[0]),
-        p95_s=float(p95_s[0]),
+        p50_s=float(p50_s),
+        p95_s=float(p95_s),
         p99_s=float(p99_s[0]),
         interval90_mean_s=_interval(mean_s, has_high),
         interval90_p99_s=_interval(p99_s, has_high),
     )
+
+
+def _of_windows(profile: JobProfile, law: SettingLaw) -> tuple[Array, Callable[[Numeric], Array]]:
+    windows = window_law(profile, law)
+    assert windows is not None  # the profile tells enough of them
+    return windows.mean_s(), windows.quantile_s
 
 
 def _interval(values: Array, has_high: bool) -> Interval:

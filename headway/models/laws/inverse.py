@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from headway.models.arrays import Array, Numeric, open_probability
 _LEAST_TAIL = 1e-16
 _MOST_DOUBLINGS = 60
 _MOST_ROOT_STEPS = 100
+_MOST_SLOW_STEPS = 2
 
 
 def averaged_quantile_s(
@@ -99,6 +101,47 @@ def increasing_root(
         step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
         step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
     return np.where(rootless, 0.0, np.where(f_newest <= 0.0, newest, other))
+
+
+def last_kept(
+    excess: Callable[[int], float], low: int, high: int, at_low: float, at_high: float
+) -> int:
+    """The last whole number at which an increasing function is not above zero.
+
+    Parameters
+    ----------
+    excess : callable
+        Increasing; may be infinite.
+    low, high : int
+        A number where it is not above zero, and one where it is.
+    at_low, at_high : float
+        What it is there.
+
+    Notes
+    -----
+    Regula falsi (Illinois: an end that stays twice counts half), and halving where two steps have
+    not halved the bracket: it always ends, and the result does not hang on the way to it.
+
+    Examples
+    --------
+    >>> last_kept(lambda number: number**2 - 50.0, 0, 100, -50.0, 9950.0)
+    7
+    """
+    num_slow = 0
+    was_kept: bool | None = None
+    while high - low > 1:
+        width, place = high - low, 0.5 * (low + high)
+        if num_slow < _MOST_SLOW_STEPS and 0.0 < at_high - at_low < math.inf:
+            place = low - at_low * width / (at_high - at_low)
+        middle = min(max(math.floor(place), low + 1), high - 1)
+        value = excess(middle)
+        is_kept = value <= 0.0
+        if is_kept:
+            low, at_low, at_high = middle, value, at_high / (2.0 if was_kept is True else 1.0)
+        else:
+            high, at_high, at_low = middle, value, at_low / (2.0 if was_kept is False else 1.0)
+        was_kept, num_slow = is_kept, num_slow + 1 if 2 * (high - low) > width else 0
+    return low
 
 
 def _interpolated_step(

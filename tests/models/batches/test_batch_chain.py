@@ -15,6 +15,7 @@ from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_laten
 from headway.models.laws.normal import ndtri
 from tests.oracles.microbatch import MicrobatchTrace
 from tests.oracles.microbatch_runs import simulate_microbatch_runs
+from tests.oracles.tail_index import LATENCY_HAS_MEAN, LATENCY_HAS_VARIANCE, tail_index
 
 RATE_PER_S = 1000.0
 
@@ -37,64 +38,74 @@ def chain_of(duration: AffineDuration, trigger_s: float = 0.0) -> BatchChain:
     return chain
 
 
-def simulated(duration: AffineDuration, trigger_s: float) -> MicrobatchTrace:
-    return simulate_microbatch_runs(
-        duration,
-        RATE_PER_S,
-        trigger_s,
-        num_runs=6_000,
-        num_batches=200,
-        num_warmup_batches=250,
-        seed=7,
-        dispersion=0.0,
+def simulated(duration: AffineDuration, trigger_s: float) -> tuple[MicrobatchTrace, ...]:
+    """Four simulations, whose spread is what chance does to each."""
+    return tuple(
+        simulate_microbatch_runs(
+            duration,
+            RATE_PER_S,
+            trigger_s,
+            num_runs=1_500,
+            num_batches=200,
+            num_warmup_batches=250,
+            seed=seed,
+            dispersion=0.0,
+        )
+        for seed in range(4)
     )
 
 
-# Offered load, trigger [s], c, rho, psi. The last of HEAVY is word-count at 140,718 rows/s as fast
-# as possible, of which five levels held for ever made a mean of 102.9 s beside a p99 of 33.6 s.
+# Offered load, trigger [s], c, rho, psi, the heaviest tails first. The one of noise 0.1547 is
+# word-count at 140,718 rows/s as fast as possible, of which five levels held for ever made a mean
+# of 102.9 s beside a p99 of 33.6 s.
 SETTINGS = (
-    (0.5, 0.0, 0.1, 0.75, 0.95),
-    (0.4, 0.0, 0.2, 0.57, 0.9),
     (0.6, 0.0, 0.1, 0.75, 0.99),
-    (0.3, 0.0, 0.05, 0.9, 0.97),
-    (0.5, 0.0, 0.1, 1.0, 0.9),
-    (0.8, 0.0, 0.1, 0.0, 0.0),
-    (0.5, 3.0, 0.1, 0.75, 0.95),
-    (0.6, 2.6, 0.1, 0.75, 0.95),
-)
-# Close to where the latency has no variance: so does what a simulation of any length says of it.
-HEAVY = (
-    (0.7, 0.0, 0.1, 0.75, 0.95),
     (0.5, 0.0, 0.155, 0.75, 0.95),
+    (0.7, 0.0, 0.1, 0.75, 0.95),
     (0.7, 4.0, 0.1, 0.75, 0.95),
     (0.85, 0.0, 0.06, 0.75, 0.95),
+    (0.6, 2.6, 0.1, 0.75, 0.95),
     (0.89, 0.0, 0.1547, 0.0538, 0.95),
+    (0.4, 0.0, 0.2, 0.57, 0.9),
+    (0.5, 0.0, 0.1, 0.75, 0.95),
+    (0.5, 3.0, 0.1, 0.75, 0.95),
+    (0.5, 0.0, 0.1, 1.0, 0.9),
+    (0.3, 0.0, 0.05, 0.9, 0.97),
+    (0.8, 0.0, 0.1, 0.0, 0.0),
 )
+OWN_ERROR = {"duration": 0.02, "mean": 0.02, "p50": 0.02, "p95": 0.02, "p99": 0.03}
+MOST_CHANCES = 3.0
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_means_and_p99_are_those_of_the_event_simulation(setting: tuple[float, ...]) -> None:
+def test_means_and_quantiles_are_those_of_the_event_simulation(setting: tuple[float, ...]) -> None:
+    """What is compared follows from the tail index: a mean of latencies exists beyond 2, and means
+    of simulations scatter as their spread says only where it is beyond 3; quantiles always do."""
     load, trigger_s, noise, share, persistence = setting
     duration = line(load, noise, share, persistence)
-    chain, trace = chain_of(duration, trigger_s), simulated(duration, trigger_s)
-    assert chain.duration_mean_s == pytest.approx(float(trace.duration_s.mean()), rel=0.02)
-    assert chain.latency_mean_s == pytest.approx(trace.latency_mean_s(), rel=0.02)
-    for q, rel in ((0.5, 0.02), (0.95, 0.02), (0.99, 0.03)):
-        expected = float(trace.latency_quantile_s(q))
-        assert float(chain.latency_quantile_s(q)) == pytest.approx(expected, rel=rel)
-
-
-@pytest.mark.parametrize("setting", HEAVY)
-def test_heavy_tails_are_within_eight_per_cent(
-    setting: tuple[float, ...],
-) -> None:
-    load, trigger_s, noise, share, persistence = setting
-    duration = line(load, noise, share, persistence)
-    chain, trace = chain_of(duration, trigger_s), simulated(duration, trigger_s)
-    assert chain.latency_mean_s == pytest.approx(trace.latency_mean_s(), rel=0.05)
-    expected = float(trace.latency_quantile_s(0.99))
-    assert float(chain.latency_quantile_s(0.99)) == pytest.approx(expected, rel=0.08)
-    assert chain.latency_mean_s < float(chain.latency_quantile_s(0.99))
+    chain, traces = chain_of(duration, trigger_s), simulated(duration, trigger_s)
+    index = tail_index(load, noise, share, persistence)
+    found = {
+        f"p{100 * q:.0f}": (
+            float(chain.latency_quantile_s(q)),
+            [float(trace.latency_quantile_s(q)) for trace in traces],
+        )
+        for q in (0.5, 0.95, 0.99)
+    }
+    if index > LATENCY_HAS_MEAN:
+        durations_s = [float(trace.duration_s.mean()) for trace in traces]
+        found["duration"] = (chain.duration_mean_s, durations_s)
+    if index > LATENCY_HAS_VARIANCE:
+        found["mean"] = (chain.latency_mean_s, [trace.latency_mean_s() for trace in traces])
+    for name, (of_chain_s, simulated_s) in found.items():
+        mean_s = float(np.mean(simulated_s))
+        chance_s = float(np.std(simulated_s, ddof=1)) / math.sqrt(len(simulated_s))
+        allowed_s = OWN_ERROR[name] * mean_s + MOST_CHANCES * chance_s
+        assert abs(of_chain_s - mean_s) <= allowed_s, name
+    if index > LATENCY_HAS_MEAN:
+        mean_s = float(np.mean([trace.latency_mean_s() for trace in traces]))
+        assert chain.latency_mean_s == pytest.approx(mean_s, rel=0.05)
+        assert chain.latency_mean_s < float(chain.latency_quantile_s(0.99))
 
 
 def test_noise_that_lasts_for_ever_is_a_mixture_of_levels_held_for_ever() -> None:

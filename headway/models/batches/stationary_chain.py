@@ -1,0 +1,301 @@
+"""Intervals of batches and slow levels of their noise on a grid, until they stand still."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.batches.microbatch import SteadyState
+from headway.models.laws.normal import quick_ndtr
+
+# Rouwenhorst's chain of 17 levels reaches four standard deviations. Of noise that lasts so little
+# that its levels would lie closer than cells, fewer and wider ones do: what is new smooths them.
+_NUMS_OF_LEVELS = (17, 5, 3)
+_CELLS_PER_FRESH_SD, _CELLS_PER_SD = 1.25, 8.0
+_LEAST_KERNEL_CELLS = 0.5  # narrower, rounding to cells would move the mean
+_MOST_CELLS = 400
+_LOWEST_SD, _HIGHEST_SD, _HIGHEST_VARIANCES = 5.0, 8.0, 3.0
+_NARROWEST_LOG_SD = 1e-4  # a constant is the lognormal of this width
+_CHANGE, _MOST_STEPS, _STEPS_BETWEEN_LOOKS = 1e-7, 400, 4
+_ALIKE_RATIOS = 0.1  # of what is left, from look to look, before a leap
+_BLOCK, _REACHED_SD = 32, 8.8
+
+
+class Levels(NamedTuple):
+    """A chain of few levels in place of a normal autoregression of variance one."""
+
+    score: Array
+    transition: Array
+    share: Array
+
+
+_ONE_LEVEL = Levels(np.zeros(1), np.ones((1, 1)), np.ones(1))
+
+
+@lru_cache(maxsize=16)
+def _levels(persistence: float, num_levels: int) -> Levels:
+    """Rouwenhorst 1995: binomial shares, and the autocorrelation exactly."""
+    stay = 0.5 * (1.0 + persistence)
+    transition = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]])
+    for size in range(3, num_levels + 1):
+        grown = np.zeros((size, size))
+        grown[:-1, :-1] += stay * transition
+        grown[:-1, 1:] += (1.0 - stay) * transition
+        grown[1:, :-1] += (1.0 - stay) * transition
+        grown[1:, 1:] += stay * transition
+        grown[1:-1] *= 0.5
+        transition = grown
+    num_steps = num_levels - 1
+    share = np.array([math.comb(num_steps, up) for up in range(num_levels)]) / 2.0**num_steps
+    score = np.linspace(-1.0, 1.0, num_levels) * math.sqrt(num_steps)
+    return Levels(score, transition, share)
+
+
+class Grid(NamedTuple):
+    """Cells of equal width in the logarithm; the first holds all intervals that are shorter."""
+
+    interval_s: Array
+    cell: float
+    cells_per_level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recursion:
+    """From an interval to the next duration; the fields are those of a `SteadyState`."""
+
+    fixed_s: float
+    offered_load: float
+    trigger_s: float
+    lasting_sd: float
+    relative_fresh_variance: float
+    persistence: float
+    additive_sd_s: float
+    per_row_noise: float
+    count_noise_s: float
+    burst_s: float
+    after_commit_s: float
+
+    @classmethod
+    def of(cls, state: SteadyState) -> Recursion:
+        """The recursion of one setting."""
+        variance = math.log1p(state.relative_noise.item() ** 2)
+        share = state.lasting_share.item()
+        return cls(
+            fixed_s=state.fixed_s.item(),
+            offered_load=state.offered_load_ratio.item(),
+            trigger_s=state.trigger_s.item(),
+            lasting_sd=math.sqrt(share * variance),
+            relative_fresh_variance=(1.0 - share) * variance,
+            persistence=state.persistence_ratio.item(),
+            additive_sd_s=state.additive_sd_s.item(),
+            per_row_noise=state.per_row_noise.item(),
+            count_noise_s=state.count_noise_s.item(),
+            burst_s=state.burst_s.item(),
+            after_commit_s=state.after_commit_s.item(),
+        )
+
+    def times(self, ratio: float) -> Recursion:
+        """The same with all durations so many times as long."""
+        return replace(self, fixed_s=ratio * self.fixed_s, offered_load=ratio * self.offered_load)
+
+    def mean_s(self, interval_s: Array) -> Array:
+        """Mean duration of the batch that an interval collects. [s]"""
+        return self.fixed_s + self.offered_load * interval_s
+
+    def fresh_sd(self, interval_s: Array) -> Array:
+        """Logarithmic width of what every batch draws anew."""
+        mean_s = self.mean_s(interval_s)
+        beyond_s2 = (
+            self.additive_sd_s**2
+            + (self.per_row_noise * self.offered_load * interval_s) ** 2
+            + self.count_noise_s * interval_s
+        )
+        variance = self.relative_fresh_variance + np.log1p(beyond_s2 / mean_s**2)
+        return np.maximum(np.sqrt(variance), _NARROWEST_LOG_SD)
+
+    def all_drawn_anew(self) -> Recursion:
+        """The same with the noise that lasts counted among what every batch draws anew."""
+        together = self.relative_fresh_variance + self.lasting_sd**2
+        return replace(self, lasting_sd=0.0, relative_fresh_variance=together)
+
+    def levels(self) -> Levels:
+        """As many levels as the widest grid can tell from each other."""
+        lowest, highest = self._range()
+        closest = max((highest - lowest) / _MOST_CELLS, _NARROWEST_LOG_SD)
+        for num_levels in _NUMS_OF_LEVELS:
+            if self.lasting_sd * 2.0 / math.sqrt(num_levels - 1) >= closest:
+                return _levels(self.persistence, num_levels)
+        return _ONE_LEVEL
+
+    def grid(self, levels: Levels) -> Grid:
+        """The intervals that are told from each other."""
+        lowest, highest = self._range()
+        fresh = float(self.fresh_sd(np.array([self._settled_s()]))[0])
+        cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
+        cell = max(cell, (highest - lowest) / _MOST_CELLS)
+        step = self.lasting_sd * float(np.ptp(levels.score)) / max(len(levels.score) - 1, 1)
+        cells_per_level = max(math.ceil(step / cell), 1) if step else 0
+        if step:
+            cell = step / cells_per_level
+        num_cells = max(math.ceil((highest - lowest) / cell), 4)
+        return Grid(np.exp(lowest + cell * np.arange(num_cells)), cell, cells_per_level)
+
+    def start(self, levels: Levels, grid: Grid) -> Array:
+        """Where batches of each level settle by themselves: the nearer, the fewer steps."""
+        left = 1.0 - self.offered_load * self.persistence
+        settled = math.log(self._settled_s()) + self.lasting_sd / left * levels.score
+        cells = np.rint((settled - math.log(grid.interval_s[0])) / grid.cell).astype(np.intp)
+        joint = np.zeros((len(levels.score), len(grid.interval_s)))
+        joint[np.arange(len(joint)), np.clip(cells, 0, joint.shape[1] - 1)] = levels.share
+        return joint
+
+    def _settled_s(self) -> float:
+        return max(self.trigger_s, self.fixed_s / (1.0 - self.offered_load))
+
+    def _range(self) -> tuple[float, float]:
+        """Logarithms of the shortest and the longest interval of the grid."""
+        load, left, settled_s = self.offered_load, self.persistence, self._settled_s()
+        fresh = float(self.fresh_sd(np.array([settled_s]))[0])
+        # Of a line in the logarithm, which free-running batches follow.
+        spread = fresh**2 + self.lasting_sd**2 * (1.0 + load * left) / (1.0 - load * left)
+        sd = math.sqrt(spread / (1.0 - load**2))
+        middle = math.log(float(self.mean_s(np.array([settled_s]))[0]))
+        lowest = math.log(self.trigger_s) if self.trigger_s > 0 else middle - _LOWEST_SD * sd
+        highest = max(middle, math.log(settled_s)) + _HIGHEST_SD * sd + _HIGHEST_VARIANCES * sd**2
+        return lowest, highest
+
+
+class _Step(NamedTuple):
+    """From the law of one batch to that of the next.
+
+    The kernel is where the next duration falls at the middle level, with room for the others, in
+    blocks of rows with what they reach: little work, too little for threads.
+    """
+
+    levels: Levels
+    grid: Grid
+    kernels: Array
+    starts: list[int]
+    before: Array
+    beyond: Array
+
+    @classmethod
+    def of(cls, recursion: Recursion, levels: Levels, grid: Grid) -> _Step:
+        num_levels, num_cells = len(levels.score), len(grid.interval_s)
+        room = grid.cells_per_level * (num_levels // 2)
+        num_columns = num_cells + 2 * room
+        lowest = math.log(grid.interval_s[0]) - grid.cell * room
+        fresh_variance = recursion.fresh_sd(grid.interval_s) ** 2
+        # A cell is as wide as it is: what that adds to the variance is taken off.
+        width = np.sqrt(np.maximum(fresh_variance - grid.cell**2 / 12.0, 0.0))
+        width = np.maximum(width, _LEAST_KERNEL_CELLS * grid.cell)
+        middle = np.log(recursion.mean_s(grid.interval_s))
+        middle -= 0.5 * (fresh_variance + recursion.lasting_sd**2)
+        padding = (0, -num_cells % _BLOCK)
+        middle, width = (
+            np.pad(values, padding, mode="edge").reshape(-1, _BLOCK) for values in (middle, width)
+        )
+        first = np.floor(((middle - _REACHED_SD * width).min(axis=1) - lowest) / grid.cell)
+        last = np.ceil(((middle + _REACHED_SD * width).max(axis=1) - lowest) / grid.cell)
+        num_reached = min(int((last - first).max()) + 1, num_columns)
+        starts = np.clip(first, 0, num_columns - num_reached).astype(np.intp)
+        columns = starts[:, np.newaxis] + np.arange(num_reached)
+        upper = lowest + grid.cell * (columns + 0.5)
+        upper[columns == num_columns - 1] = np.inf
+        score = (upper[:, np.newaxis, :] - middle[..., np.newaxis]) / width[..., np.newaxis]
+        shift = grid.cells_per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
+        place = np.arange(num_columns)
+        return cls(
+            levels=levels,
+            grid=grid,
+            kernels=np.diff(quick_ndtr(score), axis=2, prepend=0.0),
+            starts=starts.tolist(),
+            before=(place < shift).astype(np.float64),
+            beyond=(place >= shift + num_cells).astype(np.float64),
+        )
+
+    def taken(self, joint: Array) -> Array:
+        """The law of the next batch."""
+        num_levels, num_cells = joint.shape
+        num_blocks, _, num_reached = self.kernels.shape
+        moved = np.zeros((num_levels, num_blocks * _BLOCK))
+        moved[:, :num_cells] = self.levels.transition.T @ joint
+        parts = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2) @ self.kernels
+        spread = np.zeros(self.before.shape)
+        for part, start in zip(parts, self.starts, strict=True):
+            spread[:, start : start + num_reached] += part
+        # A level higher is so many cells farther: rows of the result begin earlier and earlier.
+        num_columns, step = self.before.shape[-1], self.grid.cells_per_level
+        following = np.lib.stride_tricks.as_strided(
+            spread.ravel()[step * (num_levels - 1) :],
+            shape=joint.shape,
+            strides=((num_columns - step) * spread.itemsize, spread.itemsize),
+        ).copy()
+        following[:, 0] += np.einsum("lc,lc->l", spread, self.before)
+        following[:, -1] += np.einsum("lc,lc->l", spread, self.beyond)
+        return following
+
+
+class Stationary(NamedTuple):
+    """What stands still: the probability of each level and interval."""
+
+    recursion: Recursion
+    levels: Levels
+    grid: Grid
+    joint: Array
+
+
+def stationary(recursion: Recursion) -> Stationary:
+    """The law of intervals and levels of one setting.
+
+    Parameters
+    ----------
+    recursion : Recursion
+        Of a setting with an offered load below one.
+
+    Notes
+    -----
+    theory.md (T4). Iterated from where batches settle; as soon as what is left shrinks evenly from
+    look to look, by a leap to where that leads.
+
+    Examples
+    --------
+    >>> from headway.models.batches.microbatch import AffineDuration, steady_state
+    >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)
+    >>> found = stationary(Recursion.of(state))
+    >>> round(float((found.joint @ found.grid.interval_s).sum()), 3)
+    2.0
+    """
+    levels = recursion.levels()
+    if levels is _ONE_LEVEL:
+        recursion = recursion.all_drawn_anew()
+    grid = recursion.grid(levels)
+    step = _Step.of(recursion, levels, grid)
+    return Stationary(recursion, levels, grid, _iterated(step, recursion.start(levels, grid)))
+
+
+def _iterated(step: _Step, joint: Array) -> Array:
+    """The law that a step leaves as it is."""
+    interval_s, looks = step.grid.interval_s, _MOST_STEPS // _STEPS_BETWEEN_LOOKS
+    last = last_ratio = math.inf
+    for _ in range(looks):
+        before = joint
+        for _ in range(_STEPS_BETWEEN_LOOKS):
+            joint = step.taken(joint)
+        moved = joint - before
+        left = float(np.abs(moved).sum(axis=0) @ interval_s)
+        if left <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
+            break
+        ratio, last = left / last, left
+        if abs(ratio - last_ratio) < _ALIKE_RATIOS * (1.0 - ratio):
+            joint = np.maximum(joint + moved * (ratio / (1.0 - ratio)), 0.0)
+            joint *= (step.levels.share / joint.sum(axis=1))[:, np.newaxis]
+            last = last_ratio = math.inf
+        else:
+            last_ratio = ratio
+    return joint

@@ -1,0 +1,128 @@
+"""The highest rate that a setting keeps its promises at, by moments first and then by the chain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from headway.models.laws.inverse import last_kept
+from headway.planner.candidates import Candidates
+
+_PLACES_PER_DECADE = 900  # numbers of three digits
+_FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
+_MOST_PLACES_BELOW = 4 * _PLACES_PER_DECADE
+_SOLVED_WITHIN_RATIO = 1.002
+
+
+def borne_out_per_s(
+    setting: Candidates, by_moments_per_s: float, *, below_per_s: float = math.inf
+) -> float:
+    """The highest rate at which one setting keeps its promises by (T4) too, in three digits.
+
+    Parameters
+    ----------
+    setting : Candidates
+        One setting.
+    by_moments_per_s : float, >= 0
+        The highest rate at which its moments keep the promises.
+    below_per_s : float
+        A rate that is known to be missed.
+
+    Notes
+    -----
+    **(P24)** The max rate of a setting is the highest number of three digits (or the asked rate, if
+    that is the next) that its moments and the chain (T4) both bear out; of so many nodes, that of
+    the setting which sustains most by moments. The numbers are searched from the rate by moments
+    down, along the line through the last two looked at, down to a ten-thousandth of it; so any rate
+    that is shown is planned for when it is asked for, in every output the same.
+    """
+    if not by_moments_per_s > 0:
+        return 0.0
+    asked_per_s = setting.question.rate_per_s
+    # What is solved to a thousandth may just miss the next number, or the asked one.
+    for next_per_s in (number_at(place_of(by_moments_per_s) + 1), asked_per_s):
+        if by_moments_per_s < next_per_s <= _SOLVED_WITHIN_RATIO * by_moments_per_s:
+            by_moments_per_s = next_per_s if setting.meets(next_per_s)[0] else by_moments_per_s
+    most = place_of(min(by_moments_per_s, below_per_s))
+    if number_at(most) >= below_per_s:
+        most -= 1
+
+    def excess(place: int) -> float:
+        return setting.certified_excess(number_at(place))
+
+    place = _last_place(excess, most)
+    if place is None:
+        return 0.0
+    is_next = number_at(place) < asked_per_s < number_at(place + 1)
+    if is_next and asked_per_s <= by_moments_per_s and asked_per_s < below_per_s:
+        return asked_per_s if setting.is_certain(asked_per_s) else number_at(place)
+    return number_at(place)
+
+
+def _last_place(excess: Callable[[int], float], most: int) -> int | None:
+    """The last place that is kept, from the most down, in steps that follow the line so far."""
+    high, at_high = most, excess(most)
+    if at_high <= 0.0:
+        return most
+    least, step = most - _MOST_PLACES_BELOW, _FIRST_STEP
+    while high > least:
+        low = max(high - step, least)
+        at_low = excess(low)
+        if at_low <= 0.0:
+            return last_kept(excess, low, high, at_low, at_high)
+        fallen = at_high - at_low
+        along = at_low / fallen * (high - low) if 0.0 < fallen < math.inf else 2.0 * step
+        high, at_high = low, at_low
+        step = math.ceil(min(max(_BEYOND_THE_LINE * along, step), _GROWTH * step))
+    return None
+
+
+def place_of(number: float) -> int:
+    """The place of the last number of three digits that is not above, in the row of all of them.
+
+    Examples
+    --------
+    >>> place_of(100.0), place_of(57_483.0) - place_of(57_300.0)
+    (1800, 1)
+    """
+    exponent = math.floor(math.log10(number))
+    # A number that has three digits already keeps them.
+    digits = math.floor(round(number / 10.0 ** (exponent - 2), 9))
+    return _PLACES_PER_DECADE * exponent + digits - 100
+
+
+def number_at(place: int) -> float:
+    """The number of three digits at a place.
+
+    Examples
+    --------
+    >>> number_at(place_of(57_483.0)), number_at(place_of(0.0123)), number_at(place_of(999.0) + 1)
+    (57400.0, 0.0123, 1000.0)
+    """
+    exponent, digits = divmod(place, _PLACES_PER_DECADE)
+    return float(f"{digits + 100}e{exponent - 2}")
+
+
+def rounded_down(value: float) -> float:
+    """The last number of three digits that is not above.
+
+    Examples
+    --------
+    >>> rounded_down(57_483.0), rounded_down(0.0)
+    (57400.0, 0.0)
+    """
+    return number_at(place_of(value)) if 0.0 < value < math.inf else value
+
+
+def rounded_up(value: float) -> float:
+    """The next number of three digits that is not below.
+
+    Examples
+    --------
+    >>> rounded_up(0.44202), rounded_up(2.0), rounded_up(float("inf"))
+    (0.443, 2.0, inf)
+    """
+    if not 0.0 < value < math.inf:
+        return value
+    place = place_of(value)
+    return number_at(place + (number_at(place) < value * (1.0 - 1e-11)))
