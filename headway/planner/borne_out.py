@@ -11,7 +11,7 @@ from headway.planner.candidates import Candidates
 _PLACES_PER_DECADE = 900  # numbers of three digits
 _FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
 _MOST_PLACES_BELOW = 4 * _PLACES_PER_DECADE
-_SOLVED_WITHIN_RATIO = 1.002
+_SOLVED_WITHIN = 1.002
 
 
 def borne_out_per_s(
@@ -41,7 +41,7 @@ def borne_out_per_s(
     asked_per_s = setting.question.rate_per_s
     # What is solved to a thousandth may just miss the next number, or the asked one.
     for next_per_s in (number_at(place_of(by_moments_per_s) + 1), asked_per_s):
-        if by_moments_per_s < next_per_s <= _SOLVED_WITHIN_RATIO * by_moments_per_s:
+        if by_moments_per_s < next_per_s <= _SOLVED_WITHIN * by_moments_per_s:
             by_moments_per_s = next_per_s if setting.meets(next_per_s)[0] else by_moments_per_s
     most = place_of(min(by_moments_per_s, below_per_s))
     if number_at(most) >= below_per_s:

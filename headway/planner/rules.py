@@ -17,7 +17,7 @@ from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.purchase import Offer
 from headway.units import spark_trigger_text
 
-_SOLVED_WITHIN = 1e-3  # rates are told in three digits
+_SOLVED_WITHIN = 1e-3  # rates have three digits
 
 THE_PLAN = "the plan"
 

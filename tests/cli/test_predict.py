@@ -44,6 +44,7 @@ def test_json_has_the_keys_of_the_contract(
         "arrivals",
         "sustainable_rate_per_s",
         "overrun_probability",
+        "gain_ratio",
         "provenance",
         "findings",
         "batch_duration_s",

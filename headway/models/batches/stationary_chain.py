@@ -133,7 +133,7 @@ class Recursion:
         return _ONE_LEVEL
 
     def grid(self, levels: Levels) -> Grid:
-        """The intervals that are told from each other."""
+        """The intervals between which the law distinguishes."""
         lowest, highest = self._range()
         fresh = float(self.fresh_sd(np.array([self._settled_s()]))[0])
         cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
@@ -257,6 +257,11 @@ def stationary(recursion: Recursion) -> Stationary:
     ----------
     recursion : Recursion
         Of a setting with an offered load below one.
+
+    Returns
+    -------
+    Stationary
+        Probabilities on a grid of intervals.
 
     Notes
     -----

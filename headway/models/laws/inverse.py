@@ -117,10 +117,16 @@ def last_kept(
     at_low, at_high : float
         What it is there.
 
+    Returns
+    -------
+    int
+        From ``low`` to below ``high``.
+
     Notes
     -----
-    Regula falsi (Illinois: an end that stays twice counts half), and halving where two steps have
-    not halved the bracket: it always ends, and the result does not hang on the way to it.
+    Regula falsi (Illinois, Dowell and Jarratt 1971: an end that stays twice counts half), and
+    halving where two steps have not halved the bracket: it always ends, and the result does not
+    hang on the way to it.
 
     Examples
     --------
