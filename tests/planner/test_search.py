@@ -17,6 +17,7 @@ from headway.domain import (
     RowsLaw,
     Separation,
     StageProfile,
+    StreamAnswer,
     Target,
     TasksRule,
 )
@@ -24,7 +25,8 @@ from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.borne_out import rounded_down
-from headway.planner.candidates import Candidates
+from headway.planner.candidates import Candidates, candidates_at
+from headway.planner.question import Question
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
@@ -139,13 +141,31 @@ def test_every_plan_keeps_its_word(seed: int) -> None:
         assert own.sustainable_rate_per_s <= answer.frontier[-1].sustainable_rate_per_s * 1.002
         assert holds_at(case, chosen, 0.999 * own.sustainable_rate_per_s)
         if chosen.max_offsets_per_trigger is None:
-            assert not holds_at(case, chosen, 1.01 * own.sustainable_rate_per_s)
+            above_per_s = 1.02 * own.sustainable_rate_per_s
+            certain = is_certain_at(case, answer, above_per_s)
+            assert not (holds_at(case, chosen, above_per_s) and certain)
     else:
         assert answer.floor_s > case.target.limit_s
         assert answer.planned_latency_s == answer.floor_s
         assert 2 <= len(answer.binding) <= 4
         assert answer.physical_floor_s is not None
         assert answer.physical_floor_s <= answer.floor_s * 1.01
+
+
+def is_certain_at(case: Case, answer: StreamAnswer, rate_per_s: float) -> bool:
+    """Whether the chain of batches bears the planned setting out at another rate."""
+    question = Question(
+        profile=replace(case.profile, arrivals=case.arrivals),
+        target=case.target,
+        space=case.space,
+        confidence=case.confidence,
+    )
+    setting = (
+        answer.nodes,
+        answer.configuration.shuffle_partitions,
+        answer.configuration.trigger_s,
+    )
+    return candidates_at(question, [setting]).is_certain(rate_per_s)
 
 
 def predicted_s(case: Case, configuration: Configuration) -> float:
