@@ -55,7 +55,9 @@ class CertifiedLaw(SettingLaw):
         beyond = np.maximum(np.minimum(rows, batches), _LEAST_BEYOND)
         unusual = np.log((1.0 - _USUAL_SHARE) / beyond)
         load = np.log(np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / _NEAREST)
-        amplified = np.log(self.amplification_ratio / _MOST_AMPLIFICATION)
+        # Grids of two settings differ: a gain of almost nothing may come out below it.
+        gain = np.maximum(self.amplification_ratio, _LEAST_BEYOND)
+        amplified = np.log(gain / _MOST_AMPLIFICATION)
         every = np.maximum.reduce([unusual, load, amplified])
         return np.where(self.is_stable, every, np.inf)
 
