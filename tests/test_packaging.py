@@ -17,7 +17,7 @@ from tests.sources import ROOT, imported, modules
 
 # What comes with a requirement, and what a requirement asks for.
 BROUGHT_BY = {"py4j": "pyspark", "markupsafe": "jinja2"}
-ASKED_FOR_BY = {"pandas": "pyspark", "highspy": "cvxpy"}
+ASKED_FOR_BY = {"highspy": "cvxpy"}
 PROFILE = "examples/word-count.profile.yaml"
 PLAN = ("plan", PROFILE, "--rate", "24k/s", "--target", "p99 <= 2s")
 

@@ -212,7 +212,7 @@ def _frontier_lines(plan: StreamAnswer) -> list[str]:
     if any(row[0] == ">" for row in rows):
         more = another_carries_more(plan)
         other = "" if more is None else f"; another with as many nodes sustains {rate_text(more)}"
-        lines.append(f"> the planned configuration{other}")
+        lines += paragraph(f"> the planned configuration{other}")
     if any(row[2].endswith("*") for row in rows):
         lines.append(
             "* extrapolated: more than four times outside the profiled range"
