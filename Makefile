@@ -16,6 +16,7 @@ DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
+        ordered-equality ordered-runs speed-ordered \
         docs site figures wheel java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -146,6 +147,15 @@ window-runs: $(READY) java  ## windows shared and not, real runs anew, three hou
 
 window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 100 real runs
 	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 $(BIN)/python -m pytest tests/runtime/sharing
+
+ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 random cases, 60 real streams, 20 killed drivers
+	HEADWAY_ORDERED_CASES=10000 HEADWAY_ORDERED_RUNS=60 HEADWAY_ORDERED_KILLS=20 $(BIN)/python -m pytest tests/runtime/ordered
+
+ordered-runs: $(READY) java  ## steps in order, by buckets, by key, with placed keys; hours on a quiet machine, goes on where it was cut
+	$(BIN)/python benchmarks/run.py ordered_speed --measure
+
+speed-ordered: $(READY)  ## the page about it, from the committed results -> docs/ordered-speed.md
+	$(BIN)/python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py

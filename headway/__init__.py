@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from headway.formats.lock_file import load_lock, save_lock
     from headway.formats.profile_file import load_profile, save_profile
     from headway.profiler.recording.recorder import record
+    from headway.runtime.ordered.ordered_map import ordered_map
+    from headway.runtime.ordered.ordered_stream import ordered
     from headway.runtime.sharing.shared_windows import shared_windows
     from headway.runtime.sharing.window_log import window_log
 
@@ -83,6 +85,8 @@ _HOMES = {
     "headway.formats.lock_file": "load_lock save_lock",
     "headway.formats.profile_file": "load_profile save_profile",
     "headway.profiler.recording.recorder": "record",
+    "headway.runtime.ordered.ordered_map": "ordered_map",
+    "headway.runtime.ordered.ordered_stream": "ordered",
     "headway.runtime.sharing.shared_windows": "shared_windows",
     "headway.runtime.sharing.window_log": "window_log",
 }
@@ -90,8 +94,8 @@ _HOMES = {
 __all__ = [
     "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
     "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "diff", "emit",
-    "explain", "explore", "init", "load_lock", "load_plan", "load_profile", "lock",
-    "ordered_plan", "page", "plan", "plan_spec", "predict",
+    "explain", "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "ordered",
+    "ordered_map", "ordered_plan", "page", "plan", "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "setting", "shared_windows",
     "shed", "simulate", "simulate_policies", "stop_when_asked", "survey", "tune", "validate",
     "watch", "window_log", "windows",

@@ -16,6 +16,7 @@ PLACES = (
     "docs/how-to/*.md", "docs/accuracy-in-short.md", "docs/comparing.md", "docs/comparison.md",
     "docs/concepts.md",
     "docs/faq.md", "docs/index.md", "docs/json.md", "docs/limits.md", "docs/start.md",
+    "docs/ordered-streams.md",
     "configs/**/*.yaml", "examples/**/*.*", "headway/**/*.py", "headway/**/*.jinja",
     "benchmarks/**/*.py", "scripts/*.py", "tests/**/test_*.py",
 )  # fmt: skip

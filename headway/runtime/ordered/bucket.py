@@ -1,0 +1,238 @@
+"""What a bucket does with the rows of a batch: many keys, each in order, one after the other.
+
+Rows travel as Arrow streams inside binary columns, so that every value comes to ``step`` as it
+was: Spark's own way through pandas makes doubles of whole numbers beside a null.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headway.errors import InputError
+from headway.runtime.ordered.kept_state import (
+    KeptStates,
+    StateForm,
+    as_bytes,
+    as_table,
+    rows_of,
+    table_of,
+    values_of,
+)
+
+Step: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
+"""A row and the state of its key, None for a new one, to the new state and rows of output."""
+
+PREFIX = "_headway_"
+BUCKET, ROWS = f"{PREFIX}bucket", f"{PREFIX}rows"
+TIE = f"{PREFIX}tie_"
+"""Begins the names of columns that only break ties: the texts of nested ones."""
+US_PER_MS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedStep:
+    """What is done to rows: the keys, the order, the step, and its columns as Arrow has them.
+
+    ``held`` is whether rows wait until the watermark has passed the first column of the order.
+    """
+
+    key: tuple[str, ...]
+    by: tuple[str, ...]
+    step: Step
+    state: Any
+    output: Any
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketState:
+    """A bucket between batches: states of its keys, and rows that wait for the watermark."""
+
+    states: bytes | None = None
+    rows: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketBatch:
+    """What a batch makes of a bucket; ``wakes_ms`` is the time of the first row that waits."""
+
+    output: bytes | None
+    after: BucketState
+    wakes_ms: int | None = None
+
+
+def run_bucket(
+    ordered: OrderedStep,
+    arrived: Sequence[bytes],
+    before: BucketState,
+    watermark_us: int | None = None,
+) -> BucketBatch:
+    """Run the step over the rows that are due, each key in order; the same again gives the same.
+
+    Without a watermark all rows that arrived are due. With one, rows wait until it is past their
+    time, and a row that arrives when it is past already is left out.
+    """
+    new = _table_of_all(arrived)
+    due, waiting = new, None
+    if watermark_us is not None:
+        due, waiting = _parted(ordered, new, before.rows, watermark_us)
+    output, states = _stepped(ordered, due, before.states)
+    return BucketBatch(
+        output=output,
+        after=BucketState(states=states, rows=None if waiting is None else as_bytes(waiting)),
+        wakes_ms=None if waiting is None else _first_ms(waiting, ordered.by[0]),
+    )
+
+
+def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> Iterator[Any]:
+    """Record batches with a bucket per row, to one row per bucket that holds its rows.
+
+    Keys in ``bucket_of`` go to their bucket there.
+    """
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        buckets = batch.column(BUCKET).to_numpy()
+        rows = as_kept(pa.Table.from_batches([batch]).drop_columns([BUCKET]))
+        if bucket_of:
+            buckets = _placed(buckets, rows.column(key), bucket_of)
+        order = np.argsort(buckets, kind="stable")
+        rows, buckets = rows.take(pa.array(order)), buckets[order]
+        begins = np.flatnonzero(np.diff(buckets, prepend=buckets[0] - 1))
+        sizes = np.diff(begins, append=len(buckets))
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array(buckets[begins], pa.int32()),
+                pa.array(
+                    [
+                        as_bytes(rows.slice(begin, size))
+                        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True)
+                    ],
+                    pa.binary(),
+                ),
+            ],
+            names=[BUCKET, ROWS],
+        )
+
+
+def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
+    """Rows of output that came as one value per bucket."""
+    for batch in batches:
+        for written in batch.column(0).to_pylist():
+            yield from as_table(written).to_batches()
+
+
+def _placed(buckets: Any, keys: Any, bucket_of: Mapping[Any, int]) -> Any:
+    known = pa.array([*bucket_of], keys.type)
+    found = pc.index_in(keys, value_set=known).fill_null(-1).to_numpy()
+    # The last one stands for keys that are not placed.
+    ids = np.array([*bucket_of.values(), 0], dtype=np.int32)
+    return np.where(found < 0, buckets, ids[found])
+
+
+def as_kept(table: Any) -> Any:
+    """The same rows in types that no setting of the session changes, timestamps in UTC."""
+    return table.cast(pa.schema([pa.field(f.name, _kept_type(f.type)) for f in table.schema]))
+
+
+def _kept_type(kind: Any) -> Any:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp("us", tz="UTC")
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) else kind
+
+
+def _table_of_all(written: Sequence[bytes]) -> Any:
+    return pa.concat_tables([as_table(each) for each in written]) if written else None
+
+
+def _parted(
+    ordered: OrderedStep, new: Any, held: bytes | None, watermark_us: int
+) -> tuple[Any, Any]:
+    """Rows that the watermark has passed, all of which were held, and those that wait on."""
+    waiting = []
+    due = None
+    if held is not None:
+        old = as_table(held)
+        passed = pc.less(_times_us(old, ordered.by[0]), watermark_us)
+        due = old.filter(passed)
+        waiting.append(old.filter(pc.invert(passed)))
+    if new is not None:
+        # Rows that are late, or have no time, are left out.
+        waiting.append(new.filter(pc.greater_equal(_times_us(new, ordered.by[0]), watermark_us)))
+    rest = pa.concat_tables(waiting) if waiting else None
+    return due, rest if rest is not None and len(rest) else None
+
+
+def _times_us(table: Any, time: str) -> Any:
+    return table.column(time).cast(pa.int64())
+
+
+def _first_ms(waiting: Any, time: str) -> int:
+    """Spark wakes a bucket when the watermark is past this time, whose own 0 means never."""
+    return max(int(pc.min(_times_us(waiting, time)).as_py()) // US_PER_MS, 1)
+
+
+def _stepped(
+    ordered: OrderedStep, due: Any, written: bytes | None
+) -> tuple[bytes | None, bytes | None]:
+    """Output of the rows that are due, and the states after them."""
+    if due is None or not len(due):
+        return None, written
+    table = _in_order(due, ordered.by)
+    keys = rows_of(table, ordered.key)
+    form = StateForm(ordered.state)
+    kept = KeptStates([table.schema.field(name) for name in ordered.key], form, written)
+    current = kept.of(keys)
+    made: list[tuple[Any, ...]] = []
+    changes: dict[Any, Any] = {}
+    step = ordered.step
+    for key, row in zip(keys, named_rows(table), strict=True):
+        returned = step(row, current.get(key))
+        if type(returned) is not tuple or len(returned) != 2 or returned[1] is None:
+            raise InputError(f"step returned {returned!r}; expected the state and a list of rows")
+        state, rows = returned
+        made.extend(rows)
+        if state is None:
+            current.pop(key, None)
+            changes[key] = None
+        else:
+            current[key] = changes[key] = form.kept(state)
+    return _written_output(made, ordered.output), kept.after(changes)
+
+
+def _in_order(table: Any, by: Sequence[str]) -> Any:
+    """Rows by the columns of the order; ties by all others, so that no order is left to chance."""
+    columns = table.schema
+    ties = [
+        name for name in columns.names
+        if name not in by and not pa.types.is_nested(columns.field(name).type)
+    ]  # fmt: skip
+    keys = [(name, "ascending") for name in (*by, *ties)]
+    return table.take(pc.sort_indices(table, sort_keys=keys))
+
+
+def named_rows(table: Any) -> Iterator[Any]:
+    """Rows with their columns as names, those of Headway left out."""
+    names = [name for name in table.schema.names if not name.startswith(PREFIX)]
+    named = cast(Any, namedtuple("Row", names, rename=True))._make
+    return map(named, zip(*(values_of(table.column(name)) for name in names), strict=True))
+
+
+def _written_output(rows: list[tuple[Any, ...]], schema: Any) -> bytes | None:
+    if not rows:
+        return None
+    for row in rows:
+        if not isinstance(row, tuple | list) or len(row) != len(schema):
+            raise InputError(
+                f"step returned the row {row!r}; expected a tuple of {', '.join(schema.names)}"
+            )
+    return as_bytes(table_of(rows, schema, "output"))

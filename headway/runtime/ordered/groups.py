@@ -1,0 +1,114 @@
+"""What Spark calls for each bucket, of a batch of a stream with its state, or of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import HeadwayError
+from headway.runtime.ordered.bucket import (
+    BUCKET,
+    PREFIX,
+    ROWS,
+    US_PER_MS,
+    BucketState,
+    OrderedStep,
+    run_bucket,
+)
+from headway.runtime.sharing.shared_windows import WATERMARK
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.state import GroupState
+
+_NEVER_LATE = "timestamp'2200-01-01'"
+
+
+def on_stream(by_bucket: DataFrame, ordered_step: OrderedStep, fingerprint: str) -> DataFrame:
+    """Output of the buckets of a stream, packed."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    timeout = GroupStateTimeout.NoTimeout
+    if ordered_step.held:
+        # Spark wakes a bucket by a column with a watermark. It leaves out rows that are late by
+        # this column; which ones are is said here by the time of each row, so this is never late.
+        never_late = f"{PREFIX}never_late"
+        by_bucket = by_bucket.withColumn(never_late, F.expr(_NEVER_LATE))
+        by_bucket = by_bucket.withMetadata(never_late, {WATERMARK: 0})
+        timeout = GroupStateTimeout.EventTimeTimeout
+    return by_bucket.groupBy(BUCKET).applyInPandasWithState(
+        _of_stream(ordered_step, fingerprint),
+        f"{ROWS} binary",
+        "layout string, states binary, rows binary",
+        "append",
+        timeout,
+    )
+
+
+def _of_stream(
+    ordered_step: OrderedStep, fingerprint: str
+) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
+    """What Spark calls for each bucket of a batch, and for one that a watermark wakes."""
+
+    def on_bucket(
+        key: Any,  # noqa: ARG001
+        frames: Iterable[pd.DataFrame],
+        state: GroupState,
+    ) -> Iterator[pd.DataFrame]:
+        before = BucketState()
+        if state.exists:
+            layout, states, rows = state.get
+            if layout != fingerprint:
+                raise HeadwayError(
+                    "the state of this query is of another call of ordered: start it with the "
+                    "checkpoint that ordered was given"
+                )
+            before = BucketState(states=_bytes(states), rows=_bytes(rows))
+        watermark_us = US_PER_MS * state.getCurrentWatermarkMs() if ordered_step.held else None
+        batch = run_bucket(ordered_step, _written(frames), before, watermark_us)
+        state.update((fingerprint, batch.after.states, batch.after.rows))
+        if batch.wakes_ms is not None:
+            state.setTimeoutTimestamp(batch.wakes_ms)
+        yield from _frames(batch.output)
+
+    return on_bucket
+
+
+def on_table(by_bucket: DataFrame, ordered_step: OrderedStep) -> DataFrame:
+    """Output of the buckets of a table, packed."""
+    return by_bucket.groupBy(BUCKET).applyInPandas(_of_table(ordered_step), f"{ROWS} binary")
+
+
+def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """What Spark calls for each bucket of a table: one batch, from no state."""
+
+    def on_bucket(frame: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
+        batch = run_bucket(ordered_step, _written([frame]), BucketState())
+        return next(_frames(batch.output), pd.DataFrame({ROWS: []}, dtype=object))
+
+    return on_bucket
+
+
+def _written(frames: Iterable[pd.DataFrame]) -> list[bytes]:
+    """Packed rows of a bucket; a bucket that was woken has none."""
+    return [
+        bytes(written)
+        for frame in frames
+        for written in frame[ROWS]
+        if isinstance(written, bytes | bytearray)
+    ]
+
+
+def _bytes(written: Any) -> bytes | None:
+    return None if written is None else bytes(written)
+
+
+def _frames(output: bytes | None) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    if output is not None:
+        yield pd.DataFrame({ROWS: [output]})

@@ -1,0 +1,250 @@
+"""State of keys between batches: a value comes back exactly as ``step`` gave it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from headway.errors import InputError
+
+Key: TypeAlias = tuple[Any, ...]
+Values: TypeAlias = tuple[Any, ...]
+Keep: TypeAlias = Callable[[Any], Any]
+_KEY = "_headway_key_"
+
+
+def as_bytes(table: Any) -> bytes:
+    """An Arrow table with its schema, as Arrow writes streams."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def as_table(written: bytes) -> Any:
+    """What :func:`as_bytes` wrote."""
+    return pa.ipc.open_stream(pa.py_buffer(written)).read_all()
+
+
+def values_of(column: Any) -> list[Any]:
+    """A column as Python's own values; whole numbers stay whole where others are null."""
+    kind = column.type
+    as_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if (as_numbers and not column.null_count) or pa.types.is_string(kind):
+        found: list[Any] = column.to_numpy().tolist()
+        return found
+    listed: list[Any] = column.to_pylist()
+    return listed
+
+
+def rows_of(table: Any, columns: Iterable[str]) -> list[Values]:
+    """Rows of some columns as tuples."""
+    return list(zip(*(values_of(table.column(name)) for name in columns), strict=True))
+
+
+def table_of(rows: Iterable[Values], schema: Any, what: str) -> Any:
+    """Tuples as an Arrow table.
+
+    Raises
+    ------
+    InputError
+        If a value does not fit its column; ``what`` begins the message.
+    """
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = []
+    for field, values in zip(schema, columns, strict=True):
+        try:
+            arrays.append(pa.array(values, type=field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{what} column {field.name}: {error}") from None
+    return pa.table(arrays, schema=schema)
+
+
+class StateForm:
+    """Columns of a state, and how each value is brought into the form in which it is kept.
+
+    Every state is, at each step: otherwise a row would meet another value behind a batch than
+    within it, and results would depend on the trigger.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._keep = [keeping(field.type, field.name) for field in schema]
+        named = cast(Any, namedtuple("State", schema.names, rename=True))
+        self.of: Callable[[Iterable[Any]], Any] = named._make
+
+    def kept(self, state: Any) -> Any:
+        """A state in the form in which it is kept.
+
+        Raises
+        ------
+        InputError
+            If a value does not fit its column.
+        """
+        if not isinstance(state, tuple | list) or len(state) != len(self._keep):
+            raise InputError(
+                f"step returned the state {state!r}; expected a tuple of "
+                f"{', '.join(self.schema.names)}, or None to forget the key"
+            )
+        try:
+            return self.of(
+                None if value is None else keep(value)
+                for keep, value in zip(self._keep, state, strict=True)
+            )
+        except (TypeError, ValueError, ArithmeticError, AttributeError):
+            for keep, value, field in zip(self._keep, state, self.schema, strict=True):
+                if not _fits(keep, value):
+                    raise InputError(
+                        f"step returned {value!r} for the state {field.name}; expected "
+                        f"a value of type {field.type}"
+                    ) from None
+            raise
+
+
+class KeptStates:
+    """States of the keys of a bucket: those that a batch touches are read, the others are not."""
+
+    def __init__(self, keys: Any, form: StateForm, written: bytes | None) -> None:
+        # Names of their own: a state may have a column of the same name as a key.
+        named = [field.with_name(f"{_KEY}{at}") for at, field in enumerate(keys)]
+        self._schema = pa.schema([*named, *form.schema])
+        self._form = form
+        self._written = written
+        self._table = self._schema.empty_table() if written is None else as_table(written)
+        names = [field.name for field in named]
+        self._at = {key: at for at, key in enumerate(rows_of(self._table, names))}
+
+    def of(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """States of those keys that have one."""
+        known = [key for key in dict.fromkeys(keys) if key in self._at]
+        if not known:
+            return {}
+        read = self._table.take(pa.array([self._at[key] for key in known], pa.int64()))
+        rows = rows_of(read, self._form.schema.names)
+        return dict(zip(known, map(self._form.of, rows), strict=True))
+
+    def after(self, changes: Mapping[Key, Any]) -> bytes | None:
+        """All states as they are to be kept; a key that changed to None is forgotten."""
+        if not changes:
+            return self._written
+        untouched = np.ones(len(self._table), dtype=bool)
+        untouched[[self._at[key] for key in changes if key in self._at]] = False
+        new = [(*key, *state) for key, state in changes.items() if state is not None]
+        kept = pa.concat_tables(
+            [self._table.filter(pa.array(untouched)), table_of(new, self._schema, "state")]
+        )
+        return as_bytes(kept) if len(kept) else None
+
+
+def keeping(kind: Any, name: str) -> Keep:
+    """What brings a value into the form in which a column of that Arrow type gives it back.
+
+    Raises
+    ------
+    InputError
+        If values of that type do not come back as they were.
+
+    Examples
+    --------
+    >>> keeping(pa.float64(), "last")(3), keeping(pa.decimal128(9, 2), "sum")(Decimal("1.5"))
+    (3.0, Decimal('1.50'))
+    """
+    if pa.types.is_boolean(kind):
+        return _only(bool)
+    if pa.types.is_integer(kind):
+        return _whole(kind.bit_width)
+    if pa.types.is_float64(kind):
+        return _double
+    if pa.types.is_string(kind):
+        return _only(str)
+    if pa.types.is_binary(kind):
+        return _bytes
+    if pa.types.is_date(kind):
+        return _only(dt.date)
+    if pa.types.is_timestamp(kind):
+        return _plain_time if kind.tz is None else _utc_time
+    if pa.types.is_decimal(kind):
+        return _decimal(kind.scale)
+    if pa.types.is_list(kind):
+        part = keeping(kind.value_type, name)
+        return lambda values: [None if value is None else part(value) for value in _listed(values)]
+    raise InputError(
+        f"the state {name} is of type {kind}, which Python does not give back as it was; expected "
+        "long, int, double, decimal, string, boolean, binary, date, timestamp, or an array of one"
+    )
+
+
+def _fits(keep: Keep, value: Any) -> bool:
+    try:
+        return value is None or keep(value) is not None
+    except (TypeError, ValueError, ArithmeticError, AttributeError):
+        return False
+
+
+def _only(kind: type) -> Keep:
+    def keep(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return keep
+
+
+def _whole(num_bits: int) -> Keep:
+    least, most = -(1 << num_bits - 1), (1 << num_bits - 1) - 1
+
+    def keep(value: Any) -> int:
+        whole = int(operator.index(value))
+        if not least <= whole <= most:
+            raise OverflowError
+        return whole
+
+    return keep
+
+
+def _double(value: Any) -> float:
+    # Texts have none, where float() would read them.
+    return float(value.__float__())
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError
+    return bytes(value)
+
+
+def _utc_time(value: Any) -> dt.datetime:
+    if not isinstance(value, dt.datetime) or value.tzinfo is None:
+        raise TypeError
+    return value.astimezone(dt.UTC)
+
+
+def _plain_time(value: Any) -> dt.datetime:
+    if not isinstance(value, dt.datetime) or value.tzinfo is not None:
+        raise TypeError
+    return value
+
+
+def _decimal(scale: int) -> Keep:
+    unit = Decimal(1).scaleb(-scale)
+    exact = Context(prec=38, traps=[Inexact, InvalidOperation])
+
+    def keep(value: Any) -> Decimal:
+        if not isinstance(value, Decimal):
+            raise TypeError
+        return value.quantize(unit, context=exact)
+
+    return keep
+
+
+def _listed(values: Any) -> list[Any]:
+    if not isinstance(values, list | tuple):
+        raise TypeError
+    return list(values)

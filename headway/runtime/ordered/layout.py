@@ -1,0 +1,167 @@
+"""Which bucket a key belongs to, kept beside the checkpoint: buckets hold state."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headway.errors import HeadwayError, InputError
+from headway.models.ordered import placement
+from headway.runtime.sharing.files import Files
+
+GUARD_FILE = "headway-ordered.json"
+_FORMAT = "headway.ordered/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketLayout:
+    """Buckets of keys, and what else the state of a query was made with.
+
+    A key that is not in ``bucket_of`` goes to ``ids[pmod(xxhash64(key), len(ids))]``. Buckets are
+    integers that Spark's hash sends to all of ``shuffle_partitions`` evenly.
+    """
+
+    shuffle_partitions: int
+    ids: tuple[int, ...]
+    bucket_of: Mapping[str, int]
+    key: tuple[str, ...]
+    by: tuple[str, ...]
+    wait: str
+    state: str
+    columns: str | None = None
+    """Of the rows that wait for the watermark, which are part of the state."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands in the state of each bucket."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        """As it stands beside the checkpoint."""
+        return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> BucketLayout:
+        """What :meth:`to_json` wrote.
+
+        Raises
+        ------
+        HeadwayError
+            If it is of another version.
+        """
+        found = json.loads(text)
+        if found.pop("format", None) != _FORMAT:
+            raise HeadwayError(f"{GUARD_FILE} is of another format; expected {_FORMAT}")
+        lists = {name: tuple(found[name]) for name in ("ids", "key", "by")}
+        return cls(**(found | lists))
+
+    @classmethod
+    def of_checkpoint(cls, files: Files, checkpoint: str) -> BucketLayout | None:
+        """The layout that a query's checkpoint was begun with; None of one that never ran.
+
+        Raises
+        ------
+        HeadwayError
+            If the checkpoint is that of a query without :func:`headway.ordered`.
+        """
+        kept = f"{checkpoint}/{GUARD_FILE}"
+        if not files.exists(f"{checkpoint}/offsets"):
+            return None
+        if not files.exists(kept):
+            raise HeadwayError(
+                f"{checkpoint}: the checkpoint of a query that was started without ordered; start "
+                "with a new checkpoint"
+            )
+        return cls.from_json(files.read(kept))
+
+    def keep(self, files: Files, checkpoint: str) -> None:
+        """Write it down beside a checkpoint that has not begun."""
+        kept = f"{checkpoint}/{GUARD_FILE}"
+        files.delete(kept)
+        files.write_new(kept, self.to_json())
+
+    def require_same(self, first: BucketLayout, checkpoint: str) -> None:
+        """Refuse what a checkpoint was not begun with.
+
+        Raises
+        ------
+        HeadwayError
+            If keys, order, state or placed keys are others: rows would not find their state.
+        """
+        names = {"key": "key", "by": "by", "wait": "wait", "state": "state",
+                 "columns": "columns of the stream", "bucket_of": "place"}  # fmt: skip
+        changed = [
+            said for name, said in names.items() if getattr(first, name) != getattr(self, name)
+        ]
+        if changed:
+            raise HeadwayError(
+                f"{checkpoint}: begun with another {' and another '.join(changed)}; rows would not "
+                "find their state. Start as before, or with a new checkpoint"
+            )
+
+
+def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
+    """The first integer, from 0 on, that Spark sends to each partition.
+
+    Examples
+    --------
+    >>> partition_ids(16)[:6]
+    (12, 16, 5, 1, 37, 20)
+    """
+    return tuple(placement.first_bucket_ids(shuffle_partitions)[0].tolist())
+
+
+def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, int]:
+    """The heaviest key first, each to the bucket with the least so far; all others count evenly.
+
+    Examples
+    --------
+    >>> placed_keys({"a": 0.4, "b": 0.3, "c": 0.2}, (12, 16))
+    {'a': 12, 'b': 16, 'c': 16}
+    """
+    keys = sorted(shares, key=lambda key: (-shares[key], key))
+    # Shares of a file are rounded.
+    weights = np.array([shares[key] for key in keys]) / max(sum(shares.values()), 1.0)
+    partitions = placement.placed_keys(weights, len(ids)).partition
+    return {key: ids[at] for key, at in zip(keys, partitions.tolist(), strict=True)}
+
+
+def read_shares(path: str | Path) -> dict[str, float]:
+    """Share of all rows that each key has, from a CSV file with the columns ``key`` and ``share``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a share is none, or they add up to more than 1.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    shares = dict[str, float]()
+    for line, row in enumerate(rows, 2):
+        key, text = row.get("key"), row.get("share")
+        if key is None or text is None:
+            raise InputError(f"{path}:{line}: expected the columns key and share")
+        try:
+            share = float(text)
+        except ValueError:
+            share = 0.0
+        if not 0.0 < share <= 1.0:
+            raise InputError(f"{path}:{line}: the share is {text!r}; expected more than 0, up to 1")
+        if key in shares:
+            raise InputError(f"{path}:{line}: the key {key!r} is there twice")
+        shares[key] = share
+    if not shares or sum(shares.values()) > 1.0 + 1e-6:
+        raise InputError(
+            f"{path}: {len(shares)} keys whose shares add up to {sum(shares.values()):g}; expected "
+            "at least one key, and shares of all rows, which add up to at most 1"
+        )
+    return shares

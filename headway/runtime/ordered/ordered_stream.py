@@ -1,0 +1,300 @@
+"""Rows of each key in order through a function with state, by buckets of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from headway.errors import InputError, MissingPackagesError, require_packages
+from headway.runtime.ordered.arrow_types import (
+    arrow_schema,
+    in_foreach_batch,
+    on_connect,
+    spark_schema,
+    streaming_operators,
+)
+from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys, read_shares
+from headway.runtime.sharing.aggregates import quoted
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.shared_windows import WATERMARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from headway.runtime.ordered.bucket import Step
+
+Wait: TypeAlias = Literal["batch", "watermark"]
+_FIRST_WITH_NEWER = (4, 3)
+# What 3.5.9 and 4.0.1 work with; of PyArrow 18.1 was run, and 26 fails.
+_TOO_NEW = {"pandas": 3, "pyarrow": 19}
+_KEY_TYPES = (
+    "byte", "short", "integer", "long", "string", "binary", "boolean", "date", "timestamp",
+    "timestamp_ntz", "decimal",
+)  # fmt: skip
+_NESTED = ("array", "struct", "map")
+
+
+def ordered(
+    df: DataFrame,
+    *,
+    key: str | Sequence[str],
+    by: str | Sequence[str],
+    step: Step,
+    state: str,
+    output: str,
+    wait: Wait = "batch",
+    place: str | Path | None = None,
+    checkpoint: str | None = None,
+) -> DataFrame:
+    """Call a function with the rows of each key in order, and with what it returned for the last.
+
+    Keys share buckets, one for each shuffle partition: what Python costs per group is paid per
+    bucket and batch, not per key. State is in Spark's checkpoint. The rows that come out do not
+    depend on partitions, placed keys, or where a run was cut. Of a table, which is one batch, the
+    same call gives what a test of your own can compare with.
+
+    Parameters
+    ----------
+    df : DataFrame
+        A stream without an aggregation of its own, or a table.
+    key : str or sequence of str
+        Columns whose rows are kept in order; no doubles, which have no exact equality.
+    by : str or sequence of str
+        Columns of the order, ascending, nulls last. Ties are broken by all other columns. Rows of
+        Kafka in the order of arrival: ``["partition", "offset"]``, of a topic with that key.
+    step : callable
+        ``step(row, state)`` returns the state of the key after the row, and a list of rows of
+        output. Row and state have their columns as names, ``state`` is None for a new key, and a
+        state of None forgets the key. Timestamps are in UTC. Results may depend on these two only.
+    state, output : str
+        Columns in Spark's words, e.g. ``"last double, n long"``.
+    wait : {"batch", "watermark"}
+        ``batch`` orders the rows of each batch. ``watermark`` holds rows until the watermark is
+        past the first column of ``by``, so that rows which are late by less than its delay find
+        their place; a row that the watermark of its batch has passed is left out.
+    place : str or Path, optional
+        CSV file with ``key`` and ``share`` of all rows, for one key column: these keys, the
+        heaviest first, go to the partition with the least so far.
+    checkpoint : str, optional
+        The folder that the query will be started with; needed for streams. Which bucket a key is
+        in is kept there.
+
+    Returns
+    -------
+    DataFrame
+        To be started in append mode where it is a stream.
+
+    Raises
+    ------
+    InputError
+        If what is asked cannot be ordered; the message says why.
+    HeadwayError
+        If the checkpoint was begun with other keys, order, state or placed keys.
+    """
+    _require_packages(streaming=df.isStreaming)
+    keys, order = _names(key), _names(by)
+    _require_columns(df, keys, order)
+    if wait not in get_args(Wait):
+        raise InputError(f"wait is {wait!r}; expected one of {', '.join(get_args(Wait))}")
+    shares = dict[str, float]() if place is None else read_shares(place)
+    if shares and len(keys) > 1:
+        raise InputError("place is for one key column; join the columns of the key to one")
+    if df.isStreaming:
+        _require_orderable(df, order[0], wait, checkpoint)
+    elif in_foreach_batch(df):
+        raise InputError(
+            "inside foreachBatch each batch would begin without state; call ordered on the stream "
+            "itself, and foreachBatch on its result"
+        )
+    columns, made = spark_schema(df, state), spark_schema(df, output)
+
+    from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
+    from headway.runtime.ordered.groups import on_stream, on_table
+    from headway.runtime.ordered.kept_state import StateForm
+
+    ordered_step = OrderedStep(
+        key=keys,
+        by=order,
+        step=step,
+        state=arrow_schema(columns),
+        output=arrow_schema(made),
+        held=wait == "watermark" and df.isStreaming,
+    )
+    StateForm(ordered_step.state)
+    as_keys = _as_keys(shares, df.schema, keys[0])
+    layout = _layout(df, keys, order, wait, columns, shares, checkpoint)
+    placed = {as_keys[text]: bucket for text, bucket in layout.bucket_of.items()}
+    by_bucket = _with_buckets(df, keys, layout.ids).mapInArrow(
+        partial(packed, key=keys[0], bucket_of=placed), f"{BUCKET} int, {ROWS} binary"
+    )
+    if df.isStreaming:
+        results = on_stream(by_bucket, ordered_step, layout.fingerprint)
+    else:
+        results = on_table(by_bucket, ordered_step)
+    return results.mapInArrow(unpacked, made)
+
+
+def _require_packages(*, streaming: bool) -> None:
+    """Pandas and PyArrow, and for a stream such that Spark can hand state to Python with."""
+    require_packages("logs", "ordered", "pandas", "pyarrow")
+    release = tuple(map(int, version("pyspark").split(".")[:2]))
+    if not streaming or release >= _FIRST_WITH_NEWER:
+        return
+    needed = [f"{name}<{first}" for name, first in _TOO_NEW.items()]
+    if any(int(version(name).split(".")[0]) >= first for name, first in _TOO_NEW.items()):
+        have = " and ".join(f"{name} {version(name)}" for name in _TOO_NEW)
+        raise MissingPackagesError(
+            f"a stream cannot be ordered by PySpark {version('pyspark')} with {have}: its "
+            f"applyInPandasWithState fails. Expected {' and '.join(needed)}, or PySpark 4.3. "
+            "Tables and ordered_map work"
+        )
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...]) -> None:
+    from headway.runtime.ordered.bucket import PREFIX
+
+    if not keys or not order:
+        raise InputError(
+            f"{'by' if keys else 'key'} names no column; rows are kept in order for a key, and by "
+            "at least one column"
+        )
+    missing = [name for name in (*keys, *order) if name not in df.columns]
+    if missing:
+        raise InputError(
+            f"no column {', '.join(missing)}; the DataFrame has {', '.join(df.columns)}"
+        )
+    twice = sorted({name for name in df.columns if df.columns.count(name) > 1})
+    reserved = [name for name in df.columns if name.startswith(PREFIX)]
+    if twice or reserved:
+        raise InputError(
+            f"{', '.join(twice or reserved)}: expected columns of different names, none beginning "
+            f"with {PREFIX}"
+        )
+    for name in keys:
+        kind = df.schema[name].dataType
+        if kind.typeName() not in _KEY_TYPES:
+            raise InputError(
+                f"the key {name} is of type {kind.simpleString()}, of which equal values cannot be "
+                f"found exactly; expected one of {', '.join(_KEY_TYPES)}"
+            )
+    nested = [name for name in order if df.schema[name].dataType.typeName() in _NESTED]
+    if nested:
+        raise InputError(f"by: {', '.join(nested)} has parts; expected columns of single values")
+
+
+def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | None) -> None:
+    """What a stream must have, before Spark says less of it when the query starts."""
+    if on_connect(df):
+        raise InputError(
+            "a stream of Spark Connect cannot be ordered: which bucket a key is in is kept beside "
+            "the checkpoint, which only a driver reaches; use a classic session"
+        )
+    stateful = sorted(streaming_operators(df))
+    if stateful:
+        raise InputError(
+            f"the stream has {', '.join(stateful)} before: such rows come when the state says so, "
+            "and in update mode again and again, in no order; write them to a topic or table, and "
+            "order that"
+        )
+    if checkpoint is None:
+        raise InputError(
+            "a stream needs checkpoint=..., the folder that the query will be started with: which "
+            "bucket a key is in is kept there"
+        )
+    if wait != "watermark":
+        return
+    field = df.schema[time]
+    if field.dataType.typeName() not in ("timestamp", "timestamp_ntz"):
+        raise InputError(
+            f"wait='watermark' holds rows by the first column of by, and {time} is of type "
+            f"{field.dataType.simpleString()}; expected a timestamp"
+        )
+    if WATERMARK not in field.metadata:
+        raise InputError(
+            f"{time} has no watermark, so no row would ever leave; call "
+            f"withWatermark({time!r}, '10 seconds') on the stream first"
+        )
+
+
+def _layout(
+    df: DataFrame,
+    keys: tuple[str, ...],
+    order: tuple[str, ...],
+    wait: Wait,
+    state: StructType,
+    shares: Mapping[str, float],
+    checkpoint: str | None,
+) -> BucketLayout:
+    """Which bucket a key is in: as the checkpoint was begun, or by the partitions set now."""
+    spark = df.sparkSession
+    first, folder = None, (checkpoint or "").rstrip("/")
+    files = SparkFiles(spark) if df.isStreaming else None
+    if files is not None:
+        first = BucketLayout.of_checkpoint(files, folder)
+    if first is None:
+        partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
+        ids = partition_ids(partitions)
+    else:
+        partitions, ids = first.shuffle_partitions, first.ids
+    layout = BucketLayout(
+        shuffle_partitions=partitions,
+        ids=ids,
+        bucket_of=placed_keys(shares, ids),
+        key=keys,
+        by=order,
+        wait=wait,
+        state=state.simpleString(),
+        columns=df.schema.simpleString() if wait == "watermark" else None,
+    )
+    if first is not None:
+        layout.require_same(first, folder)
+    elif files is not None:
+        layout.keep(files, folder)
+    return layout
+
+
+def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, Any]:
+    """Keys of a file, which are text there, as values of the column.
+
+    Raises
+    ------
+    InputError
+        If one is none.
+    """
+    import pyarrow as pa
+
+    from headway.runtime.ordered.arrow_types import arrow_type
+
+    texts = list(texts)
+    kind = arrow_type(schema[key].dataType)
+    try:
+        values = pa.array(texts, pa.string()).cast(kind).to_pylist() if texts else []
+    except pa.ArrowException as error:
+        raise InputError(
+            f"place: the keys cannot be read as {kind}, the type of {key}: {error}"
+        ) from None
+    return dict(zip(texts, values, strict=True))
+
+
+def _with_buckets(df: DataFrame, keys: tuple[str, ...], ids: tuple[int, ...]) -> DataFrame:
+    """Rows with the bucket that their key hashes to, and texts of nested columns to break ties."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from headway.runtime.ordered.bucket import BUCKET, TIE
+
+    hashed = F.pmod(F.xxhash64(*map(quoted, keys)), F.lit(len(ids)))
+    bucket = F.array(*map(F.lit, ids))[hashed.cast("int")].alias(BUCKET)
+    ties = [
+        F.to_json(F.struct(quoted(field.name))).alias(f"{TIE}{at}")
+        for at, field in enumerate(df.schema.fields)
+        if field.dataType.typeName() in _NESTED
+    ]
+    return df.select("*", *ties, bucket)

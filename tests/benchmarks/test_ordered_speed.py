@@ -1,0 +1,86 @@
+"""Measuring steps in order goes on where it was cut; the page says what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import ordered_runs
+import ordered_speed
+import pytest
+
+
+def page(lines: list[dict[str, Any]], folder: Path) -> str:
+    results = folder / "runs.jsonl"
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = ordered_speed.text(argparse.Namespace(results=results, measure=False, short=False))
+    assert text is not None
+    return text
+
+
+def test_the_page_compares_ways_and_predicts_stages(tmp_path: Path) -> None:
+    ways = {"buckets": 0.2, "pandas by key": 1.0, "rows by key": 0.6}
+    lines: list[dict[str, Any]] = [
+        {"run": way, "way": way, "keys": 1000, "rows": 20000, "repeat": 0, "batches_s": [seconds]}
+        for way, seconds in ways.items()
+    ]
+    even = ordered_runs.TableRun(0.0, 4000, 50, 2, True)
+    skewed = ordered_runs.TableRun(1.2, 4000, 50, 2, True)
+    for one in (even, skewed):
+        rows = one.rows_of_tasks()
+        assert sum(rows) == 4000
+        tasks_s = {str(at): 0.05 + 1e-4 * count for at, count in enumerate(rows)}
+        lines.append({
+            "run": f"table {one.exponent}", "exponent": one.exponent, "partitions": 2,
+            "placed": True, "rows_of_tasks": {str(at): n for at, n in enumerate(rows)},
+            "predicted_rows": rows, "tasks_s": tasks_s, "stage_s": max(tasks_s.values()),
+        })  # fmt: skip
+    text = page(lines, tmp_path)
+    assert "| 1,000 | 20,000 | 200 ms | 1 s | 600 ms | 3.0 |" in text.replace("1.00 s", "1 s")
+    largest = f"{max(skewed.rows_of_tasks()):,}"
+    assert f"| 1.2 | 2 | placed | {largest} | {largest} |" in text
+    assert "+0% |" in text
+    assert "Not measured yet" in page([], tmp_path)
+
+
+def test_what_is_measured_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, asked = tmp_path / "runs.jsonl", []
+
+    class Session:
+        def __init__(self, conf: Any) -> None:
+            pass
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    def batches_s(spark: Any, way: str, *rest: Any) -> list[float]:
+        asked.append(way)
+        return [1.0]
+
+    monkeypatch.setattr(ordered_runs, "_session", Session)
+    monkeypatch.setattr(ordered_runs, "_batches_s", batches_s)
+    monkeypatch.setattr(ordered_runs, "_run_tables", lambda *given: None)
+    ordered_runs.measure(results, ordered_runs.SHORT)
+    assert len(asked) == 3
+    whole = results.read_text()
+    results.write_text(whole[:-7])
+    ordered_runs.measure(results, ordered_runs.SHORT)
+    assert len(asked) == 4
+    assert asked[3] == asked[2]
+    runs = [line["run"] for line in ordered_runs.lines_of(results)]
+    assert len(runs) == len(set(runs)) == 3
+
+
+def test_the_sizes_of_the_claims_are_measured() -> None:
+    amount = ordered_runs.Amount()
+    assert (min(amount.keys), max(amount.keys)) == (100, 100_000)
+    assert 1000 in amount.keys
+    assert (amount.repeats, amount.batches) == (3, 60)
+    assert ordered_runs.makespan_s([1.0, 1.0, 1.0], 2) == 2.0
