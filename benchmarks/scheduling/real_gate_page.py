@@ -27,6 +27,8 @@ from real.comparison import (
 from real.records import lines_of
 from real_gate import RESULTS
 
+from headway.units import counted
+
 PICTURES = Path(__file__).parents[2] / "docs" / "img"
 GOAL_RATIO, FALSIFIED_RATIO = -0.40, -0.25
 _PAYS_RATIO = 0.10
@@ -66,7 +68,7 @@ def text(given: argparse.Namespace) -> str:
     shed = lines_of(given.results / "shedding.jsonl")
     if not cells:
         return "\n".join([HEAD, NOTHING_YET, *_shedding(shed, given.pictures)]).rstrip() + "\n"
-    parts = [HEAD]
+    parts = [HEAD, _lengths(lines)]
     parts += _goal(cells)
     parts += _pictures(cells, verdicts, given.pictures)
     for name, runs in cells.items():
@@ -75,6 +77,20 @@ def text(given: argparse.Namespace) -> str:
     parts += _gate_table(lines)
     parts += _shedding(shed, given.pictures)
     return "\n".join(parts) + "\n"
+
+
+def _lengths(lines: Sequence[Mapping[str, Any]]) -> str:
+    """How long was measured, and when."""
+    counted_s = sorted(one["counted_s"] for one in lines)
+    load = max(one["load_average"] for one in lines)
+    days = sorted({one["at"][:10] for one in lines})
+    runs = counted(1 + max(one["run"] for one in lines), "run")
+    return (
+        f"Measured on {' and '.join(days)}: at most {runs} of each way and cell; "
+        f"{counted_s[0]:.0f} to {counted_s[-1]:.0f} s of a run count. The load average of the "
+        f"machine was at most {load:.1f}. Single runs have no interval: they show what is worth "
+        "repeating.\n"
+    )
 
 
 def _goal(cells: Mapping[str, Mapping[str, Runs]]) -> Iterator[str]:

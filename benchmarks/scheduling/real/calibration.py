@@ -19,8 +19,10 @@ from real.queries import SESSION_CONF, Planned, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROBE_RATES_PER_S = (50_000.0, 5_000.0, 50_000.0)
-"""The first one is for the compiler and counts nothing."""
+_FIRST_PROBE_PER_S, _LAST_PROBE_PER_S = 10_000.0, 5_120_000.0
+_PROBE_FACTOR = 8.0
+_LONGER_RATIO = 1.5
+"""Rows count for something in a batch once it takes this much longer than one of few rows."""
 _PROFILED_LOADS = (0.1, 0.3, 0.5)
 _COMPILED_WITHIN_S = 8.0
 
@@ -84,20 +86,29 @@ def session(folder: Path, num_cores: int, *, event_log: Path | None = None) -> A
 
 
 def _rough_capacity_per_s(spark: SparkSession, kind: str, folder: Path, seconds: float) -> float:
-    """By the time that more rows add to a batch of a query that runs as fast as it can."""
-    points = []
-    for number, rate in enumerate(_PROBE_RATES_PER_S):
-        name = f"probe-{kind}-{number}"
-        planned = Planned(name=name, kind=kind, rate_per_s=rate, trigger_s=0.0)
-        points.append(_usual_batch(_run(spark, planned, folder, seconds)))
-    (few_rows, short_s), (many_rows, long_s) = points[1:]
-    if not (many_rows > few_rows and long_s > short_s):
-        raise SystemExit(
-            f"{kind}: {many_rows:.0f} rows took {long_s:.3f} s, {few_rows:.0f} rows "
-            f"{short_s:.3f} s; expected more time for more rows: calibrate for longer than "
-            f"{seconds:g} s"
-        )
-    return (many_rows - few_rows) / (long_s - short_s)
+    """By the time that more rows add to a batch of a query that runs as fast as it can.
+
+    The first run is for the compiler and counts nothing. A batch of few rows takes what is fixed,
+    so rates go up until rows take a good part of the time.
+    """
+
+    def probed(rate_per_s: float) -> tuple[float, float]:
+        name = f"probe-{kind}-{rate_per_s:.0f}-{time.monotonic_ns()}"
+        planned = Planned(name=name, kind=kind, rate_per_s=rate_per_s, trigger_s=0.0)
+        return _usual_batch(_run(spark, planned, folder, seconds))
+
+    probed(_FIRST_PROBE_PER_S)
+    few_rows, short_s = probed(_FIRST_PROBE_PER_S)
+    rate_per_s = _FIRST_PROBE_PER_S
+    while (rate_per_s := rate_per_s * _PROBE_FACTOR) <= _LAST_PROBE_PER_S:
+        many_rows, long_s = probed(rate_per_s)
+        if long_s >= _LONGER_RATIO * short_s:
+            return (many_rows - few_rows) / (long_s - short_s)
+    raise SystemExit(
+        f"{kind}: batches at {rate_per_s / _PROBE_FACTOR:.0f} rows/s take {long_s:.3f} s, hardly "
+        f"more than the {short_s:.3f} s at {_FIRST_PROBE_PER_S:.0f} rows/s; expected rows to take "
+        "a good part of a batch"
+    )
 
 
 def _run(
