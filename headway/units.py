@@ -69,6 +69,7 @@ S_PER_HOUR = 3600.0
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 _MS_PER_S = 1000
+US_PER_MS = 1000
 _SAME_RATIO = 5e-10  # nine digits
 
 

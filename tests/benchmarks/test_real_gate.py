@@ -125,6 +125,7 @@ def test_the_page_says_what_was_measured_and_that_nothing_was(tmp_path: Path) ->
                 "observed_duration_s": [0.25],
             }  # fmt: skip
             line = {"cell": "spread-8-0.7", "run": run, "way": way, "failed": []}
+            line |= {"counted_s": 75.0, "load_average": 2.5, "at": "2026-11-22T19:21:09+00:00"}
             gated = report if way == "promise" else None
             keep(tmp_path / "runs.jsonl", {**line, "queries": [query], "report": gated})
     verdict = {

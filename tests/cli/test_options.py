@@ -287,6 +287,12 @@ NOT_TRIED = {
     *(("report", option) for option in ("--output", "--profile", "--log")),
     # It starts Spark; tests/cli/test_explore.py tries them.
     *(("explore", option) for option in ("--folder", "--budget", "--json")),
+    # They follow a query that runs; tests/cli/test_watch.py and tests/tuning try them.
+    *(("watch", option) for option in ("--profile", "--target", "--query", "--executors")),
+    *(("watch", option) for option in ("--trigger", "--once", "--every", "--prometheus")),
+    *(("watch", option) for option in ("--json", "--strict")),
+    *(("tune", option) for option in ("--act", "--allow", "--supervise", "--for")),
+    *(("tune", option) for option in ("--off", "--on", "--restore")),
 }
 #: A value of every option, by command where one value does not do for all.
 VALUES: dict[str, Value] = {

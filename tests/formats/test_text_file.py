@@ -21,6 +21,8 @@ _WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax+]b?[\"']"
 # Into folders of our own, that others cannot write to; and what appends: the recorder, and the
 # log of a gate. Decisions about rows lie beside the checkpoint that they belong to.
 _OWN_FOLDERS = {
+    # The lock of a tuner must be new, and lines are added to its log.
+    "formats/tuner_files.py",
     "profiler/logs/history_server.py",
     "profiler/logs/unpacking.py",
     "profiler/spark/jvm.py",

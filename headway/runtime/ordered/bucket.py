@@ -25,6 +25,7 @@ from headway.runtime.ordered.kept_state import (
     table_of,
     values_of,
 )
+from headway.units import US_PER_MS
 
 Step: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
 """A row and the state of its key, None for a new one, to the new state and rows of output."""
@@ -33,7 +34,6 @@ PREFIX = "_headway_"
 BUCKET, ROWS = f"{PREFIX}bucket", f"{PREFIX}rows"
 TIE = f"{PREFIX}tie_"
 """Begins the names of columns that only break ties: the texts of nested ones."""
-US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ from headway.runtime.ordered.bucket import (
     BUCKET,
     PREFIX,
     ROWS,
-    US_PER_MS,
     BucketState,
     OrderedStep,
     run_bucket,
 )
 from headway.runtime.sharing.shared_windows import WATERMARK
+from headway.units import US_PER_MS
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

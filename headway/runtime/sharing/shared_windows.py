@@ -16,6 +16,7 @@ from headway.runtime.sharing.aggregates import (
     quoted,
     read_aggregates,
 )
+from headway.units import US_PER_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 How: TypeAlias = Literal["direct", "panes", "fused"]
 WATERMARK = "spark.watermarkDelayMs"
 SIZE, END = f"{PREFIX}size", f"{PREFIX}end"
-US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,13 @@ from headway.runtime.sharing.log_state import Emit, WindowLog, window_path
 from headway.runtime.sharing.shared_windows import (
     END,
     SIZE,
-    US_PER_MS,
     WATERMARK,
     WindowQuery,
     finished,
     merge_columns,
     partials,
 )
-from headway.units import parse_duration_s, s_to_ms
+from headway.units import US_PER_MS, parse_duration_s, s_to_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
