@@ -48,8 +48,8 @@ def advice_of(
     the offset and commit logs; with overlapping windows counted from shared panes, fused or from a
     log, whichever takes the shortest batches; and, for a limit `L` on tuples, a query started every
     `I = (L-S-f)/(1+ρ)` with an available-now trigger, `S` for starting it, `f` and `ρ` the fixed
-    time and the load of batches of the planned size: rows wait up to `I` and then `S+f+ρI`, in which
-    it takes the nodes. What cannot be computed is said with the measured
+    time and the load of batches of the planned size: rows wait up to `I` and then `S+f+ρI`, in
+    which it takes the nodes. What cannot be computed is said with the measured
     number only: skew, state commits, collections, and a drift (the factor of durations by age) by
     which batches 30 s after a start take a tenth longer than the plan speaks for.
     """
