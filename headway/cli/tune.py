@@ -89,7 +89,7 @@ class _Teller:
 
     def __init__(self) -> None:
         self._said: set[str] = set()
-        self._last = ""
+        self._last: tuple[object, ...] = ()
 
     def say(self, tuner: Tuner, change: WatchedChange | None) -> None:
         """Say what is new."""
@@ -101,10 +101,11 @@ class _Teller:
             if warning not in self._said:
                 self._said.add(warning)
                 click.echo(f"warning: {warning}", err=True)
-        now = f"{status.phase}: {status.why}; {brief_setting_text(status.configuration)}"
-        if change is not None:
-            now += f"; recommended: {change_text(change)}"
+        # Planned latencies differ a little at every look; what is recommended does not.
+        then = None if change is None else (change.then, change.why)
+        now = (status.phase, status.why, status.configuration, then)
         if now != self._last:
             self._last = now
-            click.echo(now)
+            line = f"{status.phase}: {status.why}; {brief_setting_text(status.configuration)}"
+            click.echo(line if change is None else f"{line}; recommended: {change_text(change)}")
             sys.stdout.flush()

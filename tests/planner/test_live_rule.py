@@ -175,6 +175,13 @@ def test_another_trigger_is_taken_where_it_keeps_more_rows_in_time() -> None:
     assert len(query.proposals) == 1, "both are in time: nothing pays for a restart"
 
 
+def test_a_target_that_is_met_is_no_reason_for_another_trigger() -> None:
+    query = Query(4, Bounds(min_executors=4, max_executors=4))
+    query.table, query.trigger_s = capacity_table(the_question("p99 <= 4s"), [4], [1.0, 2.4]), 2.4
+    query.runs(7200.0, 0.3 * query.table.sustained(4, 2.4))
+    assert query.proposals == []
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_it_stays_within_bounds_and_takes_nothing_back_within_its_purse(seed: int) -> None:
     random = np.random.default_rng(seed)

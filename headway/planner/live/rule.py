@@ -286,7 +286,8 @@ class _Look:
         **(A10)** Another trigger: `t (g - g')` late seconds are saved over an outlook of `t`, as
         long as the rate has lasted since its last jump and at most six hours, `g` and `g'` the
         shares of late rows by (T6) at the planned confidence; the change is worth it where they
-        exceed those that its pause makes late (A7).
+        exceed those that its pause makes late (A7). None where `g <= 1-q`, the share that a target
+        on the quantile `q` allows: it is met as it is.
         """
         if len(self.table.triggers_s) < 2 or self.signal.num_pending:
             return None, Reason.HOLD
@@ -294,6 +295,8 @@ class _Look:
         outlook_s = min(len(memory.forecast.rates_per_s) * BIN_S.value, LONGEST_OUTLOOK_S.value)
         price = late_price(self.table.quantile)
         now_late = self.table.late_share(self.executors, self.trigger_s, rate, costs)
+        if now_late <= 1.0 - self.table.quantile:
+            return None, Reason.HOLD
         weighed = []
         for trigger_s in self.table.triggers_s:
             if trigger_s == self.trigger_s:
