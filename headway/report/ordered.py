@@ -187,13 +187,11 @@ def _named(key: str | int) -> str:
 
 def _code(plan: OrderedPlan, file: str) -> Iterator[str]:
     number = plan.placed.choice.shuffle_partitions
-    yield "put your own names for KEY, ORDER and the step:"
+    yield "put your own names for KEY, ORDER, the step and what it keeps and returns:"
     yield ""
     yield f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")'
-    yield (
-        'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE, output=OUTPUT, '
-        f'place="{file}")'
-    )
+    yield 'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,'
+    yield f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)'
     yield ""
     yield "or with Spark alone, where a group may hold several keys:"
     yield ""
