@@ -96,7 +96,8 @@ def ordered_text(plan: OrderedPlan, *, file: str | None = None) -> str:
 
 def _headline(plan: OrderedPlan) -> Iterator[str]:
     placed, best, today = plan.placed.choice, plan.best, plan.today
-    said = f"stage {plan.stage} at {format_rate(plan.rate_per_s)}: p99 "
+    stage = plan.stage if plan.stage.startswith("stage ") else f"stage {plan.stage}"
+    said = f"{stage} at {format_rate(plan.rate_per_s)}: p99 "
     then = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
     if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
         yield f"{said}{format_duration(best.p99_s)} on {best.shuffle_partitions} shuffle partitions"
