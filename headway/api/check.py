@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headway.api.diff import replanned
 from headway.api.lock import locked_of
 from headway.api.predict import predict
 from headway.api.specs import Planned, PlannedJob, plan_spec
@@ -163,6 +162,9 @@ def _more_expensive(
     text = f"{figures} ({change:+.0%}): {word}"
     if priced and not now.ends:
         text = f"{format_money((after - before) * HOURS_PER_MONTH, sign=True)} per month: {text}"
+    # Most checks find no change, and answer sooner without what compares two plans.
+    from headway.api.diff import replanned
+
     found = causes(_sized(then, now), _sized(now, now), replanned(planned))
     if found:
         text = f"{text}; {'; '.join(one.in_words for one in found)}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from headway.domain.configuration import task_slots
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.gate.nouns import Finding, Level, Limits, Rule
-from headway.planner.difference import parts
 from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
 
     Locks of earlier versions do not hold the parts.
     """
+    from headway.planner.difference import parts
+
     if then.ends or predicted is None:
         return ""
     most = next((one for one in parts(then.phases_s, predicted.phases_s) if one.change_s > 0), None)

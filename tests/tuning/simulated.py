@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -213,6 +214,14 @@ def a_machine(
         now=now,
         at=at,
     )
+
+
+def begun(query: SimulatedQuery, path: Path, seconds: float, **how: Any) -> TunerMachine:
+    """A machine that has begun and has looked at the query for so long."""
+    machine = a_machine(query, path, **how)
+    machine.begin()
+    run_for(machine, query, seconds)
+    return machine
 
 
 def run_for(

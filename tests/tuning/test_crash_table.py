@@ -15,7 +15,7 @@ from headway.domain.tuner import Phase
 from headway.errors import InputError, TunerLockedError
 from headway.formats.tuner_files import TunerLock, load_tuner, lock_file, save_tuner
 from tests.factories import a_configuration
-from tests.tuning.simulated import Killed, SimulatedQuery, a_machine, phase_of, run_for
+from tests.tuning.simulated import Killed, SimulatedQuery, a_machine, begun, phase_of, run_for
 
 FASTER = replace(a_configuration(), trigger_s=0.5)
 LARGER = replace(a_configuration(), executors=5)
@@ -44,9 +44,7 @@ def test_killed_within_a_change_it_is_finished_at_the_next_start(
 ) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 60)
+    machine = begun(query, path, 60)
     query.at = machine._at = killed_at(point)
     with pytest.raises(Killed):
         machine.change_to(then, Reason.TRIGGER, Phase.APPLYING, why="a test")  # type: ignore[arg-type]
@@ -68,9 +66,7 @@ def test_killed_within_a_change_it_is_finished_at_the_next_start(
 def test_killed_twice_at_the_new_setting_it_goes_back_to_the_last_good_one(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 60)
+    machine = begun(query, path, 60)
     query.at = killed_at("before start")
     with pytest.raises(Killed):
         machine.change_to(FASTER, Reason.TRIGGER, Phase.APPLYING, why="a test")
@@ -90,9 +86,7 @@ def test_killed_at_rest_it_learns_anew_at_the_last_good_setting(
 ) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 60)
+    machine = begun(query, path, 60)
     save_tuner(replace(machine.state, phase=phase), path)
     query.is_active = False
     again = a_machine(query, path)
@@ -104,9 +98,7 @@ def test_killed_at_rest_it_learns_anew_at_the_last_good_setting(
 def test_what_was_learned_outlives_the_tuner(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 400)
+    machine = begun(query, path, 400)
     memory = machine.rule.memory
     machine.rule.memory = replace(memory, costs=memory.costs.with_step_up(17.0))
     machine.end(restore=False)
@@ -153,9 +145,7 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path, text: str) -> None:
 def test_late_rows_are_kept_while_nothing_changes(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 60)
+    machine = begun(query, path, 60)
     query.factor = lambda _configuration: 30.0
     run_for(machine, query, 90)
     state = load_tuner(path)

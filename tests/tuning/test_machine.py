@@ -19,7 +19,7 @@ from headway.formats.tuner_files import (
     switch_file,
 )
 from tests.factories import a_configuration
-from tests.tuning.simulated import SimulatedQuery, a_machine, phase_of, run_for
+from tests.tuning.simulated import SimulatedQuery, a_machine, begun, phase_of, run_for
 
 STEP_AT_S = 300.0
 ONE = a_configuration(executors=1)
@@ -36,9 +36,7 @@ def events(path: Path) -> list[str]:
 def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step, comes_after_s=20.0)
-    machine = a_machine(query, path, first=ONE)
-    machine.begin()
-    run_for(machine, query, STEP_AT_S)
+    machine = begun(query, path, STEP_AT_S, first=ONE)
     assert phase_of(machine) is Phase.HOLD
     assert machine.state.num_changes == 0
     run_for(machine, query, 120)
@@ -58,9 +56,7 @@ def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path
 def test_recommending_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)
-    machine = a_machine(query, path, mode=Mode.RECOMMEND, first=ONE)
-    machine.begin()
-    run_for(machine, query, STEP_AT_S + 200)
+    machine = begun(query, path, STEP_AT_S + 200, mode=Mode.RECOMMEND, first=ONE)
     assert (query.executors, query.starts) == (1, [ONE])
     assert machine.rule.proposal is not None
     proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
@@ -70,9 +66,7 @@ def test_recommending_changes_nothing(tmp_path: Path) -> None:
 def test_quiet_times_and_a_switch_hold_it_back(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)
-    machine = a_machine(query, path, is_quiet=lambda _at_s: True)
-    machine.begin()
-    run_for(machine, query, STEP_AT_S + 120)
+    machine = begun(query, path, STEP_AT_S + 120, is_quiet=lambda _at_s: True)
     assert machine.state.num_changes == 0
     switch_file(path).write_text("off\n")
     run_for(machine, query, 5)
@@ -85,9 +79,7 @@ def test_quiet_times_and_a_switch_hold_it_back(tmp_path: Path) -> None:
 def test_a_switch_that_says_restore_goes_back_first(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)
-    machine = a_machine(query, path, first=ONE)
-    machine.begin()
-    run_for(machine, query, STEP_AT_S + 120)
+    machine = begun(query, path, STEP_AT_S + 120, first=ONE)
     assert machine.running.executors == 2
     switch_file(path).write_text("restore\n")
     run_for(machine, query, 2)
@@ -98,9 +90,7 @@ def test_a_switch_that_says_restore_goes_back_first(tmp_path: Path) -> None:
 def test_executors_that_do_not_come_are_given_back(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step, comes_after_s=1e6)
-    machine = a_machine(query, path, first=ONE)
-    machine.begin()
-    run_for(machine, query, STEP_AT_S + 500)
+    machine = begun(query, path, STEP_AT_S + 500, first=ONE)
     assert "restored" in events(path)
     blocked = machine.state.blocked
     assert blocked and blocked[0].now.executors == 1
@@ -113,9 +103,7 @@ def slower_than_said(configuration: Configuration) -> float:
 def test_a_setting_that_misses_what_the_old_one_kept_is_taken_back_once(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(factor=slower_than_said)
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 200)
+    machine = begun(query, path, 200)
     rule = machine.rule
     proposal = _a_proposal(machine, trigger_s=0.5)
     machine.rule.table(replace(machine.running, trigger_s=0.5))
@@ -156,9 +144,7 @@ def _a_proposal(machine, trigger_s: float):  # type: ignore[no-untyped-def]
 def test_a_query_without_a_gap_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(has_gap=False)
-    machine = a_machine(query, path, triggers_s=(0.5,))
-    machine.begin()
-    run_for(machine, query, 100)
+    machine = begun(query, path, 100, triggers_s=(0.5,))
     machine.rule.table(machine.running)
     machine._propose(_a_proposal(machine, trigger_s=0.5))
     assert query.is_active
@@ -170,9 +156,7 @@ def test_a_query_without_a_gap_is_left_as_it_is(tmp_path: Path) -> None:
 def test_a_setting_that_does_not_start_is_taken_back_and_else_it_freezes(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(fails_at=(lambda one: one.trigger_s == 0.5,))
-    machine = a_machine(query, path, triggers_s=(0.5,))
-    machine.begin()
-    run_for(machine, query, 100)
+    machine = begun(query, path, 100, triggers_s=(0.5,))
     machine._propose(_a_proposal(machine, trigger_s=0.5))
     assert query.is_active and query.configuration == a_configuration()
     assert phase_of(machine) is Phase.HOLD
@@ -188,9 +172,7 @@ def test_a_setting_that_does_not_start_is_taken_back_and_else_it_freezes(tmp_pat
 def test_a_query_that_ends_by_itself_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 5)
+    machine = begun(query, path, 5)
     query.is_active = False
     with pytest.raises(HeadwayError, match="the query ended by itself"):
         machine.step()
@@ -212,9 +194,7 @@ def test_a_function_that_ignores_the_trigger_is_an_error(tmp_path: Path) -> None
 def test_a_silent_query_is_known_as_blind(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(live_executors=False)
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 60)
+    machine = begun(query, path, 60)
     query.is_in_batch, query.free_s = True, query.now_s + 100
     run_for(machine, query, 30)
     assert phase_of(machine) is Phase.BLIND
@@ -226,9 +206,7 @@ def test_a_silent_query_is_known_as_blind(tmp_path: Path) -> None:
 def test_the_log_of_decisions_is_lines_of_json(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
-    machine = a_machine(query, path)
-    machine.begin()
-    run_for(machine, query, 30)
+    begun(query, path, 30)
     for line in audit_file(path).read_text().splitlines():
         json.loads(line)
     assert events(path)[0] == "started"
@@ -240,9 +218,7 @@ def test_other_partitions_are_proposed_where_nothing_else_is_enough_and_made_whe
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
     one = a_configuration(shuffle_partitions=1)
-    machine = a_machine(query, path, first=one)
-    machine.begin()
-    run_for(machine, query, 60)
+    machine = begun(query, path, 60, first=one)
     machine._other_partitions()
     said = read_audit(audit_file(path))[-1]
     assert said["event"] == "proposed"
