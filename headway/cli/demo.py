@@ -43,7 +43,11 @@ def command(output: Path | None, quick: bool) -> int:
         click.echo(f"note: {note}", err=True)
     with Progress(plain=True) as progress:
         outcome = run_demo(
-            folder, QUICK if quick else FULL, step=progress.step, share=progress.share
+            folder,
+            QUICK if quick else FULL,
+            is_busy=note is not None,
+            step=progress.step,
+            share=progress.share,
         )
     click.echo(story(outcome))
     return ExitCode.OK if outcome.promise_kept else ExitCode.FAILURE

@@ -10,6 +10,8 @@ from headway.report.comparison import comparison_text
 from headway.report.text import answer_text
 from headway.units import format_duration, format_rate
 
+_COMPARED = ("mean", "p99")  # comparison.txt has all
+
 
 def story(outcome: DemoOutcome) -> str:
     """What was run, predicted, planned and measured; the verdict last."""
@@ -35,7 +37,9 @@ def _profiled(outcome: DemoOutcome) -> list[str]:
         f"{format_duration(stage.task_per_row_s)} per row"
         for stage in outcome.profile.stages
     ]
-    return [*lines, *(f"  note: {note}" for note in outcome.profile.notes), ""]
+    is_whole = len(seen_by_name) == len(PROFILED)
+    notes = () if is_whole else outcome.profile.notes
+    return [*lines, *(f"  note: {note}" for note in notes), ""]
 
 
 def _predicted(outcome: DemoOutcome) -> list[str]:
@@ -54,22 +58,27 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 
 
 def _planned(outcome: DemoOutcome) -> list[str]:
-    smaller = [
-        f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)} would need "
-        f"{_machines(wished)}: the demo plans for a rate that this machine sustains."
-        for wished in outcome.plans[:-1]
-    ]
+    smaller = [_why_less(wished) for wished in outcome.plans[:-1]]
     return ["Planned:", *smaller, answer_text(outcome.plan), ""]
+
+
+def _why_less(wished: StreamAnswer) -> str:
+    """Why the plan that was wished for is not the one that is run."""
+    asked = f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)}"
+    if wished.feasible and wished.nodes == 1:
+        return f"{asked} is close to the limit of a busy machine: the demo plans with more room."
+    return f"{asked} would need {_machines(wished)}: the demo plans for what this one sustains."
 
 
 def _verdict(outcome: DemoOutcome) -> list[str]:
     return [
         "Predicted and measured tuple latency:",
-        comparison_text(outcome.comparisons),
+        comparison_text(outcome.comparisons, statistics=_COMPARED),
         "",
         _verdict_text(outcome),
-        f"All files: {outcome.folder} (open report.html; plan.txt is the whole plan,",
-        "spark-defaults.conf and query_settings.py apply it)",
+        f"All files: {outcome.folder}",
+        "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
+        "spark-defaults.conf and query_settings.py apply the plan)",
     ]
 
 

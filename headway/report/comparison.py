@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headway.domain import Interval, LatencyDistribution
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import interval_text
 from headway.units import format_duration
+
+_STATISTICS = ("mean", "p50", "p95", "p99")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,10 @@ class ComparedFigure:
         return f"{interval_text(self.interval90_s)}, {verdict}"
 
 
-def comparison_text(rows: Sequence[ComparisonRow]) -> str:
-    """Tables for a terminal, one per row, lines of at most 100 columns."""
+def comparison_text(
+    rows: Sequence[ComparisonRow], *, statistics: Collection[str] = _STATISTICS
+) -> str:
+    """Tables for a terminal, one per row, of some statistics or all."""
     blocks = []
     for row in rows:
         table = [("", "predicted", "measured", "error", "90% interval")]
@@ -98,11 +102,16 @@ def comparison_text(rows: Sequence[ComparisonRow]) -> str:
                 figure.interval_text,
             )
             for figure in row.figures
+            if figure.statistic in statistics
         ]
         blocks.append("\n".join([*paragraph(row.label), *aligned(table, right=(1, 2, 3))]))
     if blocks:
         blocks.append(
-            "error: predicted over measured, minus one; inside: the interval contains "
-            "the measured value."
+            "\n".join(
+                paragraph(
+                    "error: predicted over measured, minus one; inside: the interval contains the "
+                    "measured value."
+                )
+            )
         )
     return "\n\n".join(blocks)
