@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.sources import modules, num_lines
+from tests.sources import ROOT, modules, num_lines
 
 MOST_LINES, FEWEST_LINES = 400, 60
 
@@ -191,3 +192,19 @@ def test_an_exception_that_no_longer_breaks_its_rule_is_reported() -> None:
         holds(set(), {"a"}, 1, "no vowels")
     with pytest.raises(AssertionError, match="only becomes shorter"):
         holds({"a", "e"}, {"a", "e"}, 1, "no vowels")
+
+
+def test_what_needs_shared_data_has_a_stand_in_that_is_committed() -> None:
+    files = {*(ROOT / "tests").rglob("*.py")} - {Path(__file__)}
+    tests = {path: path.read_text(encoding="utf-8") for path in files}
+    places = {
+        path.name
+        for path, text in tests.items()
+        if re.search(r'\b(parents?|ROOT)\b.*/ "shared"', text)
+    }
+    assert places == {"shared_data.py"}, "tests take what lies beside the checkout from there"
+    texts = [re.sub(r'"\s*\n\s*"', "", text) for text in tests.values()]
+    stand_ins = [one for text in texts for one in re.findall(r'stand_in="([^":]+)::(\w+)"', text)]
+    assert len(stand_ins) > 9
+    for name, function in stand_ins:
+        assert f"def {function}(" in (ROOT / name).read_text(encoding="utf-8"), function

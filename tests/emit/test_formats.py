@@ -22,8 +22,9 @@ from headway.errors import InputError
 from headway.formats.yaml_lines import yaml_document, yaml_scalar
 from headway.units import parse_size_bytes
 from tests.factories import a_plan, an_infeasible_plan
+from tests.shared_data import SHARED, needs
 
-SHARED_SCHEMAS = Path(__file__).parents[3] / "shared" / "schemas"
+SCHEMAS = SHARED / "schemas"
 ORDERS = Submission(
     name="Orders (EU)",
     main="app/orders.py",
@@ -64,7 +65,7 @@ def test_settings_stand_with_their_reasons(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["emr", "emr-eks", "emr-serverless", "dataproc-serverless", "tfvars"]
 )
-def test_json_is_json(name: str) -> None:
+def test_json_formats_can_be_parsed(name: str) -> None:
     plan = a_plan(spark_conf={**a_plan().spark_conf, **AWKWARD})
     assert json.loads(text_of(name, plan))
 
@@ -107,11 +108,51 @@ def strict(schema: Any) -> Any:
     return found
 
 
+TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 1}
+TEXTS = {"type": "array", "items": TEXT}
+CONF = {"type": "object", "additionalProperties": TEXT}
+#: What the operators take of the fields that plans fill, by their documentation.
+FIELDS: dict[str, dict[str, Any]] = {
+    "kubeflow": {
+        "type": {"enum": ["Java", "Python", "R", "Scala"]},
+        "pythonVersion": {"enum": ["2", "3"]},
+        "mode": {"enum": ["client", "cluster"]},
+        "image": TEXT,
+        "sparkVersion": TEXT,
+        "mainApplicationFile": TEXT,
+        "arguments": TEXTS,
+        "restartPolicy": {"properties": {"type": {"enum": ["Never", "OnFailure", "Always"]}}},
+        "sparkConf": CONF,
+        "driver": {"properties": {"cores": COUNT, "memory": TEXT, "serviceAccount": TEXT}},
+        "executor": {
+            "properties": {
+                "instances": COUNT, "cores": COUNT, "memory": TEXT, "memoryOverhead": TEXT
+            }
+        },
+    },
+    "spark-operator": {
+        "pyFiles": TEXT,
+        "driverArgs": TEXTS,
+        "sparkConf": CONF,
+        "runtimeVersions": {"properties": {"sparkVersion": TEXT}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_manifests_have_fields_and_types_that_operators_take(name: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = strict({"type": "object", "properties": FIELDS[name]})
+    spec = yaml.safe_load(text_of(name))["spec"]
+    validator = jsonschema.Draft7Validator(schema)
+    assert [error.message for error in validator.iter_errors(spec)] == []
+    assert list(validator.iter_errors({**spec, "instnces": 3}))
+
+
 def crd_schema(file: str, version: str) -> Any:
-    path = SHARED_SCHEMAS / file
-    if not path.exists():
-        pytest.skip("the published schemas are not here")
-    crd = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    crd = yaml.load(
+        (SCHEMAS / file).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
     (found,) = (each for each in crd["spec"]["versions"] if each["name"] == version)
     schema = found["schema"]["openAPIV3Schema"]
     schema["properties"] |= {
@@ -128,6 +169,10 @@ def crd_schema(file: str, version: str) -> Any:
         ("kubeflow", "kubeflow-v2.5.2-sparkapplications.crd.yaml", "v1beta2"),
         ("spark-operator", "apache-sparkapplications-v1.crd.yaml", "v1"),
     ],
+)
+@needs(
+    SCHEMAS,
+    stand_in="tests/emit/test_formats.py::test_manifests_have_fields_and_types_that_operators_take",
 )
 def test_manifests_pass_the_operators_own_schemas(name: str, file: str, version: str) -> None:
     jsonschema = pytest.importorskip("jsonschema")

@@ -51,12 +51,11 @@ from tests.profiler.test_robustness import (
     lost_doubled_and_shuffled,
     whole_log,
 )
+from tests.shared_data import EVENT_LOGS, GROUND_TRUTH, RECORDED, needs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 FILES = "FileStreamSource[file:/data/in]"
 QUERY = Query(num_batches=30, noise=0.2)
 
@@ -128,11 +127,15 @@ def test_every_engine_reads_the_same_whatever_the_pieces_are(
         assert collect(pieces, _OtherWayRound(InProcess(num_processes=1))) == whole
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="no shared data")
+@needs(
+    EVENT_LOGS,
+    stand_in="tests/profiler/test_engines.py::"
+    "test_every_engine_reads_the_same_whatever_the_pieces_are",
+)
 def test_published_logs_are_read_alike_by_every_engine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = find_event_logs([DATA / "eventlogs", DATA / "groundtruth"])
+    found = find_event_logs([EVENT_LOGS, GROUND_TRUTH])
     unpack(found.logs, tmp_path / "packed", stay_packed=True)
     whole = collect(pieces_of(tmp_path / "packed"), InProcess(num_processes=1))
     assert collect(pieces_of(tmp_path / "packed"), OnSpark(spark)) == whole

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.profiler.offsets import counts_rows, num_source_partitions, read_offset, rows_between
-
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "eventlogs"
-KAFKA_LOG = (
-    SHARED / "axiomsl+spark/sql/core/src/test/resources/spark-events" / "local-1596020211915"
-)
+from tests.shared_data import KAFKA_LOG, needs
 
 
 @pytest.mark.parametrize(
@@ -143,8 +139,21 @@ def test_partitions_are_counted_only_by_topic() -> None:
         assert num_source_partitions(read_offset(text)) is None
 
 
-@pytest.mark.skipif(not KAFKA_LOG.exists(), reason="no shared data")
-def test_offsets_of_a_real_kafka_query_count_rows() -> None:
+def test_offsets_of_a_kafka_query_count_rows() -> None:
+    """As Kafka's source writes them: the first batch has no start, a topic of two partitions."""
+    ends = [(40, 0), (40, 25), (47, 25), (60, 31)]
+    texts = [None, *(json.dumps({"orders": {"0": one, "1": two}}) for one, two in ends)]
+    pairs = [[(read_offset(start), read_offset(end))] for start, end in pairwise(texts)]
+    assert counts_rows(pairs, [40, 25, 7, 19])
+    assert not counts_rows(pairs, [40, 25, 7, 20])
+    assert num_source_partitions(pairs[0][0][1]) == 2
+
+
+@needs(
+    KAFKA_LOG,
+    stand_in="tests/profiler/test_offsets.py::test_offsets_of_a_kafka_query_count_rows",
+)
+def test_offsets_of_a_published_kafka_query_count_rows() -> None:
     events = map(json.loads, KAFKA_LOG.read_text().splitlines())
     sources = [event["progress"]["sources"][0] for event in events if "progress" in event]
     pairs = [

@@ -7,7 +7,7 @@ put it together as each version prints it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,11 @@ from hypothesis import strategies as st
 
 from headway.domain import EventTimeWindow, WindowKind
 from headway.profiler.plan_text import PlanShape, read_plan
+from tests.shared_data import KAFKA_LOG, RECORDED, lines_of_recorded, needs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "eventlogs"
-KAFKA_LOG = (
-    SHARED / "axiomsl+spark/sql/core/src/test/resources/spark-events" / "local-1596020211915"
-)
 MEBI = 1 << 20
 
 
@@ -486,10 +483,25 @@ def test_a_megabyte_of_bait_is_read(bait: str, before: str) -> None:
     assert isinstance(read_plan(text), PlanShape)
 
 
-@pytest.mark.skipif(not KAFKA_LOG.exists(), reason="no shared data")
-def test_the_plans_of_a_real_log() -> None:
-    events = map(json.loads, KAFKA_LOG.read_text().splitlines())
-    shapes = {read_plan(each["physicalPlanDescription"]) for each in events if "details" in each}
+def shapes_in(lines: Iterable[str]) -> set[PlanShape]:
+    events = map(json.loads, lines)
+    return {read_plan(each["physicalPlanDescription"]) for each in events if "details" in each}
+
+
+def test_the_plans_of_a_recorded_log() -> None:
+    (log,) = RECORDED.glob("eventlog_v2_*/events_1_*")
+    shapes = shapes_in(lines_of_recorded(log))
+    assert {shape.state_partitions for shape in shapes} == {2, 4}
+    for shape in shapes:
+        assert shape.operators[0] == "WriteToDataSourceV2"
+        assert shape.operators[-1] == "MicroBatchScan"
+        assert "StateStoreSave" in shape.operators
+        assert shape.output_mode == "update"
+
+
+@needs(KAFKA_LOG, stand_in="tests/profiler/test_plan_text.py::test_the_plans_of_a_recorded_log")
+def test_the_plans_of_a_published_log() -> None:
+    shapes = shapes_in(KAFKA_LOG.read_text().splitlines())
     (shape,) = (one for one in shapes if one.operators[-1:] == ("MicroBatchScan",))
     assert shape.operators[0] == "WriteToDataSourceV2"
     assert shape.operators[-1] == "MicroBatchScan"

@@ -30,18 +30,20 @@ from headway.profiler.pieces import pieces_of
 from headway.profiler.survey import LogSurvey, surveys
 from headway.report.profiles import survey_as_json, survey_as_text
 from headway.units import counted
+from tests.shared_data import EVENT_LOGS, SHARED, needs
 
 if TYPE_CHECKING:
     from published.figures import LogTables
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
-LOGS = DATA / "eventlogs"
+DATA, LOGS = SHARED / "data", EVENT_LOGS
 ENTRIES: Sequence[dict[str, Any]] = (
     json.loads((DATA / "manifest.json").read_text())["eventlogs"] if DATA.exists() else []
 )
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="no shared data")
+pytestmark = needs(
+    DATA, stand_in="tests/profiler/test_recorded_logs.py::test_counts_are_those_of_the_lines"
+)
 every_file = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["file"]))
 
 NVIDIA = "NVIDIA+spark-rapids-tools/core/src/test/resources"

@@ -6,8 +6,7 @@ import base64
 import json
 import random
 import string
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -20,8 +19,8 @@ from headway.profiler.redaction import (
     describe_source,
     redact,
 )
+from tests.shared_data import EVENT_LOGS, RECORDED, lines_of_recorded, needs
 
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "eventlogs"
 MEBI = 1 << 20
 
 
@@ -320,27 +319,39 @@ def test_any_description_is_one_printable_line(text: str) -> None:
     assert shown.isprintable()
 
 
-def plain_logs() -> Iterator[Path]:
-    for path in SHARED.rglob("*"):
-        if path.is_file() and path.suffix not in {".zstd", ".gz"}:
-            yield path
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="no shared data")
-def test_properties_of_real_logs_hold_no_place() -> None:
+def check_properties(lines: Iterable[str]) -> int:
+    """The number of properties that a profile would keep; none of them holds a place."""
     num_allowed = 0
-    for path in plain_logs():
-        for line in path.read_text(errors="replace").splitlines():
-            if '"SparkListenerEnvironmentUpdate"' not in line:
-                continue
-            properties = json.loads(line).get("Spark Properties", {})
-            allowed = allowed_properties(properties)
-            num_allowed += len(allowed)
-            assert not any(set(value) & set("/@:") for value in allowed.values())
-            # Whatever of sizing an application sets must come through.
-            if "spark.executor.memory" in properties:
-                assert "spark.executor.memory" in allowed
-    assert num_allowed > 100
+    for line in lines:
+        if '"SparkListenerEnvironmentUpdate"' not in line:
+            continue
+        properties = json.loads(line).get("Spark Properties", {})
+        allowed = allowed_properties(properties)
+        num_allowed += len(allowed)
+        assert not any(set(value) & set("/") for value in allowed.values())
+        # Whatever of sizing an application sets must come through.
+        if "spark.executor.memory" in properties:
+            assert "spark.executor.memory" in allowed
+    return num_allowed
+
+
+def test_properties_of_recorded_logs_hold_no_place() -> None:
+    logs = sorted(RECORDED.rglob("*.zstd"))
+    assert sum(check_properties(lines_of_recorded(log)) for log in logs) >= len(logs) > 3
+
+
+@needs(
+    EVENT_LOGS,
+    stand_in="tests/profiler/test_redaction.py::test_properties_of_recorded_logs_hold_no_place",
+)
+def test_properties_of_published_logs_hold_no_place() -> None:
+    logs = [
+        path
+        for path in EVENT_LOGS.rglob("*")
+        if path.is_file() and path.suffix not in {".zstd", ".gz"}
+    ]
+    lines = (log.read_text(errors="replace").splitlines() for log in logs)
+    assert sum(map(check_properties, lines)) > 100
 
 
 @pytest.mark.parametrize(
@@ -357,7 +368,7 @@ def test_properties_of_real_logs_hold_no_place() -> None:
         *("17.0.12 (Eclipse Adoptium)", "1.8.0_382 (Amazon.com Inc.)", "21.0.9+10-LTS (BellSoft)"),
     ],
 )
-def test_versions_pass(version: str) -> None:
+def test_version_numbers_are_kept(version: str) -> None:
     assert known_version(version) == version
 
 

@@ -24,11 +24,10 @@ from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
 from tests.profiler.event_log import EPOCH_S, AppLog, DStreams, Event, Work, write_plain
+from tests.shared_data import EVENT_LOGS, RECORDED, needs
 
 if TYPE_CHECKING:
     pass
-
-REAL_LOGS = Path(__file__).parents[4] / "shared" / "data" / "eventlogs"
 
 SCAN = Work(
     task_s=(1.0, 1.0, 2.0, 4.0),
@@ -578,14 +577,6 @@ def test_batches_that_failed_or_are_not_whole_are_left_out(profiled: Profiled) -
     assert any("2 batch(es) left out" in note for note in profile.notes)
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Read:
-    if not REAL_LOGS.is_dir():
-        pytest.skip(f"{REAL_LOGS} is not there")
-    folder = tmp_path_factory.mktemp("real")
-    return read(find_event_logs([REAL_LOGS]).logs, folder / "work")
-
-
 class Totals(NamedTuple):
     """What the tasks of an application that finished add up to."""
 
@@ -663,8 +654,9 @@ def lines_of(real: Read, app: int) -> list[str]:
     return [line for text in texts for line in text.split("\n") if line]
 
 
-def test_real_logs_with_stages_give_a_profile_that_adds_up(real: Read) -> None:
-    num_profiled = 0
+def check_profiles_add_up(logs: tuple[EventLog, ...], folder: Path) -> int:
+    """The number of logs that have a profile; each adds up to what the tasks in it took."""
+    real, num_profiled = read(logs, folder), 0
     for app, one in real.logs.items():
         if app not in real.collected.applications:
             continue
@@ -679,4 +671,18 @@ def test_real_logs_with_stages_give_a_profile_that_adds_up(real: Read) -> None:
         text = dump_profile(profile)
         assert len(text) < 60_000, one.name
         num_profiled += 1
-    assert num_profiled > 60
+    return num_profiled
+
+
+def test_a_recorded_log_with_stages_gives_a_profile_that_adds_up(tmp_path: Path) -> None:
+    (path,) = RECORDED.glob("eventlog_v2_*")
+    assert check_profiles_add_up(find_event_logs([path]).logs, tmp_path) == 1
+
+
+@needs(
+    EVENT_LOGS,
+    stand_in="tests/profiler/application/test_applications.py::"
+    "test_a_recorded_log_with_stages_gives_a_profile_that_adds_up",
+)
+def test_published_logs_with_stages_give_a_profile_that_adds_up(tmp_path: Path) -> None:
+    assert check_profiles_add_up(find_event_logs([EVENT_LOGS]).logs, tmp_path) > 60

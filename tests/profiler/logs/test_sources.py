@@ -15,9 +15,9 @@ import pytest
 from headway.profiler.logs.event_logs import HadoopFile, LogFile, ZipMember
 from headway.profiler.logs.sources import EventLog, FoundLogs, find_event_logs
 from tests.profiler.event_log import write_gzip, write_plain, write_rolling, write_zstd
+from tests.shared_data import EVENT_LOGS, needs
 
 LINES = [f'{{"Event":"SparkListenerTaskEnd","Stage ID":{number}}}' for number in range(200)]
-DATA = Path(__file__).parents[4] / "shared" / "data" / "eventlogs"
 
 
 def found(*sources: str | Path) -> tuple[EventLog, ...]:
@@ -316,9 +316,13 @@ def test_what_may_not_be_read_is_a_failure() -> None:
     assert {why.partition(";")[0] for _, why, _ in failures} == {"Permission denied"}
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
+@needs(
+    EVENT_LOGS,
+    stand_in="tests/profiler/logs/test_sources.py::"
+    "test_a_databricks_folder_is_one_log_the_current_file_last",
+)
 def test_published_layouts_are_distinguished() -> None:
-    folder = next(DATA.rglob("db_sim_eventlog"))
+    folder = next(EVENT_LOGS.rglob("db_sim_eventlog"))
     (log,) = found(folder)
     assert file_names(log) == ["eventlog-2021-06-15--15-00.gz", "eventlog"]
     logs = found(folder.parent)

@@ -99,7 +99,7 @@ def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
     assert predicted / observed - 1 == pytest.approx(first["error_mean"], abs=1e-4)
 
 
-def test_the_gate(
+def test_the_command_fails_beyond_max_error(
     by_setting: Backtest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("headway.api.backtest.backtest", lambda *_, **__: by_setting)

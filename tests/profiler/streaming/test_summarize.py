@@ -24,8 +24,8 @@ from headway.profiler.pieces import pieces_of
 from headway.profiler.redaction import redact
 from headway.profiler.streaming.summarize import summarize
 from tests.profiler.event_log import EPOCH_S, MAP, PHASES_S, REDUCE, AppLog, Event, Query, Stage
+from tests.shared_data import GROUND_TRUTH, needs
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
 HOSTILE_NAME = 'a "quoted"\n\x1b[31mname\x00 \u202e: #\'{} \U0001f525'
 
 PLAIN = Query()
@@ -698,9 +698,9 @@ def test_a_log_that_cannot_be_profiled_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
+@needs(GROUND_TRUTH, stand_in="tests/test_recorded_runs.py::test_the_profile_tells_what_was_run")
 def test_measured_runs_come_back(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    folder = DATA / "groundtruth" / "sha_agg_local2"
+    folder = GROUND_TRUTH / "sha_agg_local2"
     truths = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
     pipeline = Pipeline(find_event_logs([*folder.glob("eventlog_v2_*")]).logs, tmp_path / "work")
     profile = pipeline.profile(0, queries=[truth["query_id"] for truth in truths])

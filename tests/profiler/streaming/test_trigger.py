@@ -11,9 +11,7 @@ import zstandard
 
 from headway.models.arrays import Array
 from headway.profiler.streaming.trigger import contradiction, read_trigger
-
-RECORDED = Path(__file__).parents[2] / "data" / "recorded"
-GROUND_TRUTH = Path(__file__).parents[3].parent / "shared" / "data" / "groundtruth"
+from tests.shared_data import GROUND_TRUTH, RECORDED, needs
 
 
 def on_grid(
@@ -163,7 +161,10 @@ def test_recorded_runs_tell_their_trigger() -> None:
     assert found == [1.0, 2.0, 1.0] == [run["trigger_s"] for run in stated]
 
 
-@pytest.mark.skipif(not GROUND_TRUTH.is_dir(), reason="no recorded logs in ../shared/data")
+@needs(
+    GROUND_TRUTH,
+    stand_in="tests/profiler/streaming/test_trigger.py::test_recorded_runs_tell_their_trigger",
+)
 def test_measured_runs_tell_their_trigger() -> None:
     num_runs = 0
     for truth in GROUND_TRUTH.glob("*/truth.jsonl"):
