@@ -37,13 +37,15 @@ def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     return capsys.readouterr().out
 
 
-def test_predict(capsys: pytest.CaptureFixture[str]) -> None:
+def test_predict_is_the_same_by_call_and_command(capsys: pytest.CaptureFixture[str]) -> None:
     found = headway.predict(PROFILE, rate="5k/s", trigger="2s")
     out = printed(capsys, "predict", PROFILE, "--rate", "5k/s", "--trigger", "2s", "--json")
     assert out == json_text(prediction_json(found)) + "\n"
 
 
-def test_plan(plan: StreamAnswer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_is_the_same_by_call_and_command(
+    plan: StreamAnswer, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = printed(capsys, "plan", PROFILE, *ASKED, "--json")
     assert out == json_text(plan_json(plan)) + "\n"
 
@@ -59,7 +61,9 @@ def test_explain_reads_a_file_or_takes_a_plan(
 
 
 @pytest.mark.parametrize("output_format", ["kubeflow", "emr"])
-def test_emit(output_format: str, plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_emit_is_the_same_by_call_and_command(
+    output_format: str, plan_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["emit", str(plan_file), "--format", output_format]) == 0
     out = capsys.readouterr()
     found = headway.emit(plan_file, output_format)
@@ -71,7 +75,9 @@ def test_emit(output_format: str, plan_file: Path, capsys: pytest.CaptureFixture
         headway.emit(plan_file, "pigeon")
 
 
-def test_simulate(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_simulate_is_the_same_by_call_and_command(
+    plan_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = headway.simulate(plan_file, TRACE, runs=2)
     out = printed(capsys, "simulate", plan_file, "--rate-trace", TRACE, "--runs", "2", "--json")
     assert out == json_text(playback_json(found)) + "\n"

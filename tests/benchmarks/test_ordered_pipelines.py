@@ -98,7 +98,7 @@ def test_peaks_are_where_the_papers_are() -> None:
 
 
 @pytest.mark.statistical
-def test_the_page(tmp_path: Path) -> None:
+def test_the_page_has_every_section_and_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra 'benchmarks'")
     text = page.text(argparse.Namespace(tuples=50_000, pictures=tmp_path))
     assert text.count("## ") == 8

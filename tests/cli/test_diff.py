@@ -137,7 +137,7 @@ def test_logs_are_profiled_first(folder: Path) -> None:
     assert not against.is_none
 
 
-def test_batch_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_batch_jobs_are_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, deadline in (("a", "300s"), ("b", "100s")):
         spec = f"{BATCH}  profile: nightly.profile.yaml\n  deadline: {deadline}\n"
         Path(f"{name}.yaml").write_text(spec)

@@ -26,7 +26,7 @@ def plan_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_from_a_plan(plan_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_file_is_emitted(plan_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["emit", plan_file, "--format", "spark-defaults"]) == 0
     assert parse_properties(capsys.readouterr().out) == dict(a_plan().spark_conf)
 

@@ -46,6 +46,6 @@ def test_no_command_at_all_shows_the_overview_as_a_usage_error(
     assert "Usage: headway" in err
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"headway, version {__version__}\n"

@@ -127,7 +127,7 @@ def test_strict_refuses_what_the_profile_has_not_seen(
     assert run(["predict", profile_file, "--strict"]) == 0
 
 
-def test_text_is_plain(
+def test_text_has_neither_colour_nor_markup(
     capsys: pytest.CaptureFixture[str], profile_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variables in ({"NO_COLOR": "1"}, {"FORCE_COLOR": "1", "TERM": "xterm-256color"}):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("target", ["p99 <= 3s", "mean <= 1.5s", "p95 <= 2s", "batch p99 <= 1s"])
-def test_what_is_kept(target: str) -> None:
+def test_a_target_that_the_plan_meets_passes(target: str) -> None:
     assert_meets(a_plan(), target)
 
 

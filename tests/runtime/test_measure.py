@@ -133,7 +133,9 @@ def test_nothing_to_measure_is_an_error() -> None:
         measure_tuple_latency([unobserved], after_epoch_s=0)
 
 
-def test_a_real_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_real_run_measures_rows_durations_and_latencies(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     shares: list[float] = []
     run = run_query(
         word_count(spark, rate_per_s=500, num_source_partitions=2, hash_rounds=2),

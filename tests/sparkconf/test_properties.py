@@ -44,7 +44,7 @@ def test_what_is_written_is_read_back(conf: dict[str, str], header: list[str], w
         ("", {}),
     ],
 )
-def test_the_dialect(text: str, conf: dict[str, str]) -> None:
+def test_a_text_is_read_as_java_reads_properties(text: str, conf: dict[str, str]) -> None:
     assert parse_properties(text) == conf
 
 

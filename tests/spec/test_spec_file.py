@@ -215,7 +215,7 @@ spec:
 """
 
 
-def test_a_fleet() -> None:
+def test_a_fleet_file_becomes_a_capacity_plan() -> None:
     plan = parsed(FLEET).spec
     assert isinstance(plan, CapacityPlan)
     assert plan.jobs[0].pools == ("p",)

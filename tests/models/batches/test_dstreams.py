@@ -138,7 +138,9 @@ def test_a_receiver_delays_all_rows() -> None:
 
 
 @pytest.mark.parametrize(("num_jobs", "num_concurrent", "job_s"), [(1, 1, 1.0), (2, 4, 2.5)])
-def test_unstable(num_jobs: int, num_concurrent: int, job_s: float) -> None:
+def test_beyond_capacity_latencies_are_infinite(
+    num_jobs: int, num_concurrent: int, job_s: float
+) -> None:
     jobs = DStreamJobs(
         job=lognormal_time(job_s, 0.3), num_jobs=num_jobs, num_concurrent=num_concurrent
     )
@@ -156,7 +158,9 @@ def test_unstable(num_jobs: int, num_concurrent: int, job_s: float) -> None:
     st.sampled_from([(1, 1), (2, 1), (3, 3), (1, 2), (3, 2)]),
     st.floats(1e-3, 1e3),
 )
-def test_laws(rho: float, cv: float, numbers: tuple[int, int], interval_s: float) -> None:
+def test_quantiles_increase_and_the_mean_is_that_of_the_law(
+    rho: float, cv: float, numbers: tuple[int, int], interval_s: float
+) -> None:
     num_jobs, num_concurrent = numbers
     job_s = rho * interval_s * num_concurrent / num_jobs
     jobs = DStreamJobs(

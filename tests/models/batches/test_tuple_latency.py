@@ -27,7 +27,9 @@ LEVELS = np.array([0.5, 0.95, 0.99])
     ("trigger_s", "mean", "quantiles"),
     [(8.0, 9.6000, (9.6000, 13.2986, 14.0167)), (0.0, 5.49797, (5.4547, 7.4997, 8.2098))],
 )
-def test_golden(trigger_s: float, mean: float, quantiles: tuple[float, ...]) -> None:
+def test_latencies_are_those_of_the_table(
+    trigger_s: float, mean: float, quantiles: tuple[float, ...]
+) -> None:
     state = steady_state(WORKED, 1.0, trigger_s, 0.0)
     assert float(tuple_latency_mean(state)) == pytest.approx(mean, rel=1e-5)
     assert tuple_latency_quantile(state, LEVELS) == pytest.approx(quantiles, rel=1e-5)

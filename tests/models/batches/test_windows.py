@@ -67,7 +67,9 @@ def test_update_on_the_grid() -> None:
     ("offered_load", "noise", "append_s", "update_s"),
     [(0.3, 0.1, 17.67, 4.81), (0.7, 0.1, 27.39, 10.66), (0.5, 0.3, 21.12, 6.99)],
 )
-def test_free_running(offered_load: float, noise: float, append_s: float, update_s: float) -> None:
+def test_windows_of_batches_without_a_trigger(
+    offered_load: float, noise: float, append_s: float, update_s: float
+) -> None:
     state = batches(2.0, offered_load, noise, 0.0)
     append = append_window_latency(state, WindowEnds(), 10.0, 0.5)
     assert float(append.mean_s) == pytest.approx(append_s, rel=1e-3)

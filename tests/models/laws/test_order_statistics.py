@@ -49,7 +49,7 @@ def test_little_noise_makes_lognormals_normal() -> None:
 
 
 @pytest.mark.parametrize(("n", "cv"), [(4, 0.3), (16, 1.0), (64, 0.1)])
-def test_samples_agree(n: int, cv: float) -> None:
+def test_the_largest_is_that_of_a_sample(n: int, cv: float) -> None:
     sigma2 = float(np.log1p(cv * cv))
     normal = np.random.default_rng(n).standard_normal((60_000, n)).max(axis=1)
     sample = np.exp(np.sqrt(sigma2) * normal - sigma2 / 2.0)

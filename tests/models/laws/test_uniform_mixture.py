@@ -28,7 +28,7 @@ def test_an_atom_holds_its_whole_weight() -> None:
     )
 
 
-def test_samples_agree() -> None:
+def test_quantiles_are_those_of_a_sample() -> None:
     random = np.random.default_rng(2)
     low = random.uniform(0.0, 5.0, 40)
     high = low + random.uniform(0.0, 5.0, 40)

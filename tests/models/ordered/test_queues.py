@@ -39,7 +39,7 @@ def test_golden_partitioned(cv: float, utilization: float, mean: float, p99: flo
     [(0.0, 0.5, 1.11), (0.0, 0.9, 1.31), (0.3, 0.5, 1.32), (0.3, 0.9, 1.55),
      (1.0, 0.5, 2.86), (1.0, 0.9, 3.70)],
 )  # fmt: skip
-def test_golden_hybrid(cv: float, utilization: float, mean: float) -> None:
+def test_hybrid_exits_are_those_of_the_table(cv: float, utilization: float, mean: float) -> None:
     law = hybrid_exit_law(ServiceLaw(mean_s=1.0, cv=cv), 16, 100, utilization)
     assert law.mean_s == pytest.approx(mean, rel=0.07)
 
@@ -51,7 +51,9 @@ GAUSSIAN = [
 
 
 @pytest.mark.parametrize(("sigma", "partitioned", "hybrid"), GAUSSIAN)
-def test_golden_skew(sigma: float, partitioned: float, hybrid: float) -> None:
+def test_busy_workers_under_skew_are_those_of_the_table(
+    sigma: float, partitioned: float, hybrid: float
+) -> None:
     assert skewed_workers(gaussian_shares(sigma, 16), 16) == pytest.approx(partitioned, abs=0.06)
     assert skewed_workers(gaussian_shares(sigma, 100), 16) == pytest.approx(hybrid, abs=0.11)
 

@@ -52,7 +52,7 @@ SHORT = 1e-6
         (0.1, 0.3, 0.6, 0.2925, 0.0436, 0.1051),
     ],
 )
-def test_golden(
+def test_latencies_are_those_of_the_table(
     shuffle: float, poll: float, busy: float, mean: float, sd: float, independent_sd: float
 ) -> None:
     latency = tuple_latency(pipeline(shuffle, poll, busy, map_busy=SHORT))
@@ -188,7 +188,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
 
 @settings(max_examples=15)
 @given(pipelines())
-def test_laws(case: Pipeline) -> None:
+def test_quantiles_increase_and_overload_has_none(case: Pipeline) -> None:
     for model in (
         tuple_latency, window_latency, published, published_window,
     ):  # fmt: skip

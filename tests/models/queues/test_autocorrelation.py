@@ -48,7 +48,7 @@ def test_correlated_services_wait_as_simulated(phi: float) -> None:
 
 @settings(max_examples=60)
 @given(st.floats(0.2, 0.99), st.floats(0.02, 1.5), st.floats(0.0, 0.9))
-def test_laws(rho: float, cv: float, phi: float) -> None:
+def test_waits_grow_with_autocorrelation(rho: float, cv: float, phi: float) -> None:
     wait = autocorrelated_service_wait(1.0, rho, cv, phi)
     more = autocorrelated_service_wait(1.0, rho, cv, phi + 0.05)
     assert 0.0 <= float(wait.mean_s) <= float(more.mean_s) * (1.0 + 1e-6) + 1e-15
@@ -138,7 +138,7 @@ def test_lattice_parts_refuse() -> None:
 @pytest.mark.parametrize("cv", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize("rho", [0.7, 0.8, 0.9])
 @pytest.mark.parametrize("phi", [0.3, 0.6, 0.8])
-def test_grid(cv: float, rho: float, phi: float) -> None:
+def test_waits_against_simulation_over_a_grid(cv: float, rho: float, phi: float) -> None:
     wait = autocorrelated_service_wait(1.0, rho, cv, phi)
     if float(wait.mean_s) < 1e-3:
         pytest.skip("too rare to be simulated")

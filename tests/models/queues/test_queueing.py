@@ -119,7 +119,7 @@ def test_quantiles_are_never_nan(q: float, rho: float, cv: float) -> None:
     assert np.isinf(quantile) == (rho >= 1.0)
 
 
-def test_third_moments() -> None:
+def test_third_moments_are_those_of_the_reference() -> None:
     assert float(lognormal_third_central_s3(9.0, 0.1)) == pytest.approx(0.219429, rel=1e-5)
     assert float(gamma_third_central_s3(2.0, 1.0)) == pytest.approx(16.0)
     bulk = clocked_increment(1.0, 0.2, 0.01, 0.001, bulk_size=4.0)

@@ -54,7 +54,7 @@ def as_floats(wait: WaitMoments) -> list[float]:
     return [float(value) for value in wait]
 
 
-def test_golden_values() -> None:
+def test_waits_are_those_of_the_reference() -> None:
     wait = shifted_gamma_wait(Increment(np.array(-1.0), np.array(0.81), np.array(0.2194)))
     assert as_floats(wait) == pytest.approx([0.10341, 0.10577, 1.0 - 0.83162], rel=1e-4)
     wait = gaussian_wait(-0.5, 1.0)

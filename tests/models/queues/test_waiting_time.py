@@ -270,7 +270,7 @@ def test_grows_with_load(rho: float, factor: float, cv: float) -> None:
     assert float(light.quantile_s(0.99)) <= float(heavy.quantile_s(0.99)) + step_s
 
 
-def test_lattice_laws() -> None:
+def test_moments_of_laws_on_a_lattice() -> None:
     law = lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.01, 0.0, 1.0)
     assert law.mean_s == pytest.approx(0.5)
     assert law.variance_s2 == pytest.approx(1.0 / 12.0, rel=1e-3)

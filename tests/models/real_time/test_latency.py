@@ -60,7 +60,7 @@ def test_stateless_query_is_a_row_of_poisson_queues() -> None:
 
 
 @pytest.mark.parametrize(("num_tasks", "row_s"), [(20, 5e-4), (8, 2.8e-4), (40, 1e-3)])
-def test_stateful_query(num_tasks: int, row_s: float) -> None:
+def test_a_stateful_query_against_simulation(num_tasks: int, row_s: float) -> None:
     stages = [stage(8, 2e-4), stage(num_tasks, row_s)]
     latency = real_time_latency(20_000.0, stages, num_slots=SLOTS, trigger_s=2.0)
     rows = simulated(20_000.0, stages, 300_000)
@@ -69,7 +69,7 @@ def test_stateful_query(num_tasks: int, row_s: float) -> None:
     assert latency.mean_s > 0.025  # half of the shuffle's clock, which the rows cannot escape
 
 
-def test_three_stages() -> None:
+def test_three_stages_against_simulation() -> None:
     stages = [stage(4, 1e-4), stage(8, 3e-4), stage(8, 3e-4)]
     latency = real_time_latency(16_000.0, stages, num_slots=20, trigger_s=2.0)
     rows = simulated(16_000.0, stages, 300_000)
@@ -131,7 +131,7 @@ def test_many_writers_of_few_rows_are_poisson() -> None:
     assert float(many.variance_s2) == pytest.approx(float(exact.variance_s2), rel=0.03)
 
 
-def test_slots() -> None:
+def test_too_few_slots_are_refused() -> None:
     stages = [stage(8, 1e-4), stage(20, 1e-4), stage(20, 1e-4)]
     assert required_slots(stages) == 48
     real_time_latency(10.0, stages, num_slots=48)
@@ -139,7 +139,7 @@ def test_slots() -> None:
         real_time_latency(10.0, stages, num_slots=47)
 
 
-def test_stability() -> None:
+def test_latencies_are_infinite_from_the_sustainable_rate_on() -> None:
     stages = [stage(4, 1e-3), stage(2, 1e-3, 1.0, 0.8)]
     limit = sustainable_rate_per_s(stages, trigger_s=9.0, gap_s=1.0)
     assert limit == pytest.approx(0.9 / (0.8 * 1e-3))
@@ -160,7 +160,7 @@ def test_stability() -> None:
     st.sampled_from([0.0, 1.0]),
     st.sampled_from([0.5, 1.0, 3.0]),
 )
-def test_laws(
+def test_latency_grows_with_load_and_with_the_gap(
     busy: float, cv: float, num_tasks: int, flush_s: float, gap_s: float, dispersion: float
 ) -> None:
     stages = [stage(4, 2e-4, cv), stage(num_tasks, num_tasks * 5e-5, cv)]
@@ -247,7 +247,9 @@ def test_refusals() -> None:
 @pytest.mark.parametrize("num_writers", [1, 2, 8, 32])
 @pytest.mark.parametrize("num_tasks", [1, 8, 32])
 @pytest.mark.parametrize("cv", [0.3, 1.0])
-def test_grid(busy: float, num_writers: int, num_tasks: int, cv: float) -> None:
+def test_latency_against_simulation_over_a_grid(
+    busy: float, num_writers: int, num_tasks: int, cv: float
+) -> None:
     rate_per_s = 500.0 * num_tasks
     stages = [
         stage(num_writers, 0.3 * num_writers / rate_per_s, cv),

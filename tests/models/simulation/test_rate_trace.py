@@ -129,6 +129,8 @@ def test_runs_differ_by_chance_and_repeat_by_their_seed() -> None:
         ([0.0, 1.0], [1.0], {"dispersion": -1.0}),
     ],
 )
-def test_ranges(edges_s: list[float], rates_per_s: list[float], options: dict[str, Any]) -> None:
+def test_traces_out_of_range_are_refused(
+    edges_s: list[float], rates_per_s: list[float], options: dict[str, Any]
+) -> None:
     with pytest.raises(ValueError, match="need"):
         simulated_runs(edges_s, rates_per_s, 1.0, **options)

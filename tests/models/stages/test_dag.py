@@ -63,7 +63,7 @@ def random_job(seed: int, num_cores: int, cvs: list[float]) -> StageDag:
 
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("driver_gap_s", [0.0, 0.2])
-def test_usual_jobs(name: str, driver_gap_s: float) -> None:
+def test_usual_jobs_against_simulation(name: str, driver_gap_s: float) -> None:
     num_cores, shape = JOBS[name]
     dag = job(shape, driver_gap_s=driver_gap_s, launch_s=0.02)
     sample = simulated(dag, num_cores, 2000).run_time_s
@@ -113,7 +113,9 @@ def test_bounds_of_constant_stages_are_grahams() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from([1, 3, 8, 32]), st.sampled_from([0.0, 0.3, 1.0]))
-def test_laws(seed: int, num_cores: int, cv: float) -> None:
+def test_run_times_are_within_bounds_and_grow_with_delays(
+    seed: int, num_cores: int, cv: float
+) -> None:
     dag = random_job(seed, num_cores, [cv])
     time = run_time(dag, num_cores)
     assert np.isfinite(time.mean_s)
@@ -181,7 +183,7 @@ def test_the_first_idle_core() -> None:
     assert mean_first_idle(5, 1, 0.5) == 5.0
 
 
-def test_pools() -> None:
+def test_stages_that_are_alike_are_pooled() -> None:
     def stage(mean: float, *parents: int) -> JobStage:
         return JobStage(num_tasks=4, mean_s=mean, cv=0.5, parents=parents)
 
@@ -216,7 +218,7 @@ def test_refusals() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("cv", [0.1, 0.3, 1.0])
 @pytest.mark.parametrize("num_cores", [4, 16, 64])
-def test_random_jobs(num_cores: int, cv: float) -> None:
+def test_random_jobs_against_simulation(num_cores: int, cv: float) -> None:
     errors, spreads = [], []
     for seed in range(120):
         dag = random_job(seed, num_cores, [cv])

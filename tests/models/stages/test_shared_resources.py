@@ -31,7 +31,9 @@ def group(num_threads: int, busy_ratio: float) -> ThreadGroup:
 
 
 @pytest.mark.parametrize(("cores", "others", "busy", "simulated", "published"), ALTERNATING)
-def test_golden(cores: int, others: int, busy: float, simulated: float, published: float) -> None:
+def test_slowdown_and_its_published_bound_are_those_of_the_table(
+    cores: int, others: int, busy: float, simulated: float, published: float
+) -> None:
     slowdown = float(alternating_slowdown(cores, group(others, busy)))
     assert slowdown == pytest.approx(simulated, rel=0.03)
     bound = float(published_slowdown(cores, others * busy))
