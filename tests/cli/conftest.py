@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+
+from headway.cli.main import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,3 +25,12 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
         yield spark
 
     monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
+
+
+@cache
+def printed(*arguments: str) -> str:
+    """What a command prints that must succeed: for tests that go on from there, run once."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert run(arguments) == 0
+    return out.getvalue()

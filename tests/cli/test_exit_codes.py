@@ -12,6 +12,7 @@ import pytest
 from headway.cli.main import _COMMANDS, run
 from headway.errors import EXIT_CODES, ExitCode
 from headway.formats.profile_file import save_profile
+from tests.cli.conftest import printed
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
 from tests.planner.jobs import SLIDING, windowed
@@ -116,9 +117,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def plan_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plan", "orders.yaml", "--json"]) == 0
-    (folder / "plan.json").write_text(capsys.readouterr().out)
+def plan_file(folder: Path) -> None:
+    profile = str(ROOT / "examples" / "word-count.profile.yaml")
+    (folder / "plan.json").write_text(printed("plan", profile, *PROMISE, "--json"))
 
 
 def said(capsys: pytest.CaptureFixture[str], arguments: Sequence[str], exit_code: int) -> str:

@@ -13,18 +13,24 @@ from headway.cli.main import run
 from headway.domain import Outage
 from headway.errors import InputError
 from headway.formats.profile_file import dump_profile
+from tests.cli.conftest import printed as printed_once
 from tests.factories import a_profile
 
 TRACE = "time,rate\n0s,5k/s\n5m,8k/s\n10m,5k/s\n"
 
 
-@pytest.fixture
-def plan_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    profile, path = tmp_path / "job.profile.yaml", tmp_path / "plan.json"
+@pytest.fixture(scope="module")
+def plan_text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    profile = tmp_path_factory.mktemp("planned") / "job.profile.yaml"
     profile.write_text(dump_profile(a_profile()), encoding="utf-8")
-    options = ["--rate", "5k/s", "--target", "p99 <= 2s", "--json"]
-    assert run(["plan", str(profile), *options]) == 0
-    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    options = ("--rate", "5k/s", "--target", "p99 <= 2s", "--json")
+    return printed_once("plan", str(profile), *options)
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path, plan_text: str) -> str:
+    path = tmp_path / "plan.json"
+    path.write_text(plan_text, encoding="utf-8")
     return str(path)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from headway.cli.main import run
 from headway.report.columns import USUAL_WIDTH, set_width
+from tests.cli.conftest import printed
 
 ROOT = Path(__file__).parents[2]
 PROFILE = str(ROOT / "examples/word-count.profile.yaml")
@@ -38,9 +39,8 @@ COPIED = re.compile(r"^\s+(spark\.|trigger |max\w+PerTrigger)")
 
 
 @pytest.fixture
-def plan_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    assert run(["plan", PROFILE, *ASKED, "--json"]) == 0
-    (tmp_path / "plan.json").write_text(capsys.readouterr().out)
+def plan_file(tmp_path: Path) -> str:
+    (tmp_path / "plan.json").write_text(printed("plan", PROFILE, *ASKED, "--json"))
     return str(tmp_path / "plan.json")
 
 
@@ -108,16 +108,16 @@ def test_quiet_prints_the_answer_only(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("without", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}], ids=str)
 def test_a_real_terminal_has_colour_unless_it_is_refused(without: dict[str, str]) -> None:
-    printed = in_a_terminal(["--no-color"] if not without else [], 80, without)
-    assert "\x1b[" not in printed
-    assert printed.startswith("✓ 1 node meets")
+    seen = in_a_terminal(["--no-color"] if not without else [], 80, without)
+    assert "\x1b[" not in seen
+    assert seen.startswith("✓ 1 node meets")
 
 
 def test_a_real_terminal_shows_the_verdict_and_what_to_type_next() -> None:
-    printed = in_a_terminal([], 80, {})
-    assert printed.startswith("\x1b[32m\x1b[1m✓ 1 node meets p99 <= 2.00 s at 24k/s\x1b[0m")
-    assert "next: " in printed
-    assert max(len(line) for line in plain(printed).splitlines() if not COPIED.match(line)) <= 82
+    seen = in_a_terminal([], 80, {})
+    assert seen.startswith("\x1b[32m\x1b[1m✓ 1 node meets p99 <= 2.00 s at 24k/s\x1b[0m")
+    assert "next: " in seen
+    assert max(len(line) for line in plain(seen).splitlines() if not COPIED.match(line)) <= 82
 
 
 def in_a_terminal(options: Sequence[str], columns: int, environment: dict[str, str]) -> str:
@@ -133,7 +133,7 @@ def in_a_terminal(options: Sequence[str], columns: int, environment: dict[str, s
         env={**known, "TERM": "xterm", **environment},
     )
     os.close(theirs)
-    printed = b""
+    shown = b""
     while True:
         try:
             piece = os.read(ours, 65536)
@@ -141,7 +141,7 @@ def in_a_terminal(options: Sequence[str], columns: int, environment: dict[str, s
             break
         if not piece:
             break
-        printed += piece
+        shown += piece
     os.close(ours)
     assert process.wait(timeout=60) == 0
-    return printed.decode().replace("\r\n", "\n")
+    return shown.decode().replace("\r\n", "\n")

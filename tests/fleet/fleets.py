@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -105,6 +107,12 @@ def cheapest_by_trying(fleet: Fleet) -> float | None:
         if not limits_broken(fleet, nodes, cost):
             costs.append(cost)
     return min(costs, default=None)
+
+
+@cache
+def cheapest(of: Callable[[int], Fleet], seed: int) -> float | None:
+    """The same for the fleet of a seed, which several tests ask for."""
+    return cheapest_by_trying(of(seed))
 
 
 def most_served_by_trying(fleet: Fleet) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Supply
 from headway.fleet.plan_fleet import plan_fleet
 from headway.fleet.problem import Columns, Goal, Solved, solve
 from headway.fleet.reduced_cost import highest_node_prices, reduced_cost
-from tests.fleet.fleets import a_nightly_fleet, a_random_fleet, cheapest_by_trying
+from tests.fleet.fleets import a_nightly_fleet, a_random_fleet, cheapest
 from tests.fleet.test_plan_fleet import a_fleet
 
 
@@ -51,8 +51,8 @@ def test_nodes_that_are_there_all_day_cost_what_they_are_paid_with(
 
 @pytest.mark.parametrize("seed", range(40))
 def test_reduced_costs_give_a_bound_from_any_columns(seed: int) -> None:
-    for fleet in (a_random_fleet(seed), a_nightly_fleet(seed)):
-        best = cheapest_by_trying(fleet)
+    for a_small_fleet in (a_random_fleet, a_nightly_fleet):
+        fleet, best = a_small_fleet(seed), cheapest(a_small_fleet, seed)
         rng = np.random.default_rng(seed)
         chosen = np.zeros_like(fleet.allowed)
         for job, row in enumerate(fleet.allowed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +71,9 @@ def a_job(name: str, rates_per_s: list[float], target: str = "p99 <= 8s") -> str
     )
 
 
-def fewest_by_plan(rate_per_s: float, target: str = "p99 <= 8s", speed: float = 1.0) -> int:
-    node = NodeType(name="e", cores=4, executors_per_node=1, core_speed_ratio=speed)
+@cache
+def fewest_by_plan(rate_per_s: float, target: str = "p99 <= 8s") -> int:
+    node = NodeType(name="e", cores=4, executors_per_node=1)
     found = headway.plan(
         a_wide_profile(),
         rate=rate_per_s,
@@ -152,7 +154,7 @@ def test_jobs_that_are_alike_are_looked_at_once(
     strict = a_job("strict", DAY_PER_S, "p99 <= 7s")
     found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
     needs = executors(found)
-    assert needs[4] == [fewest_by_plan(rate, "p99 <= 7s") for rate in DAY_PER_S]
+    assert needs[4][::3] == [fewest_by_plan(rate, "p99 <= 7s") for rate in DAY_PER_S[::3]]
     for at in (0, 3):
         assert needs[at][::6] == [fewest_by_plan(rate * (1 + at / 9)) for rate in DAY_PER_S[::6]]
     # Two promises, and the two that are a quarter looser.

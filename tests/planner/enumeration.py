@@ -28,6 +28,8 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.planner.fewest import fewest_nodes
+from headway.planner.question import Question
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile
@@ -43,10 +45,31 @@ class Case:
     space: SearchSpace
     confidence: float
 
+    @property
+    def question(self) -> Question:
+        """As the search is asked it."""
+        return Question(
+            profile=replace(self.profile, arrivals=self.arrivals),
+            target=self.target,
+            space=self.space,
+            confidence=self.confidence,
+        )
+
     def answer(self) -> StreamAnswer:
         return plan(
             self.profile, self.arrivals, self.target, self.space, confidence=self.confidence
         )
+
+
+@lru_cache(maxsize=256)
+def answer_of(seed: int) -> StreamAnswer:
+    """The answer to a random question, at which several tests look."""
+    return random_case(seed).answer()
+
+
+def fewest_of(question: Question) -> int | None:
+    """The nodes that the plan takes, None where it is infeasible, without what it says beside."""
+    return fewest_nodes(question).nodes
 
 
 def random_profile(random: np.random.Generator) -> JobProfile:

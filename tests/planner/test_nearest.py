@@ -46,14 +46,7 @@ def keeps(question: Question, nodes: int | None = None) -> bool:
 
 
 def asked(seed: int, *also: str) -> Question:
-    case = random_case(seed)
-    return Question(
-        profile=replace(case.profile, arrivals=case.arrivals),
-        target=case.target,
-        also=tuple(a_promise(one) for one in also),
-        space=case.space,
-        confidence=case.confidence,
-    )
+    return replace(random_case(seed).question, also=tuple(a_promise(one) for one in also))
 
 
 def a_promise(text: str) -> Promise:
