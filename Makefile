@@ -24,7 +24,8 @@ demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	  echo 'To type headway instead of $(BIN)/headway:  export PATH="$(CURDIR)/$(BIN):$$PATH"'; \
 	  exit $$status
 
-test: lint types imports tests  ## everything CI runs
+test: lint imports  ## everything CI runs; types are looked at beside the tests
+	@$(MAKE) --no-print-directory -j2 types tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -36,8 +37,9 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
+# Of three processes on two cores one mostly waits for Spark.
 tests: $(READY) java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not statistical and not robustness"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
 
 test-statistical: $(READY) java  ## seeded simulations, minutes
 	$(BIN)/python -m pytest -m statistical

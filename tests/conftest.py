@@ -1,7 +1,9 @@
-"""One Spark session for all tests, and the marker of those that need it."""
+"""One Spark session for all tests, the marker of those that need it, and who begins first."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +17,15 @@ from hypothesis import settings
 settings.register_profile("same-examples", derandomize=True, deadline=None)
 settings.load_profile("same-examples")
 
+# A JVM of a test lives for minutes and runs each query a few times: to compile it twice, or to
+# collect garbage beside it, costs more than it is worth.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+_SPARK = "spark"
+# What starts JVMs or runs many commands takes long in few tests: begun last, it would be waited for
+# while the other cores have nothing left to do.
+_BEGUN_EARLY = ("tests/test_wheel.py", "tests/test_docs.py", "tests/test_readme.py")
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -26,13 +37,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    groups: dict[pytest.Item, str] = {}
+    early = {*_BEGUN_EARLY}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         # What needs a JVM shares one; the tests of a module share what it prepares.
         needs_jvm = item.get_closest_marker("spark") is not None
-        group = "spark" if needs_jvm else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+        groups[item] = _SPARK if needs_jvm else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(groups[item]))
+        if item.get_closest_marker("jvm") is not None:
+            early.add(groups[item])
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # Groups are handed out in this order.
+        sizes = Counter(groups.values())
+
+        def place(item: pytest.Item) -> tuple[bool, bool, int]:
+            group = groups[item]
+            return group != _SPARK, group not in early, -sizes[group]
+
+        items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

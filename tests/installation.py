@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -43,10 +44,11 @@ main()
 def without(
     packages: Iterable[str], *arguments: str, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a process that cannot import some packages."""
+    """Runs a command in a process that cannot import some packages, its JVM as users have it."""
     return subprocess.run(
         [sys.executable, "-c", _WITHOUT, ",".join(sorted(packages)), *arguments],
         cwd=ROOT,
+        env={name: text for name, text in os.environ.items() if name != "SPARK_SUBMIT_OPTS"},
         capture_output=True,
         text=True,
         check=False,

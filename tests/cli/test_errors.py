@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,9 +18,6 @@ from headway.cli.main import run
 from headway.formats.profile_file import dump_profile, load_profile
 from tests.factories import a_profile
 from tests.profiler.event_log import AppLog, Query, write_plain
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.fixture
@@ -289,6 +286,7 @@ def test_what_nobody_foresaw_is_one_line_too(
     assert lines[0].startswith("headway: ")
 
 
+@pytest.mark.jvm
 def test_ctrl_c_while_profiling_leaves_no_jvm(tmp_path: Path) -> None:
     log = write_plain(AppLog().add(Query()).lines, tmp_path / "log")
     code = (

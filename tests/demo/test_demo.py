@@ -14,6 +14,8 @@ from headway import load_profile
 from headway.sparkconf import parse_properties
 from tests.installation import EXTRAS, required, without
 
+pytestmark = pytest.mark.jvm
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, int]]:
@@ -24,7 +26,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, 
     yield folder, done.stdout, done.returncode
 
 
-@pytest.mark.spark
 def test_the_verdict_is_what_was_measured(demo: tuple[Path, str, int]) -> None:
     folder, printed, exit_code = demo
     assert ("Target MET" in printed) == (exit_code == 0)
@@ -32,7 +33,6 @@ def test_the_verdict_is_what_was_measured(demo: tuple[Path, str, int]) -> None:
     assert "predicted" in (folder / "comparison.txt").read_text()
 
 
-@pytest.mark.spark
 def test_every_file_can_be_read_back(demo: tuple[Path, str, int]) -> None:
     folder, printed, _ = demo
     profile = load_profile(folder / "word-count.profile.yaml")
@@ -52,7 +52,6 @@ def test_every_file_can_be_read_back(demo: tuple[Path, str, int]) -> None:
     assert 'id="what-if"' in (folder / "report.html").read_text()
 
 
-@pytest.mark.spark
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     done = subprocess.run(

@@ -136,6 +136,7 @@ def test_without_a_supervisor_there_is_no_setting(
         load_setting(tmp_path / "none")
 
 
+@pytest.mark.jvm
 def test_a_real_application_records_itself_and_stops_between_two_batches(tmp_path: Path) -> None:
     query = a_query(tmp_path, ON_SPARK, str(tmp_path))
     feed = LaterLogFeed(query.recording)

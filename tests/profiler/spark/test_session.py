@@ -86,6 +86,7 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.jvm
 def test_sessions_follow_each_other_silently_and_leave_nothing(tmp_path: Path) -> None:
     scratch, working = tmp_path / "scratch", tmp_path / "working"
     scratch.mkdir()
@@ -108,6 +109,7 @@ def test_sessions_follow_each_other_silently_and_leave_nothing(tmp_path: Path) -
     assert not list((working / "log").rglob("*.inprogress"))
 
 
+@pytest.mark.jvm
 def test_a_session_that_keeps_nothing_leaves_nothing(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", _NOTHING_KEPT],
@@ -123,6 +125,7 @@ def test_a_session_that_keeps_nothing_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.jvm
 def test_what_spark_says_when_it_does_not_start_is_one_line(tmp_path: Path) -> None:
     statement = (
         "from headway.errors import SparkUnavailableError\n"
@@ -146,6 +149,7 @@ def test_what_spark_says_when_it_does_not_start_is_one_line(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_no_jvm(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
