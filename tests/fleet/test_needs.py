@@ -12,10 +12,15 @@ import pytest
 import headway
 from headway.api import fleet_streaming
 from headway.api.capacity import capacity
+from headway.assumptions.planning import CONFIDENCE
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.domain import JobProfile, NodeType
+from headway.domain import JobProfile, NodeType, Target
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible
 from headway.formats.profile_file import dump_profile
+from headway.planner.fewest import fewest_nodes
+from headway.planner.purchase import offers_of
+from headway.planner.search import question_of
+from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
 from headway.spec.fleet_parts import fleet_members
 from headway.spec.kinds import CapacityPlan, StreamingJob
@@ -71,15 +76,30 @@ def a_job(name: str, rates_per_s: list[float], target: str = "p99 <= 8s") -> str
     )
 
 
+NODE = NodeType(name="e", cores=4, executors_per_node=1)
+
+
 @cache
-def fewest_by_plan(rate_per_s: float, target: str = "p99 <= 8s") -> int:
-    node = NodeType(name="e", cores=4, executors_per_node=1)
+def fewest(rate_per_s: float, target: str = "p99 <= 8s") -> int | None:
+    """What a plan takes, without what it says beside."""
+    profile = a_wide_profile()
+    question = question_of(
+        replace(profile, arrivals=replace(profile.arrivals, rate_per_s=rate_per_s)),
+        Target.parse(target),
+        SearchSpace(max_nodes=64),
+        CONFIDENCE.value,
+    )
+    ((offer,), _) = offers_of(question, [NODE], cores_per_executor=4, budget_per_hour=None)
+    return fewest_nodes(offer.question).nodes
+
+
+def fewest_by_plan(rate_per_s: float) -> int:
     found = headway.plan(
         a_wide_profile(),
         rate=rate_per_s,
-        target=target,
+        target="p99 <= 8s",
         max_nodes=64,
-        node_types=[node],
+        node_types=[NODE],
         cores=4,
     )
     assert found.feasible
@@ -96,7 +116,8 @@ def test_every_hour_buys_what_a_plan_for_its_rate_needs(tmp_path: Path) -> None:
     peak = max(DAY_PER_S)
     found = capacity(a_fleet_file(tmp_path, a_job("wide", DAY_PER_S)))
     (needs,) = executors(found)
-    assert needs == [fewest_by_plan(rate) for rate in DAY_PER_S]
+    assert needs == [fewest(rate) for rate in DAY_PER_S]
+    assert needs[::6] == [fewest_by_plan(rate) for rate in DAY_PER_S[::6]]
     assert needs[DAY_PER_S.index(peak)] > 10
     assert len(set(needs)) > 8
     assert isinstance(found.plan, FleetPlan)
@@ -122,14 +143,13 @@ def test_declared_figures_are_planned_as_a_plan_plans_them(tmp_path: Path, end: 
     (needs,) = executors(capacity(path))
     (member,) = fleet_members(spec_of(load_spec(path), CapacityPlan))
     assert isinstance(member.job, StreamingJob)
-    node = NodeType(name="e", cores=4, executors_per_node=1)
     alone = [
         headway.plan(
             profile_of("wide", member.job),
             rate=(3 if end == "high" else 2) * rate,
             target="p99 <= 6s",
             max_nodes=64,
-            node_types=[node],
+            node_types=[NODE],
             cores=4,
         )
         for rate in DAY_PER_S[::5]
@@ -154,9 +174,9 @@ def test_jobs_that_are_alike_are_looked_at_once(
     strict = a_job("strict", DAY_PER_S, "p99 <= 7s")
     found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
     needs = executors(found)
-    assert needs[4][::3] == [fewest_by_plan(rate, "p99 <= 7s") for rate in DAY_PER_S[::3]]
+    assert needs[4] == [fewest(rate, "p99 <= 7s") for rate in DAY_PER_S]
     for at in (0, 3):
-        assert needs[at][::6] == [fewest_by_plan(rate * (1 + at / 9)) for rate in DAY_PER_S[::6]]
+        assert needs[at][::6] == [fewest(rate * (1 + at / 9)) for rate in DAY_PER_S[::6]]
     # Two promises, and the two that are a quarter looser.
     assert len(made) == 4
 
