@@ -21,7 +21,7 @@ from headway.domain import Deadline, Objective, Target
 from headway.domain.job import Answer
 from headway.errors import InputError
 from headway.formats.profile_file import load_application_profile
-from headway.planner.purchase import best_of
+from headway.planner.enumeration import best_of
 from tests.planner.test_dstreams import FITTED, profiled
 
 ROOT = Path(__file__).parents[1] / "headway"
@@ -36,16 +36,12 @@ KINDS = frozenset(
 )
 #: Where a class is asked for, how often, and why.
 ALLOWED = {
-    "api/page.py": (8, "the place where a result of any command gets its page"),
-    "report/page.py": (1, "a page of a profile has what no answer has"),
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
-    "api/fleet_jobs.py": (1, "the place where a job of a fleet gets its needs"),
     "api/specs.py": (1, "the place where a spec gets its planner"),
     "cli/plan.py": (1, "the command of DStreams has options of its own"),
     "cli/predict.py": (1, "as the plan"),
     "formats/profile_file.py": (1, "the heading of a file says what it holds"),
-    "report/profiles.py": (1, "the place where a profile gets its summary"),
-    "spec/fleet_parts.py": (1, "a fleet takes files of these kinds alone"),
+    "spec/fleet_of.py": (1, "a fleet takes files of these kinds alone"),
 }
 
 

@@ -12,7 +12,7 @@ from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.errors import InputError, require_packages
 
 if TYPE_CHECKING:
-    from headway.api.fleet_jobs import FleetJob
+    from headway.api.fleet_needs import FleetJob
     from headway.fleet.nouns import (
         Capacity,
         Fleet,
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         ShadowPrice,
         TargetPrice,
     )
-    from headway.spec.fleet_of import JobNeeds
-    from headway.spec.fleet_parts import FleetMember
+    from headway.spec.fleet_of import FleetMember, JobNeeds
     from headway.spec.kinds import CapacityPlan, NodeCatalog, NodeEntry
 
 # Rules for ranges by which a plan is made for one fleet.
@@ -62,7 +61,7 @@ def capacity(
         If the solver is not installed.
     """
     from headway.fleet.nouns import Capacity
-    from headway.spec.fleet_parts import catalog_of, fleet_members
+    from headway.spec.fleet_of import catalog_of, fleet_members
     from headway.spec.kinds import CapacityPlan
     from headway.spec.spec_file import load_spec, spec_of
 
@@ -109,7 +108,8 @@ class _Maker:
         members: tuple[FleetMember, ...],
         tell: Callable[[str], None],
     ) -> None:
-        from headway.api.fleet_jobs import KnownNeeds, job_of
+        from headway.api.fleet_jobs import job_of
+        from headway.api.fleet_needs import KnownNeeds
         from headway.spec.fleet_of import FleetForm, nodes_on_offer
 
         self.spec, self.members, self._tell = spec, members, tell

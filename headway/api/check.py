@@ -128,8 +128,14 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
     """What the profile of today says of the locked setting, where the lock says what it was."""
     if not then.batch_duration_s:
         return None
+    from headway.planner.after_start import for_fresh_jvm
+    from headway.planner.purchase import at_core_speed
+
+    profile = planned.profile
+    if then.from_start and profile.warm_up is not None:
+        profile = for_fresh_jvm(profile)
     return predict(
-        planned.profile,
+        at_core_speed(profile, then.core_speed_ratio or 1.0),
         rate=then.rate_per_s,
         trigger=then.trigger_s,
         executors=then.executors,

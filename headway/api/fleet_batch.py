@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headway.api.fleet_jobs import executor_node
+from headway.api.fleet_needs import executor_node, executor_size
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
 from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
 if TYPE_CHECKING:
-    from headway.api.fleet_jobs import KnownNeeds
+    from headway.api.fleet_needs import KnownNeeds
     from headway.domain import ApplicationProfile
     from headway.fleet.nouns import Refusal
     from headway.spec.kinds import BatchJob
@@ -31,9 +31,9 @@ class BatchNeeds:
     @property
     def promise(self) -> str:
         """The deadline."""
-        from headway.units import format_duration
+        from headway.domain import Deadline
 
-        return f"deadline <= {format_duration(self.job.deadline_s)}"
+        return str(Deadline(limit_s=self.job.deadline_s))
 
     @property
     def range_ratios(self) -> tuple[float, float]:
@@ -142,11 +142,12 @@ class BatchNeeds:
 
 
 def batch_needs(
-    entry: FleetEntry, job: BatchJob, cores: int | None, memory_bytes: int | None, known: KnownNeeds
+    entry: FleetEntry, job: BatchJob, pool_cores: int | None, known: KnownNeeds
 ) -> BatchNeeds:
     """What a fleet asks of a batch job; executors are as profiled where nothing says more."""
     from headway.units import spark_memory_bytes
 
+    cores, memory_bytes = executor_size(job, pool_cores)
     profile = known.application_of(entry.name, job)
     memory = profile.application.executor_memory
     if memory_bytes is None and memory is not None:

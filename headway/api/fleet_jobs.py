@@ -1,101 +1,26 @@
-"""The jobs of a fleet, of whatever kind, and what is known of jobs that are alike."""
+"""The jobs of a fleet: each kind of job file has its door here."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from headway.api.fleet_batch import batch_needs
+from headway.api.fleet_queries import queries_needs
+from headway.api.fleet_streaming import streaming_needs
 from headway.errors import InputError
+from headway.spec.kinds import BatchJob, QuerySchedule, StreamingJob
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, JobProfile, NodeType
-    from headway.fleet.nouns import Kept, Refusal
-    from headway.planner.staircase import Staircase
-    from headway.spec.fleet_parts import FleetMember
-    from headway.spec.kinds import BatchJob, CapacityPlan, StreamingJob
-    from headway.spec.kinds.capacity import FleetEntry
-    from headway.spec.kinds.schedule import ScheduledJob
+    from headway.api.fleet_needs import FleetJob, KnownNeeds
+    from headway.spec.fleet_of import FleetMember
+    from headway.spec.kinds import CapacityPlan
 
-
-class FleetJob(Protocol):
-    """What a fleet asks of a job, of whatever kind."""
-
-    @property
-    def entry(self) -> FleetEntry:
-        """Its entry in the file."""
-
-    @property
-    def cores(self) -> int:
-        """Cores of an executor."""
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """Heap of an executor, where it is known."""
-
-    @property
-    def promise(self) -> str:
-        """What it promises, in words."""
-
-    @property
-    def range_ratios(self) -> tuple[float, float]:
-        """Low and high end of its range over the middle."""
-
-    def looser(self, ratio: float) -> FleetJob:
-        """The job with a promise that is looser by a ratio."""
-
-    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour, at a speed of cores and a scale of what is to do.
-
-        ``end`` is the end of its range that is taken: ``mid`` or ``high``. None where no number
-        of executors keeps the promise.
-        """
-
-    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
-        """How likely the executors of the busiest hour keep the promise; None of other kinds."""
-
-    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
-        """Why no number of executors keeps the promise, and which promise some would keep."""
-
-
-class KnownNeeds:
-    """What was found of one job, for all that are like it in everything but name and rates."""
-
-    def __init__(self) -> None:
-        self._profiles: dict[Path, JobProfile] = {}
-        self._applications: dict[Path, ApplicationProfile] = {}
-        self._places: dict[Hashable, int] = {}
-        self.staircases: dict[Hashable, Staircase] = {}
-        self.in_time: dict[Hashable, int | None] = {}
-
-    def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
-        """The profile of a streaming job; a file is read once."""
-        from headway.spec.parts import profile_of
-
-        if job.profile is None:
-            return profile_of(name, job)
-        if job.profile not in self._profiles:
-            self._profiles[job.profile] = profile_of(name, job)
-        return self._profiles[job.profile]
-
-    def application_of(self, name: str, job: BatchJob) -> ApplicationProfile:
-        """The profile of a batch job; a file is read once."""
-        from headway.spec.parts import application_profile_of
-
-        if job.profile is None:
-            return application_profile_of(name, job)
-        if job.profile not in self._applications:
-            self._applications[job.profile] = application_profile_of(name, job)
-        return self._applications[job.profile]
-
-    def kind_of(self, profile: JobProfile) -> int:
-        """A number that jobs have in common whose plans differ by nothing but the rate."""
-        apart = ("applications", "arrivals")
-        parts = [getattr(profile, each.name) for each in fields(profile) if each.name not in apart]
-        version = profile.applications[-1].spark_version
-        key = (*parts, version, replace(profile.arrivals, rate_per_s=1.0))
-        return self._places.setdefault(key, len(self._places))
+_NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
+    StreamingJob: streaming_needs,
+    BatchJob: batch_needs,
+    QuerySchedule: queries_needs,
+}
 
 
 def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJob:
@@ -106,14 +31,7 @@ def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJ
     InputError
         If its pools have executors of different sizes.
     """
-    from headway.api.fleet_batch import batch_needs
-    from headway.api.fleet_queries import queries_needs
-    from headway.api.fleet_streaming import streaming_needs
-    from headway.spec.kinds import QuerySchedule, StreamingJob
-    from headway.spec.parts import cluster_of
-
-    entry, job = member.entry, member.job
-    cluster = None if isinstance(job, QuerySchedule) else cluster_of(job)
+    entry = member.entry
     pools = [pool for pool in spec.pools if not entry.pools or pool.name in entry.pools]
     sizes = {pool.cores_per_executor for pool in pools if pool.cores_per_executor is not None}
     if len(sizes) > 1:
@@ -121,20 +39,4 @@ def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJ
             f"job {entry.name!r}: its pools have executors of {sorted(sizes)} cores; "
             "expected one size, name one pool"
         )
-    asked = next(iter(sizes), None)
-    memory_bytes = None
-    if cluster is not None:
-        asked = asked or cluster.cores_per_executor
-        memory_bytes = cluster.executor_memory_bytes
-    if isinstance(job, QuerySchedule):
-        return queries_needs(entry, job, asked, known)
-    if isinstance(job, StreamingJob):
-        return streaming_needs(entry, job, asked, memory_bytes, known)
-    return batch_needs(entry, job, asked, memory_bytes, known)
-
-
-def executor_node(cores: int, speed: float) -> NodeType:
-    """A node that is one executor: how many of them fit on what is bought comes later."""
-    from headway.domain import NodeType
-
-    return NodeType(name="executor", cores=cores, core_speed_ratio=speed, executors_per_node=1)
+    return _NEEDS_OF[type(member.job)](entry, member.job, next(iter(sizes), None), known)

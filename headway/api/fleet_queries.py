@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from headway.assumptions.advice import LOOSER_RATIOS
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.units import HOURS_PER_DAY, counted
 
 if TYPE_CHECKING:
-    from headway.api.fleet_jobs import KnownNeeds
+    from headway.api.fleet_needs import KnownNeeds
     from headway.domain import JobProfile, Policy
     from headway.fleet.nouns import Refusal
     from headway.models.simulation.gate import QueryWork
     from headway.spec.kinds import QuerySchedule
     from headway.spec.kinds.capacity import FleetEntry
-
-_LOOSER_RATIOS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +88,7 @@ class QueriesNeeds:
             turns = replace(self, entry=replace(self.entry, turns="any"))
             if turns.executors(speed, scale, end) is not None:
                 return "turns: any"
-        for ratio in _LOOSER_RATIOS:
+        for ratio in LOOSER_RATIOS.value:
             looser = self.looser(ratio)
             if looser.executors(speed, scale, end) is not None:
                 return looser.promise
@@ -128,7 +127,7 @@ class QueriesNeeds:
 
 
 def queries_needs(
-    entry: FleetEntry, job: QuerySchedule, cores: int | None, known: KnownNeeds
+    entry: FleetEntry, job: QuerySchedule, pool_cores: int | None, known: KnownNeeds
 ) -> QueriesNeeds:
     """What a fleet asks of the queries of an application; executors are as profiled."""
     from headway.units import spark_memory_bytes
@@ -139,7 +138,7 @@ def queries_needs(
         entry=entry,
         job=job,
         profiles=profiles,
-        cores=cores or job.cores_per_node or profiles[0].baseline.cores_per_executor,
+        cores=pool_cores or job.cores_per_node or profiles[0].baseline.cores_per_executor,
         memory_bytes=None if memory is None else spark_memory_bytes(memory),
         known=known,
     )

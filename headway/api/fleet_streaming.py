@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headway.api.fleet_jobs import executor_node
+from headway.api.fleet_needs import executor_node, executor_size
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.errors import InputError
 
 if TYPE_CHECKING:
-    from headway.api.fleet_jobs import KnownNeeds
+    from headway.api.fleet_needs import KnownNeeds
     from headway.domain import JobProfile, Promise
     from headway.fleet.nouns import Kept, Refusal
     from headway.planner.question import Question
@@ -153,15 +153,12 @@ class StreamingNeeds:
 
 
 def streaming_needs(
-    entry: FleetEntry,
-    job: StreamingJob,
-    cores: int | None,
-    memory_bytes: int | None,
-    known: KnownNeeds,
+    entry: FleetEntry, job: StreamingJob, pool_cores: int | None, known: KnownNeeds
 ) -> StreamingNeeds:
     """What a fleet asks of a streaming job; executors are as profiled where nothing says more."""
     from headway.units import spark_memory_bytes
 
+    cores, memory_bytes = executor_size(job, pool_cores)
     profile = known.profile_of(entry.name, job)
     memory = profile.applications[-1].executor_memory
     if memory_bytes is None and memory is not None:
@@ -185,8 +182,7 @@ def _of_executors(text: str) -> str:
 def looser_promise(promise: Promise, ratio: float) -> Promise:
     """A target whose limit is longer by a ratio."""
     from headway.domain import DuringBurst
+    from headway.planner.question import with_limit
 
-    if isinstance(promise, DuringBurst):
-        target = promise.target
-        return replace(promise, target=replace(target, limit_s=target.limit_s * ratio))
-    return replace(promise, limit_s=promise.limit_s * ratio)
+    limited = promise.target if isinstance(promise, DuringBurst) else promise
+    return with_limit(promise, limited.limit_s * ratio)

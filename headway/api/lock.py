@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headway.api.specs import Planned, PlannedBatch, PlannedJob, plan_spec
 from headway.domain.kept_promise import KeptPromise
+from headway.domain.later import later
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
 from headway.version import __version__
@@ -57,6 +58,7 @@ def locked_of(planned: Planned) -> AnyLocked:
 def _locked_stream(planned: PlannedJob) -> Locked:
     plan = planned.plan
     setting, duration = plan.configuration, plan.prediction.batch_duration
+    speed = 1.0 if plan.node_type is None else plan.node_type.core_speed_ratio
     return Locked(
         name=planned.name,
         file=Path(planned.file.path).as_posix(),
@@ -67,8 +69,8 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         cost_per_hour=plan.cost_per_hour,
         planned_latency_s=plan.planned_latency_s if plan.feasible else None,
         batch_duration_s=None if duration is None else duration.mean_s,
-        kept_probability=plan.kept_probability,
-        verdict=None if plan.verdict is None else str(plan.verdict),
+        kept_probability=later(lambda: plan.kept_probability),
+        verdict=later(lambda: None if plan.verdict is None else str(plan.verdict)),
         executors=setting.executors,
         cores_per_executor=setting.cores_per_executor,
         shuffle_partitions=setting.shuffle_partitions,
@@ -77,6 +79,8 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         spark_conf=dict(plan.spark_conf),
         query_options=dict(plan.query_options),
         phases_s=dict(plan.prediction.phases_s),
+        core_speed_ratio=None if speed == 1.0 else speed,
+        from_start=planned.file.spec.from_start or None,
     )
 
 

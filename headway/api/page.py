@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.api.arguments import job_from
 from headway.domain import (
@@ -21,7 +22,8 @@ from headway.domain import (
 from headway.errors import InputError
 
 if TYPE_CHECKING:
-    from headway.formats.results_file import AnyResult
+    from headway.domain import BatchAnswer
+    from headway.formats.results_file import AnyResult, CapacityRead, CheckRead
     from headway.report.evidence import Evidence
     from headway.report.page import Origin
     from headway.report.profile_page import SeenRun
@@ -30,6 +32,7 @@ Tell: TypeAlias = Callable[[str, float], None]
 Shown: TypeAlias = AnyAnswer | Backtest | Playback | JobProfile | ApplicationProfile
 _TIMES_THE_P99 = 1.5  # a profile has no target: the sliders start this far above its p99
 _TARGET_WITHOUT_LATENCY_S = 1.0
+_PROFILE_FILE = "job.profile.yaml"
 
 
 def page(
@@ -60,40 +63,56 @@ def page(
     InputError
         If a file cannot be read or is nothing that has a page.
     """
-    from headway.report.page import Origin
-
     found, files = _read(shown)
-    job = None if profile is None else job_from(profile)
-    if job is not None and not (isinstance(found, AnyAnswer) and not found.ends):
+    door = _PAGE_OF.get(type(found).__name__)
+    if door is None:
+        raise InputError(f"a {type(found).__name__} has no page; expected {', '.join(_PAGE_OF)}")
+    if profile is not None and door is not _of_stream:
         raise InputError(
             "profile: only the page of a streaming job's plan needs a profile beside it"
         )
-    if runs and not isinstance(found, JobProfile):
+    if runs and door is not _of_profile:
         raise InputError("runs: only the page of a streaming job's profile has a time line")
-    if isinstance(profile, str | Path):
-        files.append(str(profile))
-    origin = Origin.of(
-        files=files,
-        profile=found if isinstance(found, JobProfile | ApplicationProfile) else job,
-        spark_version=found.spark_version if isinstance(found, AnyAnswer) else None,
+    profile_file = str(profile) if isinstance(profile, str | Path) else None
+    beside = _Beside(
+        files=[*files, *([] if profile_file is None else [profile_file])],
+        job=None if profile is None else job_from(profile),
+        profile_file=profile_file,
+        runs=runs,
         made_at=made_at or datetime.now(UTC),
+        tell=tell,
     )
-    if isinstance(found, JobProfile):
-        return _of_profile(found, files[:1], runs, origin, tell)
-    if isinstance(found, AnyAnswer) and not found.ends:
-        from headway.report.html import plan_page
+    return door(found, beside)
 
-        name = str(profile) if isinstance(profile, str | Path) else "job.profile.yaml"
-        evidence = None if job is None else plan_evidence(job, found, profile_file=name, tell=tell)
-        return plan_page(found, evidence=evidence, origin=origin)
-    return _of_result(found, origin)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """What a page is made with beside the result that it shows."""
+
+    files: Sequence[str]
+    job: JobProfile | None
+    profile_file: str | None
+    runs: Sequence[SeenRun]
+    made_at: datetime
+    tell: Tell
+
+    def origin(
+        self,
+        profile: JobProfile | ApplicationProfile | None = None,
+        spark_version: str | None = None,
+    ) -> Origin:
+        from headway.report.page import Origin
+
+        return Origin.of(
+            files=self.files, profile=profile, spark_version=spark_version, made_at=self.made_at
+        )
 
 
 def plan_evidence(
     profile: JobProfile,
     plan: StreamAnswer,
     *,
-    profile_file: str = "job.profile.yaml",
+    profile_file: str = _PROFILE_FILE,
     tell: Tell = lambda *_: None,
 ) -> Evidence:
     """The charts that a profile adds to the page of its plan."""
@@ -141,13 +160,7 @@ def _read(shown: Shown | str | Path) -> tuple[Shown | AnyResult, list[str]]:
     return load_result(path), [str(path)]
 
 
-def _of_profile(
-    profile: JobProfile,
-    files: Sequence[str],
-    runs: Sequence[SeenRun],
-    origin: Origin,
-    tell: Tell,
-) -> str:
+def _of_profile(profile: JobProfile, beside: _Beside) -> str:
     from headway.models.job.predict import predict
     from headway.report.evidence import evidence_of
     from headway.report.profile_page import profile_page
@@ -165,34 +178,70 @@ def _of_profile(
             target=Target(quantile=0.99, limit_s=limit_s),
             nodes=profile.baseline.executors,
             highest_rate_per_s=prediction.sustainable_rate_per_s,
-            profile_file=files[0] if files else "job.profile.yaml",
+            profile_file=next(iter(beside.files), _PROFILE_FILE),
         ),
-        tell=tell,
+        tell=beside.tell,
     )
-    return profile_page(profile, prediction, evidence=evidence, runs=runs, origin=origin)
+    return profile_page(
+        profile, prediction, evidence=evidence, runs=beside.runs, origin=beside.origin(profile)
+    )
 
 
-def _of_result(found: Shown | AnyResult, origin: Origin) -> str:
-    from headway.formats.results_file import CapacityRead, CheckRead
-    from headway.report.playback import playback_page
+def _of_stream(plan: StreamAnswer, beside: _Beside) -> str:
+    from headway.report.html import plan_page
+
+    job, file = beside.job, beside.profile_file or _PROFILE_FILE
+    evidence = (
+        None if job is None else plan_evidence(job, plan, profile_file=file, tell=beside.tell)
+    )
+    return plan_page(plan, evidence=evidence, origin=beside.origin(job, plan.spark_version))
+
+
+def _of_batch_job(plan: BatchAnswer, beside: _Beside) -> str:
+    from headway.report.result_pages import deadline_page
+
+    return deadline_page(plan, origin=beside.origin(spark_version=plan.spark_version))
+
+
+def _of_application(profile: ApplicationProfile, beside: _Beside) -> str:
     from headway.report.profile_page import application_page
-    from headway.report.result_pages import (
-        backtest_page,
-        capacity_page,
-        check_page,
-        deadline_page,
-    )
 
-    if isinstance(found, Backtest):
-        return backtest_page(found, origin=origin)
-    if isinstance(found, Playback):
-        return playback_page(None, found, origin=origin)
-    if isinstance(found, CapacityRead):
-        return capacity_page(found, origin=origin)
-    if isinstance(found, CheckRead):
-        return check_page(found, origin=origin)
-    if isinstance(found, ApplicationProfile):
-        return application_page(found, origin=origin)
-    assert isinstance(found, AnyAnswer)
-    assert found.ends
-    return deadline_page(found, origin=origin)
+    return application_page(profile, origin=beside.origin(profile))
+
+
+def _of_backtest(found: Backtest, beside: _Beside) -> str:
+    from headway.report.result_pages import backtest_page
+
+    return backtest_page(found, origin=beside.origin())
+
+
+def _of_playback(found: Playback, beside: _Beside) -> str:
+    from headway.report.playback import playback_page
+
+    return playback_page(None, found, origin=beside.origin())
+
+
+def _of_capacity(found: CapacityRead, beside: _Beside) -> str:
+    from headway.report.result_pages import capacity_page
+
+    return capacity_page(found, origin=beside.origin())
+
+
+def _of_check(found: CheckRead, beside: _Beside) -> str:
+    from headway.report.result_pages import check_page
+
+    return check_page(found, origin=beside.origin())
+
+
+_PAGE_OF: Mapping[str, Callable[[Any, _Beside], str]] = {
+    "Plan": _of_stream,
+    "InfeasiblePlan": _of_stream,
+    "DeadlinePlan": _of_batch_job,
+    "InfeasibleDeadlinePlan": _of_batch_job,
+    "JobProfile": _of_profile,
+    "ApplicationProfile": _of_application,
+    "Backtest": _of_backtest,
+    "Playback": _of_playback,
+    "CapacityRead": _of_capacity,
+    "CheckRead": _of_check,
+}

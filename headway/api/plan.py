@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, overload
 
@@ -24,6 +23,7 @@ from headway.api.arguments import (
     seconds,
 )
 from headway.api.pipelines import is_pipeline, plan_pipeline, refuse_for_pipelines
+from headway.api.predict import with_next_run
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import (
     Burst,
@@ -35,6 +35,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.domain.later import with_changes
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 
@@ -211,7 +212,6 @@ def plan(
     if target is None:
         raise InputError("target is missing; expected what is to be met, e.g. 'p99 <= 3s'")
     profile = cast("JobProfile | ApplicationProfile | str | Path", profile)
-    from headway.models.job.advice import AskedSetting
     from headway.planner.checkpoint import Checkpoint
     from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
@@ -295,5 +295,4 @@ def plan(
         relaxation=relaxation,
         from_start=from_start,
     )
-    next_run = AskedSetting.of(found.prediction, first).next_run(job)
-    return replace(found, prediction=replace(found.prediction, next_run=next_run))
+    return with_changes(found, prediction=with_next_run(found.prediction, job, first))

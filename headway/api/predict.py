@@ -15,7 +15,8 @@ from headway.api.arguments import (
     seconds,
 )
 from headway.api.pipelines import is_pipeline, predict_pipeline, refuse_for_pipelines
-from headway.domain import Configuration, JobProfile, Prediction
+from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
+from headway.domain.later import later, with_changes
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def predict(
             max_offsets=max_offsets, task_cpus=task_cpus, jvm_age=jvm_age,
         )  # fmt: skip
         return predict_pipeline(cast("AnyPipeline", profile), rate=rate)
-    from headway.models.job.advice import AskedSetting
     from headway.models.job.predict import predict as predict_setting
 
     job = job_from(cast("JobProfile | str | Path", profile))
@@ -100,7 +100,23 @@ def predict(
         arrivals_from(job, rate),
         jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
     )
-    return replace(found, next_run=AskedSetting.of(found).next_run(job))
+    return with_next_run(found, job)
+
+
+def with_next_run(
+    prediction: Prediction, job: JobProfile, target: Target | None = None
+) -> Prediction:
+    """The prediction with the run that would narrow it most, sought when it is asked for.
+
+    With a target, what it is about is to be narrowed.
+    """
+
+    def next_run() -> AdvisedRun | None:
+        from headway.models.job.advice import AskedSetting
+
+        return AskedSetting.of(prediction, target).next_run(job)
+
+    return with_changes(prediction, next_run=later(next_run))
 
 
 def configuration_from(

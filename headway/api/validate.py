@@ -49,7 +49,7 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
     elif file.kind == "Cluster":
         yield ("spec", "node"), lambda: _check_cluster(spec)
     elif file.kind == "CapacityPlan":
-        from headway.spec.fleet_parts import catalog_of
+        from headway.spec.fleet_of import catalog_of
 
         yield ("spec", "catalog"), lambda: catalog_of(spec)
         for at, entry in enumerate(spec.jobs):

@@ -39,6 +39,13 @@ SKEWED_RATIO = Assumption(
     source="judgement: less is within what tasks vary by",
     influences="advice on skew (P14)",
 )
+LONGEST_TASK_RATIO = Assumption(
+    name="Skew threshold of batch stages: longest task over the mean one",
+    value=3.0,
+    unit="-",
+    source="judgement: longer than the spread of tasks explains",
+    influences="the finding that a stage of a batch job is skewed (P16)",
+)
 SLOW_COMMIT_S = Assumption(
     name="Threshold for a slow state commit of one partition",
     value=0.01,
@@ -94,6 +101,13 @@ WHOLE_SAVING_RATIO = Assumption(
     unit="-",
     source="judgement: bounds of two plans never meet to the last cent",
     influences="whether a capacity plan says 'saves' or 'saves at least'",
+)
+LOOSER_RATIOS = Assumption(
+    name="Looser targets tried where queries of an application meet theirs on no size",
+    value=(1.25, 1.5, 2.0, 3.0, 5.0, 10.0),
+    unit="-",
+    source="judgement: steps that people would name, up to what is another target altogether",
+    influences="what a capacity plan names instead of a QuerySchedule's targets",
 )
 PRICED_TARGETS = Assumption(
     name="Maximum number of targets that a capacity plan prices",

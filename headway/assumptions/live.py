@@ -277,3 +277,10 @@ TABLE_FACTORS = Assumption(
     source="judgement: beyond, the profile is of another job",
     influences="sizes that a running query is changed to",
 )
+MOST_LOADED_RATIO = Assumption(
+    name="Load at which a backlog is taken to be worked off at the latest",
+    value=0.98,
+    unit="-",
+    source="judgement: at full load it never is, and a change would cost without bound",
+    influences="what changes of busy queries are taken to make late (A7)",
+)

@@ -72,6 +72,13 @@ HIGHEST_QUOTED_UTILIZATION_RATIO = Assumption(
     source="event simulation: from there on, with noise of 0.3, p99 comes out 40 % low (B6)",
     influences="the sustainable rate, and settings too close to saturation to plan (P3)",
 )
+FULLEST_PARTITION_RATIO = Assumption(
+    name="Load of the fullest partition above which no latency is quoted",
+    value=0.97,
+    unit="-",
+    source="judgement: beyond, keys placed otherwise would move the latency by its own size",
+    influences="latencies of operators whose partitions are queues (O1)-(O10)",
+)
 HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
     name="Maximum share of overruns for a calibrated prediction",
     value=0.5,

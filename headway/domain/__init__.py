@@ -62,8 +62,16 @@ from headway.domain.profile import (
     Pins,
     StateProfile,
 )
-from headway.domain.query import EventTimeWindow, QueryShape, WindowKind
-from headway.domain.stage import RowsLaw, Separation, StageObserved, StageProfile, TasksRule
+from headway.domain.stage import (
+    EventTimeWindow,
+    QueryShape,
+    RowsLaw,
+    Separation,
+    StageObserved,
+    StageProfile,
+    TasksRule,
+    WindowKind,
+)
 from headway.domain.target import (
     AnyPromise,
     CatchUp,

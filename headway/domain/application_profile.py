@@ -357,6 +357,11 @@ class ApplicationProfile(Result):
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     @property
+    def applications(self) -> tuple[Application, ...]:
+        """The application of the run on record."""
+        return (self.application,)
+
+    @property
     def slots(self) -> Cluster:
         """The executors of the run on record, or declared ones."""
         return self.cluster

@@ -25,6 +25,11 @@ class DeadlinePoint:
     planned_s: float
     cost_per_run: float | None = None
 
+    @property
+    def cost(self) -> float | None:
+        """Of a run."""
+        return self.cost_per_run
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _BatchAnswer(Result):

@@ -5,7 +5,7 @@ Structured Streaming queries and batch jobs implement these protocols; so does w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class Job(Protocol):
         """The Spark application of the last profiled run."""
 
     @property
+    def applications(self) -> tuple[Application, ...]:
+        """Those of all profiled runs, the last one last."""
+
+    @property
     def slots(self) -> Slots:
         """What the job has today: as it was profiled last, or declared."""
 
@@ -70,6 +74,14 @@ class JobTime(Protocol):
     Of a batch job the run time. All times are in seconds.
     """
 
+    @property
+    def seen_slots(self) -> int:
+        """Slots of the run on record."""
+
+    @property
+    def modelled_ratio(self) -> float:
+        """The time on record over the modelled one, by which the model is scaled."""
+
     def mean_s(self, slots: int, core_speed_ratio: float) -> float:
         """The expected time, on cores so many times as fast as those profiled."""
 
@@ -78,6 +90,18 @@ class JobTime(Protocol):
 
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """What the planned time cannot come below; quick to tell."""
+
+    def parts_s(self, slots: int, core_speed_ratio: float) -> Mapping[str, float]:
+        """The expected time, split."""
+
+    def floor_s(self, core_speed_ratio: float) -> float:
+        """What the expected time does not come below on any number of slots."""
+
+    def is_calibrated(self, slots: int) -> bool:
+        """Whether the profile speaks for so many slots."""
+
+    def findings(self, slots: int) -> Iterable[Finding]:
+        """What speaks against a plan of so many slots."""
 
 
 class Answer(Protocol):

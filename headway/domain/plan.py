@@ -10,6 +10,7 @@ from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
+from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
 from headway.domain.plan_parts import (
     Advice,
@@ -65,9 +66,12 @@ class Change:
     applies: Applies
 
 
+@made_when_asked("frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StreamAnswer(Result):
     """What `Plan` and `InfeasiblePlan` have in common: a setting, and what is known of it.
+
+    What explains the setting is computed when it is first read.
 
     ``planned_latency_s`` is the latency the target is about at the planned confidence, so above
     the predicted one. ``chosen`` is the plan's own setting with its own maximum rate within
@@ -193,6 +197,7 @@ class _StreamAnswer(Result):
         return found.statistics_s[promise.statistic] if interval is None else interval.high
 
 
+@made_when_asked("rejected", "rules", "after_start")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(_StreamAnswer):
     """The fewest nodes that keep a target at a rate, and why not less.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
 from headway.domain.finding import Finding
+from headway.domain.later import made_when_asked
 from headway.domain.result import Result
 from headway.domain.target import Metric
 
@@ -102,6 +103,7 @@ class AdvisedRun:
     narrowing: Narrowing | None = None
 
 
+@made_when_asked("next_run")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Prediction(Result):
     """What is expected of a configuration under given arrivals.

@@ -10,9 +10,8 @@ from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
-from headway.domain.query import QueryShape
 from headway.domain.result import Result
-from headway.domain.stage import StageProfile
+from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.domain.warm_up import WarmUp
 from headway.errors import InputError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from headway.domain import Answer
+from headway.domain.later import with_changes
 from headway.emitters.submission import is_executor_size
 from headway.emitters.wording import header_lines, one_line, reasons
 from headway.errors import InputError
@@ -60,7 +61,7 @@ def only_what_differs(
         for key, value in plan.spark_conf.items()
         if key not in same or (keeps_sizes and is_executor_size(key))
     }
-    return replace(plan, spark_conf=kept)
+    return with_changes(plan, spark_conf=kept)
 
 
 def must_set_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.domain import Answer
-from headway.domain.kubernetes_names import require_label, require_subdomain
+from headway.domain.checks import require_label, require_subdomain
 from headway.errors import InputError
 
 OLDEST_RELEASE = (3, 5)

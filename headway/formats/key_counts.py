@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from headway.domain.ordered import KeyCounts
 from headway.errors import InputError
@@ -53,11 +54,8 @@ def read_key_counts(
     """
     if kind is not None and kind not in KINDS:
         raise InputError(f"key type is {kind!r}; expected one of {', '.join(KINDS)}")
-    text = read_text(Path(path), expected=f"a count of keys: {WORDS}", largest_bytes=_LARGEST_BYTES)
-    is_json = text.lstrip().startswith("{")
     counts: dict[str | int, float] = {}
-    for line, key, count in _json_rows(text, path) if is_json else _csv_rows(text, path):
-        where = f"{path}:{line}"
+    for where, key, column, count in _rows(path):
         if key is None or key == "":
             raise InputError(
                 f"{where}: no key; rows without one all meet in one partition: leave them out of "
@@ -66,15 +64,8 @@ def read_key_counts(
         if kind is None:
             kind = "long" if isinstance(key, int) else "string"
         typed = _typed(key, kind, where)
-        if typed in counts:
-            raise InputError(
-                f"{where}: key {shown(typed)} is there twice; expected one line for each"
-            )
-        counts[typed] = _count(count, where)
-        if len(counts) > _MOST_KEYS:
-            raise InputError(
-                f"{where}: more than {_MOST_KEYS:,} keys; the most frequent are enough"
-            )
+        _require_new(typed, counts, where)
+        counts[typed] = _number(column, count, where)
     listed = sum(counts.values())
     if not listed > 0:
         raise InputError(f"{path}: no key with a count above 0; expected {WORDS}")
@@ -91,7 +82,58 @@ def read_key_counts(
     )
 
 
-def _json_rows(text: str, path: str | Path) -> Iterator[tuple[int, object, object]]:
+def read_shares(path: str | Path) -> dict[str, float]:
+    """Share of all rows that each key has, its value as text.
+
+    Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
+    for those of all keys.
+
+    Parameters
+    ----------
+    path : path
+        A file as :func:`read_key_counts` takes it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a share is none, or they add up to more than 1.
+    """
+    shares: dict[str, float] = {}
+    column = _COUNTS[0]
+    for where, key, column, value in _rows(path):
+        if key is None:
+            raise InputError(f"{where}: no key; leave rows without one out of the file")
+        text = key if isinstance(key, str) else shown_key(key)
+        _require_new(text, shares, where)
+        shares[text] = _number(column, value, where)
+        if column != _COUNTS[0] and not 0.0 < shares[text] <= 1.0:
+            raise InputError(f"{where}: share is {value!r}; expected more than 0, up to 1")
+    total = sum(shares.values())
+    if column == _COUNTS[0]:
+        shares = {key: num_rows / total for key, num_rows in shares.items() if num_rows > 0}
+    if not shares or sum(shares.values()) > 1.0 + 1e-6:
+        raise InputError(
+            f"{path}: {len(shares)} keys whose shares add up to {total:g}; expected at least one "
+            "key, and shares of all rows, which add up to at most 1"
+        )
+    return shares
+
+
+class _Row(NamedTuple):
+    """A line of the file: its place, the key, and what its column of counts or shares says."""
+
+    where: str
+    key: object
+    column: str
+    value: object
+
+
+def _rows(path: str | Path) -> Iterator[_Row]:
+    text = read_text(Path(path), expected=f"a count of keys: {WORDS}", largest_bytes=_LARGEST_BYTES)
+    return (_json_rows if text.lstrip().startswith("{") else _csv_rows)(text, path)
+
+
+def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
     for line, row in enumerate(text.splitlines(), 1):
         if not row.strip():
             continue
@@ -104,10 +146,10 @@ def _json_rows(text: str, path: str | Path) -> Iterator[tuple[int, object, objec
         name = next((one for one in _COUNTS if one in found), None)
         if name is None or "key" not in found:
             raise InputError(f"{path}:{line}: no {'key' if name else 'count'}; expected {WORDS}")
-        yield line, found["key"], found[name]
+        yield _Row(f"{path}:{line}", found["key"], name, found[name])
 
 
-def _csv_rows(text: str, path: str | Path) -> Iterator[tuple[int, object, object]]:
+def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
     rows = csv.reader(text.splitlines(keepends=True))
     try:
         heading = [cell.strip().lower() for cell in next(rows)]
@@ -123,9 +165,16 @@ def _csv_rows(text: str, path: str | Path) -> Iterator[tuple[int, object, object
                 raise InputError(
                     f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
                 )
-            yield rows.line_num, row[key_at], row[count_at]
+            yield _Row(f"{path}:{rows.line_num}", row[key_at], name, row[count_at])
     except csv.Error as error:
         raise InputError(f"{path}:{rows.line_num}: {error}; expected {WORDS}") from None
+
+
+def _require_new(key: str | int, known: Collection[str | int], where: str) -> None:
+    if key in known:
+        raise InputError(f"{where}: key {shown(key)} is there twice; expected one line for each")
+    if len(known) == _MOST_KEYS:
+        raise InputError(f"{where}: more than {_MOST_KEYS:,} keys; the most frequent are enough")
 
 
 def _typed(key: object, kind: str, where: str) -> str | int:
@@ -152,11 +201,11 @@ def shown_key(key: object) -> str:
     return shown(key if isinstance(key, str | int | float | bool) else str(key))
 
 
-def _count(count: object, where: str) -> float:
+def _number(column: str, value: object, where: str) -> float:
     try:
-        number = float(count) if isinstance(count, str | int | float) else math.nan
+        number = float(value) if isinstance(value, str | int | float) else math.nan
     except ValueError:
         number = math.nan
-    if isinstance(count, bool) or not 0 <= number <= LARGEST_NUMBER:
-        raise InputError(f"{where}: count is {shown_key(count)}; expected a number, 0 or more")
+    if isinstance(value, bool) or not 0 <= number <= LARGEST_NUMBER:
+        raise InputError(f"{where}: {column} is {shown_key(value)}; expected a number, 0 or more")
     return number

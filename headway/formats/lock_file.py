@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from headway.domain.kept_promise import KeptPromise
+from headway.domain.later import made_when_asked
 from headway.errors import InputError
 
 LOCK_SCHEMA = "headway.lock/v1"
@@ -28,6 +29,7 @@ class Figures:
     planned_of: str
 
 
+@made_when_asked("kept_probability", "verdict")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
     """What was planned for one streaming job when the lock was written.
@@ -35,8 +37,9 @@ class Locked:
     ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
     do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
     ``rate_per_s``, ``phases_s`` how the mean latency was split.
-    ``kept_probability`` is that of its promises, ``verdict`` what follows at the
-    confidence of the plan.
+    ``kept_probability`` is that of its promises, ``verdict`` what follows at the confidence of the
+    plan. ``core_speed_ratio`` is there where cores are not as fast as those profiled,
+    ``from_start`` where the plan is for batches of a fresh JVM.
     """
 
     name: str
@@ -58,6 +61,8 @@ class Locked:
     promises: tuple[KeptPromise, ...] = ()
     query_options: Mapping[str, str] = field(default_factory=dict)
     phases_s: Mapping[str, float] = field(default_factory=dict)
+    core_speed_ratio: float | None = None
+    from_start: bool | None = None
 
     @property
     def ends(self) -> Literal[False]:

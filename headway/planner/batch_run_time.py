@@ -6,10 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
-from headway.domain import ApplicationProfile, Provenance, RecordedStage
+from headway.assumptions.advice import FAR_OFF_RATIO, LONGEST_TASK_RATIO
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, USUAL_RUN_TO_RUN_RATIO
+from headway.domain import ApplicationProfile, Finding, FindingCode, Provenance, RecordedStage
 from headway.errors import InputError
-from headway.models.job.calibration import doublings_outside, of_runs_and_fit, widened
+from headway.models.job.calibration import (
+    doublings_outside,
+    is_within_reach,
+    of_runs_and_fit,
+    widened,
+)
 from headway.models.job.declared import work_at
 from headway.models.laws.normal import ndtri
 from headway.models.stages.dag import StageDag, run_time
@@ -86,6 +92,44 @@ class BatchRunTime:
         declared = self.profile.declared is not None
         ratio = 1.0 if declared else self.planned_ratio(slots, core_speed_ratio, confidence)
         return least_s * ratio * (1.0 - 1e-9)
+
+    def floor_s(self, core_speed_ratio: float) -> float:
+        """The mean run time with a slot for every task: the driver, and the longest chain."""
+        return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages), core_speed_ratio)
+
+    def is_calibrated(self, slots: int) -> bool:
+        """Whether the profile speaks for so many slots."""
+        return self.profile.provenance is Provenance.MEASURED and self._is_within_reach(slots)
+
+    def findings(self, slots: int) -> Iterator[Finding]:
+        """What speaks against a plan of so many slots."""
+        if self.profile.provenance is Provenance.DECLARED:
+            yield Finding(code=FindingCode.DECLARED)
+            return
+        if not self._is_within_reach(slots):
+            yield Finding(
+                code=FindingCode.SLOTS_FAR_OFF,
+                numbers={
+                    "slots": slots,
+                    "least": self.seen_slots,
+                    "most": self.seen_slots,
+                    "reach_doublings": CALIBRATED_DOUBLINGS.value,
+                },
+            )
+        ratio = self.modelled_ratio
+        if not 1.0 / FAR_OFF_RATIO.value <= ratio <= FAR_OFF_RATIO.value:
+            yield Finding(code=FindingCode.MODEL_FAR_OFF, numbers={"modelled_ratio": ratio})
+        if self.profile.num_jobs_failed:
+            numbers: dict[str, float] = {"num_jobs": self.profile.num_jobs_failed}
+            yield Finding(code=FindingCode.JOBS_FAILED, numbers=numbers)
+        largest = max(self.profile.stages, key=lambda stage: stage.task_time_s)
+        mean_s, longest_s = largest.task_time.mean_s, largest.task_time.max_s
+        if longest_s > LONGEST_TASK_RATIO.value * mean_s:
+            numbers = {"stage_id": largest.id, "longest_s": longest_s, "mean_s": mean_s}
+            yield Finding(code=FindingCode.SKEWED_STAGE, numbers=numbers)
+
+    def _is_within_reach(self, slots: int) -> bool:
+        return bool(is_within_reach(self.doublings_beyond(slots)))
 
 
 def expected_run_time_s(

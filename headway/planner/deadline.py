@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from headway.assumptions.advice import FAR_OFF_RATIO
 from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
-from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import (
     ApplicationProfile,
     BatchAnswer,
@@ -26,15 +25,21 @@ from headway.domain import (
 )
 from headway.domain.configuration import task_slots
 from headway.domain.job import JobTime
-from headway.models.job.calibration import is_within_reach
 from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
+from headway.planner.enumeration import (
+    Enumerated,
+    Fewest,
+    enumerated,
+    fewest_of,
+    spread_counts,
+)
 from headway.planner.profiled_memory import (
     before_words,
     beside_heap_conf,
     profiled_sizes,
     same_value,
 )
-from headway.planner.purchase import best_of, reserve_findings
+from headway.planner.purchase import reserve_findings
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
 from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
 
@@ -49,6 +54,11 @@ class DeadlineSpace:
     task_cpus: int = 1
     node_type: NodeType | None = None
     executor_memory_bytes: int | None = None
+
+    @property
+    def core_speed_ratio(self) -> float:
+        """Speed of its cores over that of the profiled ones."""
+        return 1.0 if self.node_type is None else self.node_type.core_speed_ratio
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
@@ -101,11 +111,12 @@ def plan_for_deadline(
     """
     profile.require_can_promise(deadline)
     job = BatchRunTime.of(profile, seen_slots_of(profile))
-    every = [_plan(job, deadline, space, confidence, objective) for space in spaces]
-    feasible = [one for one in every if one.feasible]
-    if not feasible:
-        return min(every, key=lambda one: one.planned_s)
-    return best_of(feasible, objective)
+    offers = [
+        _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
+        for space in spaces
+    ]
+    found = enumerated(offers, objective)
+    return _answer(profile, offers[found.place], found)
 
 
 def fewest_in_time(
@@ -121,71 +132,105 @@ def fewest_in_time(
         As of :func:`plan_for_deadline`, which finds the same.
     """
     job = BatchRunTime.of(profile, seen_slots_of(profile))
-    found = _fewest_in_time(job, space, deadline, confidence)
-    return None if found is None else found.nodes
+    offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
+    return offer.fewest().nodes
 
 
-def _plan(
-    job: BatchRunTime,
-    deadline: Deadline,
-    space: DeadlineSpace,
-    confidence: float,
-    objective: Objective,
+@dataclass(frozen=True, kw_only=True)
+class _OfBatchJob:
+    """A batch job on the nodes of an offer: an `Offered`."""
+
+    job: JobTime
+    deadline: Deadline
+    space: DeadlineSpace
+    confidence: float
+
+    @property
+    def most_slots(self) -> int:
+        return self.space.num_slots(self.space.max_nodes)
+
+    @cached_property
+    def table(self) -> tuple[DeadlinePoint, ...]:
+        """Run times of the numbers of nodes that are shown."""
+        counts = spread_counts(self.space.max_nodes, NODE_COUNTS_TRIED.value)
+        return tuple(map(self.point, counts))
+
+    def point(self, nodes: int) -> DeadlinePoint:
+        return _point(self.job, self.space, nodes, self.confidence)
+
+    def fewest(self) -> Fewest:
+        """Every count is looked at: more may take longer, since the plan is less sure of them."""
+        counts, most = range(1, self.space.max_nodes + 1), self.space.max_nodes
+        return fewest_of(counts, self.keeps, max_nodes=most, tries_every=True)
+
+    def keeps(self, nodes: int) -> bool:
+        """Only counts whose slots have time for the work are worth a closer look."""
+        slots, limit_s = self.space.num_slots(nodes), self.deadline.limit_s
+        if self.job.least_s(slots, self.space.core_speed_ratio, self.confidence) > limit_s:
+            return False
+        return self.point(nodes).planned_s <= limit_s
+
+    def size(self, fewest: int, objective: Objective) -> DeadlinePoint:
+        first = self.point(fewest)
+        if objective is Objective.NODES:
+            return first
+        kept = [one for one in (*self.table, first) if one.planned_s <= self.deadline.limit_s]
+        if objective is Objective.COST:
+            return min(kept, key=lambda one: (one.cost or 0.0, one.nodes))
+        return min(kept, key=_shortest)
+
+    def nearest(self) -> DeadlinePoint:
+        return min(self.table, key=_shortest)
+
+
+def _shortest(point: DeadlinePoint) -> tuple[float, int]:
+    return point.planned_s, point.nodes
+
+
+def _answer(
+    profile: ApplicationProfile, offer: _OfBatchJob, found: Enumerated[DeadlinePoint]
 ) -> BatchAnswer:
-    points = [_point(job, space, nodes, confidence) for nodes in _node_counts(space.max_nodes)]
-    fewest = _fewest_in_time(job, space, deadline, confidence)
-    looked_at = points if fewest is None else [*points, fewest]
-    in_time = [point for point in looked_at if point.planned_s <= deadline.limit_s]
-    if objective is Objective.COST and in_time:
-        run = min(in_time, key=lambda point: (point.cost_per_run or 0.0, point.nodes))
-    elif fewest is None or objective is Objective.LATENCY:
-        run = min(looked_at, key=lambda point: (point.planned_s, point.nodes))
-    else:
-        run = fewest
-    speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
-    floor_s = job.mean_s(sum(stage.num_tasks for stage in job.dag.stages), speed)
-    fewer = None if run.nodes == 1 else _point(job, space, run.nodes - 1, confidence)
+    job, space, run = offer.job, offer.space, found.size
+    slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
+    floor_s = job.floor_s(speed)
     executors = run.nodes * space.executors_per_node
-    conf = {
-        KNOBS["executors"].key: str(executors),
-        KNOBS["cores_per_executor"].key: str(space.cores_per_executor),
-        **_task_cpus_conf(job.profile, space),
-        **_memory_conf(job.profile, space),
-        "spark.dynamicAllocation.enabled": "false",
-    }
-    settings = tuple(planned_settings(job.profile, conf))
-    slots = space.num_slots(run.nodes)
-    in_range = bool(is_within_reach(job.doublings_beyond(slots)))
-    measured = job.profile.provenance is Provenance.MEASURED
-    return (DeadlinePlan if in_time else InfeasibleDeadlinePlan)(
-        deadline=deadline,
+    conf = size_conf(
+        profile,
+        executors=executors,
+        cores_per_executor=space.cores_per_executor,
+        task_cpus=space.task_cpus,
+        heap_bytes=space.executor_memory_bytes,
+    )
+    settings = tuple(planned_settings(profile, conf))
+    return (DeadlinePlan if found.feasible else InfeasibleDeadlinePlan)(
+        deadline=offer.deadline,
         nodes=run.nodes,
         executors=executors,
         cores_per_executor=space.cores_per_executor,
         task_cpus=space.task_cpus,
         run=run,
-        frontier=tuple(points),
+        frontier=offer.table,
         floor_s=floor_s,
         modelled_ratio=job.modelled_ratio,
         parts_s=job.parts_s(slots, speed),
-        confidence=confidence,
+        confidence=offer.confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(deadline, run, fewer, floor_s, feasible=bool(in_time))),
+        binding=tuple(_binding(offer, run, floor_s, feasible=found.feasible)),
         spark_conf=conf,
-        calibrated=in_range and measured,
-        changes=tuple(_changes(settings)) if measured else (),
+        calibrated=job.is_calibrated(slots),
+        changes=tuple(_changes(settings)) if profile.provenance is Provenance.MEASURED else (),
         settings=settings,
-        spark_version=job.profile.application.spark_version,
-        declared=job.profile.declared,
+        spark_version=profile.application.spark_version,
+        declared=profile.declared,
         findings=(
-            *_findings(job, None if in_range else slots),
+            *job.findings(slots),
             *(() if space.node_type is None else reserve_findings(space.node_type)),
-            *_why_no_better(job, points),
+            *_why_no_better(job, offer.table),
         ),
     )
 
 
-def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
+def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
     """Why more nodes are said to do no better, where they are.
 
     Notes
@@ -193,7 +238,7 @@ def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterat
     theory.md (P16). The plan is less sure of sizes further from the profiled one, by more than
     they win at last; and (J4) follows stages that compete for slots in the mean only.
     """
-    best = min(points, key=lambda point: (point.planned_s, point.nodes))
+    best = min(points, key=_shortest)
     shortest_s, rises, less_sure = math.inf, [], False
     for point in points:
         if point.mean_s > SAME_FIGURE_RATIO.value * shortest_s:
@@ -215,20 +260,29 @@ def _why_no_better(job: BatchRunTime, points: Sequence[DeadlinePoint]) -> Iterat
         yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
 
 
-def _task_cpus_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:
-    """What a task takes, unless it is Spark's one core and always was."""
-    if space.task_cpus == profile.cluster.task_cpus == 1:
-        return {}
-    return {KNOBS["task_cpus"].key: str(space.task_cpus)}
+def size_conf(
+    profile: ApplicationProfile,
+    *,
+    executors: int,
+    cores_per_executor: int,
+    task_cpus: int,
+    heap_bytes: int | None,
+) -> dict[str, str]:
+    """The keys of the executors, with what the run on record set beside their heap.
 
-
-def _memory_conf(profile: ApplicationProfile, space: DeadlineSpace) -> dict[str, str]:
-    """The heap, and what the run on record set beside it."""
-    heap = space.executor_memory_bytes
-    beside = beside_heap_conf(profile.application)
-    if heap is None:
-        return beside
-    return {KNOBS["executor_memory"].key: spark_memory_text(heap), **beside}
+    What a task takes is left out where it is Spark's one core and always was.
+    """
+    conf = {
+        KNOBS["executors"].key: str(executors),
+        KNOBS["cores_per_executor"].key: str(cores_per_executor),
+    }
+    if not task_cpus == profile.cluster.task_cpus == 1:
+        conf[KNOBS["task_cpus"].key] = str(task_cpus)
+    if heap_bytes is not None:
+        conf[KNOBS["executor_memory"].key] = spark_memory_text(heap_bytes)
+    conf |= beside_heap_conf(profile.application)
+    conf["spark.dynamicAllocation.enabled"] = "false"
+    return conf
 
 
 def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
@@ -276,8 +330,7 @@ def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
 
 
 def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
-    slots = space.num_slots(nodes)
-    speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
+    slots, speed = space.num_slots(nodes), space.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
     price = None if space.node_type is None else space.node_type.price_per_hour
     return DeadlinePoint(
@@ -288,76 +341,21 @@ def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) ->
     )
 
 
-def _node_counts(max_nodes: int) -> list[int]:
-    """All counts, or of many so many that each is a little more than the one before."""
-    if max_nodes <= NODE_COUNTS_TRIED.value:
-        return list(range(1, max_nodes + 1))
-    ratio = max_nodes ** (1.0 / (NODE_COUNTS_TRIED.value - 1))
-    return sorted({min(round(ratio**place), max_nodes) for place in range(NODE_COUNTS_TRIED.value)})
-
-
-def _fewest_in_time(
-    job: JobTime, space: DeadlineSpace, deadline: Deadline, confidence: float
-) -> DeadlinePoint | None:
-    """The first node count that is in time: every count is looked at, from the first whose slots
-    have time for the work. More nodes may take longer, since the plan is less sure of them."""
-    speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
-    for nodes in range(1, space.max_nodes + 1):
-        if job.least_s(space.num_slots(nodes), speed, confidence) > deadline.limit_s:
-            continue
-        point = _point(job, space, nodes, confidence)
-        if point.planned_s <= deadline.limit_s:
-            return point
-    return None
-
-
 def _binding(
-    deadline: Deadline,
-    run: DeadlinePoint,
-    fewer: DeadlinePoint | None,
-    floor_s: float,
-    *,
-    feasible: bool,
+    offer: _OfBatchJob, run: DeadlinePoint, floor_s: float, *, feasible: bool
 ) -> Iterator[str]:
     if feasible:
-        yield f"{deadline}: the run takes up to {format_duration(run.planned_s)}"
-        if fewer is None:
+        yield f"{offer.deadline}: the run takes up to {format_duration(run.planned_s)}"
+        if run.nodes == 1:
             yield "one node is the minimum"
         else:
+            fewer = offer.point(run.nodes - 1)
             yield f"one node fewer: up to {format_duration(fewer.planned_s)}"
         return
     nodes = counted(run.nodes, "node")
     yield f"the shortest run takes up to {format_duration(run.planned_s)}, with {nodes}"
-    if floor_s > deadline.limit_s:
+    if floor_s > offer.deadline.limit_s:
         yield (
             "no number of nodes suffices: driver plus the longest chain of stages already take "
             f"{format_duration(floor_s)}"
         )
-
-
-def _findings(job: BatchRunTime, slots_far_off: int | None) -> Iterator[Finding]:
-    """What speaks against the plan; ``slots_far_off`` are its slots where few like it were seen."""
-    if job.profile.provenance is Provenance.DECLARED:
-        yield Finding(code=FindingCode.DECLARED)
-        return
-    if slots_far_off is not None:
-        yield Finding(
-            code=FindingCode.SLOTS_FAR_OFF,
-            numbers={
-                "slots": slots_far_off,
-                "least": job.seen_slots,
-                "most": job.seen_slots,
-                "reach_doublings": CALIBRATED_DOUBLINGS.value,
-            },
-        )
-    ratio = job.modelled_ratio
-    if not 1.0 / FAR_OFF_RATIO.value <= ratio <= FAR_OFF_RATIO.value:
-        yield Finding(code=FindingCode.MODEL_FAR_OFF, numbers={"modelled_ratio": ratio})
-    if job.profile.num_jobs_failed:
-        numbers: dict[str, float] = {"num_jobs": job.profile.num_jobs_failed}
-        yield Finding(code=FindingCode.JOBS_FAILED, numbers=numbers)
-    largest = max(job.profile.stages, key=lambda stage: stage.task_time_s)
-    mean_s, longest_s = largest.task_time.mean_s, largest.task_time.max_s
-    if longest_s > 3.0 * mean_s:
-        numbers = {"stage_id": largest.id, "longest_s": longest_s, "mean_s": mean_s}
-        yield Finding(code=FindingCode.SKEWED_STAGE, numbers=numbers)

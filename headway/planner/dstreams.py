@@ -15,6 +15,7 @@ from headway.domain import (
     Finding,
     FindingCode,
     NodeType,
+    Objective,
     PlannedSetting,
     Target,
 )
@@ -27,12 +28,12 @@ from headway.domain.dstreams import (
 )
 from headway.models.batches.job_pool import DStreamJobs
 from headway.models.laws.normal import ndtri
-from headway.planner.deadline import planned_settings
+from headway.planner.deadline import planned_settings, size_conf
 from headway.planner.dstreams_batches import DStreamsBatches, quantile_or_mean_s
 from headway.planner.dstreams_prediction import predicted
-from headway.planner.profiled_memory import beside_heap_conf
-from headway.sparkconf import KNOBS, STREAMING
-from headway.units import counted, format_duration, spark_memory_text
+from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
+from headway.sparkconf import STREAMING
+from headway.units import counted, format_duration
 
 _MOST_POINTS = 12
 
@@ -102,8 +103,8 @@ def plan_dstreams(
         space=space,
         confidence=confidence,
     )
-    found = search.fewest()
-    point = found or search.nearest()
+    found = enumerated([search], Objective.NODES)
+    point = found.size
     setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
     expected = predicted(search.batches, setting, search.load, search.speed)
     most_load = search.highest_load(setting)
@@ -112,7 +113,7 @@ def plan_dstreams(
         **_limit_conf(search, setting),
     }
     settings = tuple(planned_settings(profile, conf))
-    kind = InfeasibleDStreamsPlan if found is None else DStreamsPlan
+    kind = DStreamsPlan if found.feasible else InfeasibleDStreamsPlan
     return kind(
         target=target,
         rate_per_s=search.batches.rate_at(search.load),
@@ -123,7 +124,7 @@ def plan_dstreams(
         frontier=tuple(search.around(point)),
         confidence=confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(search, point, feasible=found is not None)),
+        binding=tuple(_binding(search, point, feasible=found.feasible)),
         spark_conf=conf,
         settings=settings,
         changes=tuple(_changes(search, setting, settings)),
@@ -134,7 +135,7 @@ def plan_dstreams(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """The question, and the latencies that answer it."""
+    """The question, and the latencies that answer it: an `Offered`."""
 
     batches: DStreamsBatches
     load: float
@@ -196,17 +197,30 @@ class _Search:
             self.latencies_s[asked] = quantile_or_mean_s(latency, self.target.quantile)
         return self.latencies_s[asked]
 
-    def fewest(self) -> DStreamsPoint | None:
-        """The first number of nodes that keeps the target, at the first interval that does."""
+    @property
+    def most_slots(self) -> int:
+        return self.space.setting(self.space.max_nodes, 1.0, self.num_receivers).num_slots
+
+    def fewest(self) -> Fewest:
+        most = self.space.max_nodes
+        return fewest_of(
+            range(1, most + 1),
+            lambda nodes: self.in_time(nodes) is not None,
+            max_nodes=most,
+            tries_every=True,
+        )
+
+    def size(self, fewest: int, objective: Objective) -> DStreamsPoint:  # noqa: ARG002
+        point = self.in_time(fewest)
+        assert point is not None  # so many nodes were found to keep the target
+        return point
+
+    def in_time(self, nodes: int) -> DStreamsPoint | None:
+        """The first interval at which so many nodes keep the target."""
         share = 0.5 if self.target.quantile is None else self.target.quantile
-        intervals_s = [
+        for interval_s in self.intervals_s():
             # A row waits for its batch, whatever the batches take.
-            interval_s
-            for interval_s in self.intervals_s()
-            if share * interval_s < self.target.limit_s
-        ]
-        for nodes in range(1, self.space.max_nodes + 1):
-            for interval_s in intervals_s:
+            if share * interval_s < self.target.limit_s:
                 point = self.point(nodes, interval_s)
                 if point.planned_s <= self.target.limit_s:
                     return point
@@ -214,13 +228,17 @@ class _Search:
 
     def nearest(self) -> DStreamsPoint:
         """The lowest planned latency there is."""
-        counts = _spread_counts(self.space.max_nodes)
+        counts = spread_counts(self.space.max_nodes, _MOST_POINTS)
         points = [self.point(nodes, one) for nodes in counts for one in self.intervals_s()]
         return min(points, key=lambda point: (point.planned_s, point.expected_s, point.nodes))
 
     def around(self, chosen: DStreamsPoint) -> Iterator[DStreamsPoint]:
         """Latencies by nodes, at the interval of the plan."""
-        counts = {chosen.nodes - 1, chosen.nodes, *_spread_counts(self.space.max_nodes)}
+        counts = {
+            chosen.nodes - 1,
+            chosen.nodes,
+            *spread_counts(self.space.max_nodes, _MOST_POINTS),
+        }
         for nodes in sorted(count for count in counts if count >= 1):
             yield chosen if nodes == chosen.nodes else self.point(nodes, chosen.batch_interval_s)
 
@@ -243,27 +261,16 @@ def _point(nodes: int, interval_s: float, expected_s: float, planned_s: float) -
     )
 
 
-def _spread_counts(max_nodes: int) -> list[int]:
-    """All numbers of nodes, or so many that each is a little more than the one before."""
-    if max_nodes <= _MOST_POINTS:
-        return list(range(1, max_nodes + 1))
-    ratio = max_nodes ** (1.0 / (_MOST_POINTS - 1))
-    return sorted({min(round(ratio**place), max_nodes) for place in range(_MOST_POINTS)})
-
-
 def _size_conf(
     profile: ApplicationProfile, setting: DStreamsSetting, space: DStreamsSpace
 ) -> dict[str, str]:
-    conf = {
-        KNOBS["executors"].key: str(setting.executors),
-        KNOBS["cores_per_executor"].key: str(setting.cores_per_executor),
-    }
-    if not setting.task_cpus == profile.cluster.task_cpus == 1:
-        conf[KNOBS["task_cpus"].key] = str(setting.task_cpus)
-    if space.executor_memory_bytes is not None:
-        conf[KNOBS["executor_memory"].key] = spark_memory_text(space.executor_memory_bytes)
-    conf |= beside_heap_conf(profile.application)
-    conf["spark.dynamicAllocation.enabled"] = "false"
+    conf = size_conf(
+        profile,
+        executors=setting.executors,
+        cores_per_executor=setting.cores_per_executor,
+        task_cpus=setting.task_cpus,
+        heap_bytes=space.executor_memory_bytes,
+    )
     if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
         conf[STREAMING.jobs] = str(setting.concurrent_jobs)
     return conf

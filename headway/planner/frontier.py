@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.borne_out import borne_out_per_s, rounded_down
-from headway.planner.candidates import Candidates
+from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.noise_free import noise_free_rate_per_s
+from headway.planner.purchase import Offer
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
@@ -75,6 +77,34 @@ def frontier_of(
                 best, rate_per_s = nodes, rate_of(nodes)
         configuration = candidates.configuration(by_moments[best][0]) if rate_per_s > 0 else None
         yield _point(candidates, shown, configuration, rate_per_s, price_per_hour)
+
+
+def frontier_around(
+    offer: Offer, around: int, fewest_nodes: int, looked_at: Sequence[int] = ()
+) -> tuple[FrontierPoint, ...]:
+    """The frontier around a number of nodes; more may be looked at than are shown."""
+    space = offer.question.space
+    counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
+    candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))
+    return tuple(frontier_of(candidates, counts, offer.price_per_hour, fewest_nodes))
+
+
+def with_own(points: Sequence[FrontierPoint], own: FrontierPoint) -> tuple[FrontierPoint, ...]:
+    """A frontier whose rows of as many nodes as the plan has, or more, carry what the plan does.
+
+    Its own setting is one of theirs.
+    """
+    return tuple(_no_less(point, own) for point in points)
+
+
+def _no_less(point: FrontierPoint, own: FrontierPoint) -> FrontierPoint:
+    if point.nodes < own.nodes or point.sustainable_rate_per_s >= own.sustainable_rate_per_s:
+        return point
+    assert own.configuration is not None
+    unlimited = replace(own.configuration, max_offsets_per_trigger=None)
+    return replace(
+        own, nodes=point.nodes, configuration=unlimited, cost_per_hour=point.cost_per_hour
+    )
 
 
 def own_point(

@@ -26,7 +26,8 @@ from headway.domain import (
 from headway.planner.borne_out import number_at, place_of, rounded_up
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import chosen_setting
-from headway.planner.fewest import Fewest, fewest_nodes, first_place
+from headway.planner.enumeration import Fewest, first_place
+from headway.planner.fewest import fewest_nodes
 from headway.planner.infeasible import counts_to_look_at, physical_floor_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer

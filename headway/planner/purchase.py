@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 
-from headway.domain import Finding, FindingCode, JobProfile, NodeType, Objective
+from headway.domain import Finding, FindingCode, JobProfile, NodeType
 from headway.models.job.calibration import widened
 from headway.planner.memory import fewest_nodes_by_memory, needed_container_bytes
 from headway.planner.question import Question
@@ -208,46 +207,3 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
             task_per_row=tuple(one.scaled(1.0 / core_speed_ratio) for one in declared.task_per_row),
         ),
     )
-
-
-class Size(Protocol):
-    """What a size is compared by."""
-
-    @property
-    def nodes(self) -> int:
-        """Nodes to buy."""
-
-    @property
-    def cost(self) -> float | None:
-        """What they cost; None without prices."""
-
-    @property
-    def planned_s(self) -> float:
-        """What the first promise is about, at the planned confidence [s]."""
-
-
-Sized = TypeVar("Sized", bound=Size)
-
-
-def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
-    """The one that serves the objective best.
-
-    Ties go to the cheaper, then to the fewer nodes, then to the one named first.
-
-    Parameters
-    ----------
-    sizes : sequence
-        One or more, all of which keep every promise.
-    objective : Objective
-        What is made small.
-    """
-
-    def order(one: Size) -> tuple[float, ...]:
-        cost = math.inf if one.cost is None else one.cost
-        if objective is Objective.COST:
-            return cost, one.nodes
-        if objective is Objective.LATENCY:
-            return one.planned_s, cost, one.nodes
-        return one.nodes, cost
-
-    return min(sizes, key=order)

@@ -26,15 +26,28 @@ class Neighbour(NamedTuple):
     setting: Candidates
     latency_s: float
     keeps_promises: bool
-    is_resize: bool
 
 
-def neighbours(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
-    """The plan with other nodes, or with trigger or partitions at their next choices."""
+def resized(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
+    """The plan with one node less or more, and with twice its nodes."""
     partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
     counts = [one for one in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes)) if one >= 1]
-    named = [(counted(one, "node"), (one, partitions, trigger_s)) for one in counts]
-    named += [(name, (nodes, *beside)) for name, beside in _next_choices(question, chosen, nodes)]
+    return _neighbours(
+        question, [(counted(one, "node"), (one, partitions, trigger_s)) for one in counts]
+    )
+
+
+def retuned(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
+    """The plan with its trigger or its partitions at their next choices."""
+    choices = _next_choices(question, chosen, nodes)
+    return _neighbours(question, [(name, (nodes, *beside)) for name, beside in choices])
+
+
+def _neighbours(
+    question: Question, named: Sequence[tuple[str, tuple[int, int, float]]]
+) -> tuple[Neighbour, ...]:
+    if not named:
+        return ()
     settings = candidates_at(question, [setting for _, setting in named])
     latencies_s = settings.each_latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s)
@@ -44,9 +57,8 @@ def neighbours(question: Question, chosen: Configuration, nodes: int) -> tuple[N
             setting=settings.take(np.array([place])),
             latency_s=float(latencies_s[place]),
             keeps_promises=bool(kept[place]),
-            is_resize=setting[0] != nodes,
         )
-        for place, (name, setting) in enumerate(named)
+        for place, (name, _) in enumerate(named)
     )
 
 
@@ -71,7 +83,7 @@ def _next_choices(
 def rejected_neighbours(
     question: Question, nodes: int, beside: Sequence[Neighbour]
 ) -> tuple[Rejection, ...]:
-    """The settings beside the plan that miss it, and the number that rules each out.
+    """The retuned plans that miss it, and the number that rules each out.
 
     Of one node fewer, the best of all its settings.
     """
@@ -85,7 +97,7 @@ def rejected_neighbours(
         *(
             _rejection(question, one.name, one.setting, one.latency_s)
             for one in beside
-            if not one.keeps_promises and not one.is_resize
+            if not one.keeps_promises
         ),
     )
 

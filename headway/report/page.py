@@ -55,12 +55,8 @@ def _made_text(made_at: datetime | None) -> str:
 
 
 def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, str]]:
-    if isinstance(profile, JobProfile):
-        applications = profile.applications
-    else:
-        applications = (profile.application,)
-    shown = applications[-_MOST_APPLICATIONS:]
-    more = len(applications) - len(shown)
+    shown = profile.applications[-_MOST_APPLICATIONS:]
+    more = len(profile.applications) - len(shown)
     rows = [("job", shortened(f"{one.name} ({one.id})")) for one in shown] + (
         [("job", f"and {more} earlier")] if more else []
     )

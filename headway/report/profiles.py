@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headway.domain import ApplicationProfile, JobProfile
 from headway.formats.as_json import json_text
@@ -22,7 +22,7 @@ SURVEY_SCHEMA = "headway.survey/v1"
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
     """The profile in a few lines."""
-    lines = _job_lines(profile) if isinstance(profile, JobProfile) else _application_lines(profile)
+    lines = _LINES_OF[type(profile).__name__](profile)
     return "\n".join([*lines, *(f"note: {printable(note)}" for note in profile.notes)])
 
 
@@ -107,3 +107,9 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
         f"{profile.kind.value} application: {counted(profile.num_jobs, 'job')} in "
         f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
     )
+
+
+_LINES_OF: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "JobProfile": _job_lines,
+    "ApplicationProfile": _application_lines,
+}

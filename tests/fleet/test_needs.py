@@ -22,7 +22,7 @@ from headway.planner.purchase import offers_of
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
-from headway.spec.fleet_parts import fleet_members
+from headway.spec.fleet_of import fleet_members
 from headway.spec.kinds import CapacityPlan, StreamingJob
 from headway.spec.parts import profile_of
 from headway.spec.spec_file import load_spec, spec_of
@@ -203,3 +203,12 @@ def test_a_run_of_more_than_a_day_meets_the_next_one(tmp_path: Path) -> None:
     (needs,) = executors(capacity(a_fleet_file(tmp_path, job)))
     assert needs[1:7] == [2 * needs[0]] * 6
     assert needs[7:] == [needs[0]] * 17
+
+
+def test_a_looser_deadline_is_named_as_it_was_priced(tmp_path: Path) -> None:
+    job = (
+        "  - name: totals\n    batch: {declared: {work: 10min, tasks: 400, executor_memory: 4g}, "
+        "deadline: 90s, start_hour: 1}\n"
+    )
+    (price,) = capacity(a_fleet_file(tmp_path, job)).target_prices
+    assert (price.promise, price.looser) == ("deadline <= 90.0 s", "deadline <= 112.5 s")

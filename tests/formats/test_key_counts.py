@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headway.errors import InputError
-from headway.formats.key_counts import read_key_counts
+from headway.formats.key_counts import read_key_counts, read_shares
 
 
 def written(folder: Path, text: str) -> Path:
@@ -74,3 +74,31 @@ def test_a_key_that_does_not_fit_its_type(tmp_path: Path) -> None:
     assert read_key_counts(path, kind="long").keys == (2**31,)
     with pytest.raises(InputError, match=r"key type is 'date'; expected one of string, int, long"):
         read_key_counts(path, kind="date")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("key,share\n", "0 keys"),
+        ("key,rows\na,3\n", ":1: no column 'count'"),
+        ("key,share\na,many\n", ":2: share is 'many'"),
+        ("key,share\na,0.5\nb,1.5\n", ":3: share is '1.5'; expected more than 0, up to 1"),
+        ("key,share\na,0.5\na,0.1\n", ":3: key 'a' is there twice"),
+        ("key,share\na,0.7\nb,0.7\n", "add up to 1.4"),
+        ('{"key":null,"share":0.5}\n', ":1: no key; leave rows without one out"),
+    ],
+)
+def test_shares_are_checked(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_shares(written(tmp_path, text))
+
+
+def test_one_file_serves_the_advice_and_the_query(tmp_path: Path) -> None:
+    """What `headway ordered --keys` reads can be given to `headway.ordered(place=...)` as it is."""
+    shares = written(tmp_path, 'key,share,bucket\n"a, b",0.25,3\n,0.5,1\n')
+    assert read_shares(shares) == {"a, b": 0.25, "": 0.5}
+    counts = written(tmp_path, "key,count\na,3\nb,1\nc,0\n")
+    assert read_shares(counts) == {"a": 0.75, "b": 0.25}
+    assert read_key_counts(counts).num_rows == (3.0, 1.0)
+    assert read_shares(written(tmp_path, '{"key":12,"count":8}\n')) == {"12": 1.0}

@@ -12,6 +12,7 @@ from headway.api.check import check
 from headway.api.lock import lock
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
+from headway.domain import WarmUp, WarmUpPoint
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import load_lock, save_lock
 from headway.formats.profile_file import save_profile
@@ -19,6 +20,17 @@ from headway.gate import Finding, Level, Limits, Rule
 from headway.gate.formats import FORMATS
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC, slower
+
+A_SLOW_START = WarmUp(
+    start_age_s=4.0,
+    first_batch_extra_s=1.0,
+    steady_age_s=120.0,
+    points=(
+        WarmUpPoint(jvm_age_s=6.0, duration_ratio=2.0, num_batches=3),
+        WarmUpPoint(jvm_age_s=60.0, duration_ratio=1.2, num_batches=9),
+    ),
+)
+FASTER = SPEC.replace("cores: 4,", "cores: 4, speed: 1.6,")
 
 
 def rules(folder: Path, **limits: float) -> dict[Rule, Level]:
@@ -184,6 +196,23 @@ def test_a_profile_that_drifted_is_reported_at_the_profile(folder: Path, ratio: 
     assert drift.line == 5
     assert report.exit_code == 4
     assert Rule.DRIFT not in rules(folder, drift_ratio=9.0)
+
+
+@pytest.mark.parametrize("spec", [FASTER, SPEC + "  from_start: true\n"])
+def test_a_job_planned_for_other_cores_or_a_fresh_jvm_passes_its_own_lock(
+    folder: Path, spec: str
+) -> None:
+    """The locked batches are predicted as they were planned: nothing has drifted."""
+    profile = replace(a_profile(), warm_up=A_SLOW_START)
+    save_profile(profile, folder / "orders.profile.yaml")
+    (folder / "orders.yaml").write_text(spec)
+    locked(folder)
+    assert check(["orders.yaml"], baseline="headway.lock").errors == ()
+    assert Rule.DRIFT not in rules(folder)
+    (folder / "orders.yaml").write_text(SPEC)
+    assert Rule.DRIFT not in rules(folder, latency_ratio=9.0, cost_ratio=9.0)
+    save_profile(slower(profile, 1.6), folder / "orders.profile.yaml")
+    assert rules(folder)[Rule.DRIFT] is Level.ERROR
 
 
 def test_changed_settings_say_what_the_change_takes(folder: Path) -> None:

@@ -23,7 +23,7 @@ from headway.domain import (
 )
 from headway.planner.borne_out import rounded_down, rounded_up
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.fewest import first_place
+from headway.planner.enumeration import first_place
 from headway.planner.infeasible import lowest_latency_in_reach
 from headway.planner.question import Question
 from headway.planner.search import plan

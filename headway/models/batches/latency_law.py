@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import SteadyState
+from headway.models.laws.distributions import gauss_legendre
 from headway.models.laws.normal import ndtr, quick_ndtr
 
 _NUM_NODES = 24
-_NODE, _WEIGHT = leggauss(_NUM_NODES)
+_NODE, _WEIGHT = gauss_legendre(_NUM_NODES)
 _FARTHEST_SCORE = 5.5
 _NEGLIGIBLE = 1e-10
 _NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.intervals import interval_moments
 from headway.models.batches.microbatch import BoolArray, SteadyState
 from headway.models.laws.distributions import (
     bisect_increasing,
+    gauss_legendre,
     lognormal_quantile,
     uniform_plus_lognormal_cdf,
 )
@@ -295,7 +295,7 @@ def _overruns(state: SteadyState) -> tuple[Array, Array]:
     over = state.overrun_probability[..., np.newaxis]
     mean = np.where(state.is_stable, state.mean_duration_s, 1.0)[..., np.newaxis]
     sd = np.where(state.is_stable, state.sd_duration_s, 0.0)[..., np.newaxis]
-    node, share = leggauss(_NUM_NODES)
+    node, share = gauss_legendre(_NUM_NODES)
     # Cubes crowd the nodes at the long durations, which weigh most.
     rest = 0.5 * (node + 1.0)
     within = np.minimum(1.0 - over * rest**3, _HIGHEST_QUANTILE)

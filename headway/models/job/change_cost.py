@@ -15,13 +15,12 @@ from headway.assumptions.live import (
     LEAST_IDLE_S,
     MARGIN_SPREADS,
     MOST_BUDGET_USED,
+    MOST_LOADED_RATIO,
     REMOVAL_PAUSE_S,
     REPARTITION_PAUSE_S,
     RESTART_PAUSE_S,
 )
 from headway.domain.live import ChangeKind
-
-_SATURATED = 0.98
 
 
 def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
@@ -61,7 +60,7 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     """
     if not (pause_s >= 0.0 and slack_s >= 0.0 and load_ratio >= 0.0):
         raise ValueError("need pause_s, slack_s and load_ratio of 0 or more")
-    return max(pause_s - slack_s, 0.0) / (1.0 - min(load_ratio, _SATURATED))
+    return max(pause_s - slack_s, 0.0) / (1.0 - min(load_ratio, MOST_LOADED_RATIO.value))
 
 
 def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:

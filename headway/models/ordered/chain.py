@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.predictions import FULLEST_PARTITION_RATIO
 from headway.domain.ordered import (
     Operator,
     OperatorType,
@@ -35,7 +36,6 @@ from headway.models.stages.skew import random_partition_loads, zipf_key_shares
 _PLACEMENTS = 64
 _SHARED_TUPLES = 20_000
 _DRAWN = 2018  # seed of placements and of tuples
-_FULLEST = 0.97  # a partition that is busier has no latency to speak of
 
 
 class OperatorLatency(NamedTuple):
@@ -241,7 +241,7 @@ def operator_latency(
         shares = partition_shares(operator, number)
         if operator.queue is QueueScheme.PARTITIONED:
             ratio = num_busy / number
-            if ratio * number * float(shares.max()) >= _FULLEST:
+            if ratio * number * float(shares.max()) >= FULLEST_PARTITION_RATIO.value:
                 return OperatorLatency(np.inf, np.inf)
             exit_law = partitioned_exit_law(law, shares, number, ratio)
         else:

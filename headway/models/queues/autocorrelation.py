@@ -7,12 +7,12 @@ from functools import lru_cache
 import numpy as np
 
 from headway.models.arrays import Array
-from headway.models.queues.positive_parts import positive_parts
+from headway.models.laws.distributions import gauss_legendre
+from headway.models.queues.positive_parts import positive_parts, spitzer_terms
 from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.spitzer import spitzer_terms
 
 _NUM_EXACT_SUMS = 500
-_TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_TAIL_NODES, _TAIL_WEIGHTS = gauss_legendre(96)
 _LAST_SCORE = 8.5
 _MOST_SUMS = 1e8
 _FORGOTTEN = 1e-5

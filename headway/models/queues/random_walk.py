@@ -8,14 +8,15 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln, ndtr
 
 from headway.models.arrays import Array
+from headway.models.laws.distributions import gauss_legendre
+from headway.models.queues.positive_parts import spitzer_terms
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.spitzer import spitzer_terms
 
 _NUM_EXACT_TERMS = 500
 # What follows the last term is below e^-36 of the first.
 _LAST_EXPONENT = 36.0
-_TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_TAIL_NODES, _TAIL_WEIGHTS = gauss_legendre(96)
 # From this shape on a gamma is as good as normal, and its incomplete gamma function would begin
 # to lose digits.
 _NORMAL_SHAPE = 1e12

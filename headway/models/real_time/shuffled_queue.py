@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from headway.models.arrays import Array
-from headway.models.queues.positive_parts import positive_parts
+from headway.models.laws.distributions import gauss_legendre
+from headway.models.queues.positive_parts import positive_parts, spitzer_terms
 from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.spitzer import spitzer_terms
 
-_NODE, _WEIGHT = np.polynomial.legendre.leggauss(24)
+_NODE, _WEIGHT = gauss_legendre(24)
 _MOST_WHOLE_PERIODS = 400
 _LAST_SCORE = 8.0
 _MOST_PERIODS = 1e7

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
-from headway.errors import HeadwayError, InputError
+from headway.errors import HeadwayError
 from headway.models.ordered import placement
 from headway.runtime.sharing.files import Files
 
@@ -130,38 +128,3 @@ def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, 
     weights = np.array([shares[key] for key in keys]) / max(sum(shares.values()), 1.0)
     partitions = placement.placed_keys(weights, len(ids)).partition
     return {key: ids[at] for key, at in zip(keys, partitions.tolist(), strict=True)}
-
-
-def read_shares(path: str | Path) -> dict[str, float]:
-    """Share of all rows that each key has, from a CSV file with the columns ``key`` and ``share``.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a share is none, or they add up to more than 1.
-    """
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    shares = dict[str, float]()
-    for line, row in enumerate(rows, 2):
-        key, text = row.get("key"), row.get("share")
-        if key is None or text is None:
-            raise InputError(f"{path}:{line}: expected the columns key and share")
-        try:
-            share = float(text)
-        except ValueError:
-            share = 0.0
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"{path}:{line}: the share is {text!r}; expected more than 0, up to 1")
-        if key in shares:
-            raise InputError(f"{path}:{line}: the key {key!r} is there twice")
-        shares[key] = share
-    if not shares or sum(shares.values()) > 1.0 + 1e-6:
-        raise InputError(
-            f"{path}: {len(shares)} keys whose shares add up to {sum(shares.values()):g}; expected "
-            "at least one key, and shares of all rows, which add up to at most 1"
-        )
-    return shares

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.errors import InputError, MissingPackagesError, require_packages
+from headway.formats.key_counts import read_shares
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     in_foreach_batch,
@@ -16,7 +17,7 @@ from headway.runtime.ordered.arrow_types import (
     spark_schema,
     streaming_operators,
 )
-from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys, read_shares
+from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.shared_windows import WATERMARK
@@ -77,8 +78,9 @@ def ordered(
         past the first column of ``by``, so that rows which are late by less than its delay find
         their place; a row that the watermark of its batch has passed is left out.
     place : str or Path, optional
-        CSV file with ``key`` and ``share`` of all rows, for one key column: these keys, the
-        heaviest first, go to the partition with the least so far.
+        CSV file or JSON lines with ``key`` and ``share`` of all rows, or ``count`` where all keys
+        are there; for one key column. These keys, the heaviest first, go to the partition with
+        the least so far.
     checkpoint : str, optional
         The folder that the query will be started with; needed for streams. Which bucket a key is
         in is kept there.

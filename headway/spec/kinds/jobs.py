@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
-from headway.domain.kubernetes_names import (
+from headway.domain.checks import (
     LABEL_PATTERN,
     LABEL_WORDS,
     SUBDOMAIN_PATTERN,

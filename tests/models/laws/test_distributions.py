@@ -10,6 +10,7 @@ from scipy.integrate import trapezoid
 
 from headway.models.laws.distributions import (
     bisect_increasing,
+    gauss_legendre,
     lognormal_cdf,
     lognormal_partial_expectation,
     lognormal_quantile,
@@ -99,3 +100,12 @@ def test_refusals() -> None:
         lognormal_quantile(1.1, 1.0, 1.0)
     with pytest.raises(ValueError, match="brackets"):
         bisect_increasing(np.exp, np.ones(1), np.ones(1), np.full(1, np.inf))
+
+
+@pytest.mark.parametrize("num_nodes", [1, 2, 3, 5, 24, 96, 201])
+def test_nodes_and_weights_are_those_of_numpy(num_nodes: int) -> None:
+    node, weight = gauss_legendre(num_nodes)
+    nodes, weights = np.polynomial.legendre.leggauss(num_nodes)
+    np.testing.assert_allclose(node, nodes, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(weight, weights, rtol=1e-12, atol=1e-14)
+    assert weight.sum() == pytest.approx(2.0, rel=1e-14)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headway.errors import HeadwayError, InputError
+from headway.errors import HeadwayError
 from headway.models.stages.spark_hash import spark_hash
-from headway.runtime.ordered.layout import (
-    GUARD_FILE,
-    BucketLayout,
-    partition_ids,
-    placed_keys,
-    read_shares,
-)
+from headway.runtime.ordered.layout import GUARD_FILE, BucketLayout, partition_ids, placed_keys
 from tests.runtime.sharing.log_cases import MemoryFiles
 
 LAYOUT = BucketLayout(
@@ -61,27 +54,3 @@ def test_a_layout_is_kept_and_read() -> None:
     files.texts[f"/c/{GUARD_FILE}"] = "{}"
     with pytest.raises(HeadwayError, match=r"expected headway\.ordered/v1"):
         BucketLayout.of_checkpoint(files, "/c")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "0 keys"),
-        ("key,rows\na,3\n", "2: expected the columns key and share"),
-        ("key,share\na,many\n", "2: the share is 'many'"),
-        ("key,share\na,0.5\nb,1.5\n", "3: the share is '1.5'"),
-        ("key,share\na,0.5\na,0.1\n", "3: the key 'a' is there twice"),
-        ("key,share\na,0.7\nb,0.7\n", "add up to 1.4"),
-    ],
-)
-def test_a_file_of_shares_is_checked(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "keys.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=said):
-        read_shares(path)
-
-
-def test_a_file_of_shares_may_have_more_columns(tmp_path: Path) -> None:
-    path = tmp_path / "keys.csv"
-    path.write_text('key,share,bucket\n"a, b",0.25,3\n,0.5,1\n')
-    assert read_shares(path) == {"a, b": 0.25, "": 0.5}

@@ -1,0 +1,86 @@
+"""Parts of a result that are made when somebody first asks for them.
+
+A plan explains itself by many settings beside its own. What a command does not print, nobody waits
+for; what it prints, compares, copies or writes to a file is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar, cast
+
+Made = TypeVar("Made")
+Noun = TypeVar("Noun", bound=Any)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unmade(Generic[Made]):
+    """What stands in the place of a part until it is asked for."""
+
+    make: Callable[[], Made]
+
+
+def later(make: Callable[[], Made]) -> Made:
+    """A value for a field of `made_when_asked`, which is made when the field is first read.
+
+    Examples
+    --------
+    >>> @made_when_asked("rows")
+    ... @dataclass(frozen=True, slots=True)
+    ... class Table:
+    ...     title: str
+    ...     rows: tuple[int, ...]
+    >>> def looked_up():
+    ...     print("looking")
+    ...     return (1, 2)
+    >>> found = with_changes(Table("first", later(looked_up)), title="second")
+    >>> found.title
+    'second'
+    >>> found.rows, found.rows
+    looking
+    ((1, 2), (1, 2))
+    """
+    return cast(Made, _Unmade(make=make))
+
+
+class _Part:
+    """A field over its slot: what is read there has been made."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: Any) -> None:
+        self.slot = slot
+
+    def __get__(self, noun: Any, owner: type | None = None) -> Any:
+        if noun is None:
+            return self
+        value = self.slot.__get__(noun, owner)
+        if isinstance(value, _Unmade):
+            value = value.make()
+            self.slot.__set__(noun, value)
+        return value
+
+    def __set__(self, noun: Any, value: object) -> None:
+        self.slot.__set__(noun, value)
+
+
+def made_when_asked(*names: str) -> Callable[[type[Noun]], type[Noun]]:
+    """Over a dataclass with slots: the fields of these names may come `later`."""
+
+    def over(noun: type[Noun]) -> type[Noun]:
+        for name in names:
+            setattr(noun, name, _Part(noun.__dict__[name]))
+        return noun
+
+    return over
+
+
+def with_changes(noun: Noun, **changes: object) -> Noun:
+    """The same with some fields changed; what has not been made yet is left for later."""
+    kept = {}
+    for field in fields(noun):
+        over = getattr(type(noun), field.name, None)
+        slot = over.slot if isinstance(over, _Part) else over
+        kept[field.name] = getattr(noun, field.name) if slot is None else slot.__get__(noun)
+    return cast(Noun, type(noun)(**{**kept, **changes}))

@@ -1,0 +1,208 @@
+"""The one search over sizes: of each offer the fewest nodes, and of all offers the best.
+
+Streaming queries, batch jobs and DStreams applications come here as `Offered`: what they do on so
+many nodes is known where each is modelled, which size is taken is decided here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from headway.assumptions.planning import NODE_COUNTS_TRIED, NODE_COUNTS_TRIED_BELOW
+from headway.domain import Objective, Optimality
+
+
+class Size(Protocol):
+    """What a size is compared by."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes to buy."""
+
+    @property
+    def cost(self) -> float | None:
+        """What they cost; None without prices."""
+
+    @property
+    def planned_s(self) -> float:
+        """What the first promise is about, at the planned confidence [s]."""
+
+
+Sized = TypeVar("Sized", bound=Size)
+SizedOut = TypeVar("SizedOut", bound=Size, covariant=True)
+
+
+class Fewest(NamedTuple):
+    """The fewest nodes, None if none will do, and how far from the best that can be."""
+
+    nodes: int | None
+    optimality: Optimality
+
+
+class Offered(Protocol[SizedOut]):
+    """A job on the nodes of one offer, of whatever kind the job is."""
+
+    @property
+    def most_slots(self) -> int:
+        """Slots of the most nodes that may be bought."""
+
+    def fewest(self) -> Fewest:
+        """The fewest nodes that keep every promise."""
+
+    def size(self, fewest: int, objective: Objective) -> SizedOut:
+        """The size that serves the objective best, where so many nodes are the fewest."""
+
+    def nearest(self) -> SizedOut:
+        """The size that comes nearest where no number of nodes keeps the promises."""
+
+
+class Enumerated(NamedTuple, Generic[Sized]):
+    """The offer to take, by its place, the size, and what was found of fewer nodes."""
+
+    place: int
+    size: Sized
+    fewest: Fewest
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the size keeps every promise."""
+        return self.fewest.nodes is not None
+
+
+def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumerated[Sized]:
+    """The size that serves the objective best; where no offer will do, the nearest there is.
+
+    Parameters
+    ----------
+    offers : sequence
+        One or more.
+    objective : Objective
+        What is made small.
+
+    Notes
+    -----
+    theory.md (P11). Each offer has its own fewest nodes, and the objective decides between them.
+    """
+    every = [(place, offer, offer.fewest()) for place, offer in enumerate(offers)]
+    kept = [
+        Enumerated(place, offer.size(fewest.nodes, objective), fewest)
+        for place, offer, fewest in every
+        if fewest.nodes is not None
+    ]
+    if kept:
+        best = best_of([one.size for one in kept], objective)
+        return next(one for one in kept if one.size is best)
+    missed = [Enumerated(place, offer.nearest(), fewest) for place, offer, fewest in every]
+    # Of those over capacity, the one with most room.
+    return min(missed, key=lambda one: (one.size.planned_s, -offers[one.place].most_slots))
+
+
+def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
+    """The one that serves the objective best.
+
+    Ties go to the cheaper, then to the fewer nodes, then to the one named first.
+
+    Parameters
+    ----------
+    sizes : sequence
+        One or more, all of which keep every promise.
+    objective : Objective
+        What is made small.
+    """
+
+    def order(one: Size) -> tuple[float, ...]:
+        cost = math.inf if one.cost is None else one.cost
+        if objective is Objective.COST:
+            return cost, one.nodes
+        if objective is Objective.LATENCY:
+            return one.planned_s, cost, one.nodes
+        return one.nodes, cost
+
+    return min(sizes, key=order)
+
+
+def fewest_of(
+    counts: Sequence[int], keeps: Callable[[int], bool], *, max_nodes: int, tries_every: bool
+) -> Fewest:
+    """The first of some numbers of nodes that keeps the promises, and what is proved of fewer.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Numbers of nodes that no bound rules out, fewest first.
+    keeps : callable
+        Whether so many nodes keep every promise.
+    max_nodes : int
+        The most that may be bought.
+    tries_every : bool
+        Whether a number of nodes is looked at so quickly that all of them are, however many.
+    """
+    if not counts:
+        return Fewest(None, Optimality(least_nodes=max_nodes + 1, proved=True))
+    tried: dict[int, bool] = {}
+
+    def will_do(place: int) -> bool:
+        if place not in tried:
+            tried[place] = keeps(counts[place])
+        return tried[place]
+
+    if tries_every:
+        place = next((place for place in range(len(counts)) if will_do(place)), None)
+    else:
+        place = first_place(len(counts), will_do)
+    before = range(len(counts) if place is None else place)
+    return Fewest(
+        None if place is None else counts[place],
+        Optimality(least_nodes=counts[0], proved=all(number in tried for number in before)),
+    )
+
+
+def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
+    """The place of the first count that will do, or of one that nothing close below it does.
+
+    Up to 64 are tried one by one. Of more, steps that double, or where none of them will do as
+    many places as that spread over all, find one, halving the edge before it, and those close
+    below are tried.
+    """
+    if num_counts <= NODE_COUNTS_TRIED.value:
+        return next((place for place in range(num_counts) if will_do(place)), None)
+    doubled = [2**power - 1 for power in range(num_counts.bit_length())]
+    spread = np.unique(
+        np.round(np.geomspace(1, num_counts, NODE_COUNTS_TRIED.value)).astype(int) - 1
+    )
+    missed: set[int] = set()
+    for place in (*doubled, num_counts - 1, *spread.tolist()):
+        if will_do(int(place)):
+            high = int(place)
+            break
+        missed.add(int(place))
+    else:
+        return None
+    low = max((place for place in missed if place < high), default=-1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if will_do(middle) else (middle, high)
+    while True:
+        below = range(max(high - NODE_COUNTS_TRIED_BELOW.value, 0), high)
+        lower = next((place for place in below if will_do(place)), None)
+        if lower is None:
+            return high
+        high = lower
+
+
+def spread_counts(max_nodes: int, most: int) -> list[int]:
+    """All numbers of nodes, or of many so many that each is a little more than the one before.
+
+    Examples
+    --------
+    >>> spread_counts(3, 4), spread_counts(1000, 4)
+    ([1, 2, 3], [1, 10, 100, 1000])
+    """
+    if max_nodes <= most:
+        return list(range(1, max_nodes + 1))
+    ratio = max_nodes ** (1.0 / (most - 1))
+    return sorted({min(round(ratio**place), max_nodes) for place in range(most)})

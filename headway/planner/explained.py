@@ -1,0 +1,240 @@
+"""The setting that was found, with all that explains it: each part is computed when it is read.
+
+Parts that rest on each other share what they rest on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from headway.domain import (
+    Advice,
+    Configuration,
+    Finding,
+    FindingCode,
+    FrontierPoint,
+    JobProfile,
+    Objective,
+    Optimality,
+    Rejection,
+    RuleOfThumb,
+    Sensitivity,
+    Verdict,
+)
+from headway.domain.later import later
+from headway.planner.advice import advice_of
+from headway.planner.after_start import after_start
+from headway.planner.answer import FoundSetting, Shortfall
+from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.checkpoint import Checkpoint, new_checkpoint_advice, pinned_partitions
+from headway.planner.choice import as_fast_as_possible
+from headway.planner.enumeration import Fewest
+from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
+from headway.planner.infeasible import (
+    counts_to_look_at,
+    nearest_setting,
+    physical_floor_s,
+    why_infeasible,
+)
+from headway.planner.purchase import Offer
+from headway.planner.question import Question
+from headway.planner.rate_limit import planned_rate_limit
+from headway.planner.reasons import (
+    Neighbour,
+    binding_constraints,
+    rejected_neighbours,
+    resized,
+    retuned,
+)
+from headway.planner.state_growth import state_findings
+from headway.planner.tasks import short_of_tasks
+from headway.planner.verdict import kept_probability, settling_advice
+
+
+def settled_on(
+    offer: Offer,
+    nodes: int,
+    setting: Candidates,
+    optimality: Optimality,
+    checkpoint: Checkpoint | None,
+) -> FoundSetting:
+    """The setting of so many nodes that keeps the promises, and why it is the one.
+
+    Parameters
+    ----------
+    offer : Offer
+        What is bought.
+    nodes : int
+        How many nodes of it.
+    setting : Candidates
+        The one setting.
+    optimality : Optimality
+        What is proved of fewer nodes.
+    checkpoint : Checkpoint or None
+        What the plan starts from.
+    """
+    question = offer.question
+    limit = planned_rate_limit(question, setting)
+    configuration = setting.configuration(0, limit.rows)
+    latency_s = float(setting.latency_s(question.rate_per_s)[0])
+    here = (question, configuration, nodes)
+
+    @cache
+    def own() -> FrontierPoint:
+        return own_point(setting, configuration, offer.price_per_hour)
+
+    @cache
+    def beside() -> tuple[Neighbour, ...]:
+        return retuned(*here)
+
+    @cache
+    def rejected() -> tuple[Rejection, ...]:
+        return rejected_neighbours(question, nodes, beside())
+
+    # Few commands ask for rules: what holds them against the plan is loaded by these.
+    def rules() -> tuple[RuleOfThumb, ...]:
+        from headway.planner.rules import rules_of_thumb
+
+        return rules_of_thumb(offer, configuration, own())
+
+    return FoundSetting(
+        offer=offer,
+        nodes=nodes,
+        configuration=configuration,
+        planned_latency_s=latency_s,
+        planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
+        frontier=later(lambda: with_own(frontier_around(offer, nodes, nodes), own())),
+        chosen=later(own),
+        findings=(*state_findings(setting), *_idle_slots(question.profile, configuration)),
+        binding=later(lambda: binding_constraints(question, setting, rejected())),
+        rejected=later(rejected),
+        optimality=optimality,
+        sensitivities=later(lambda: _sensitivities(*here, beside())),
+        advice=later(
+            lambda: (
+                *_of_new_checkpoint(checkpoint, question, nodes, latency_s),
+                *as_fast_as_possible(*here, latency_s),
+                *advice_of(*here, latency_s),
+            )
+        ),
+        rules=later(rules),
+        limit=limit,
+        after_start=later(lambda: after_start(setting, configuration, latency_s)),
+        kept_probability=later(lambda: kept_probability(setting, is_kept=True)),
+    )
+
+
+def nearest_there_is(
+    offer: Offer,
+    fastest: Candidates,
+    fewest: Fewest,
+    offers: Sequence[Offer],
+    objective: Objective,
+    checkpoint: Checkpoint | None,
+) -> FoundSetting:
+    """The setting that comes nearest where nothing keeps the promises, and what would.
+
+    Parameters
+    ----------
+    offer : Offer
+        The one that comes nearest.
+    fastest : Candidates
+        Its setting with the lowest latency.
+    fewest : Fewest
+        What was found of it.
+    offers : sequence of Offer
+        All that were looked at.
+    objective : Objective
+        What decides between them.
+    checkpoint : Checkpoint or None
+        What the plan starts from.
+    """
+    from headway.planner.nearest import Nearest, needs_of
+
+    question = offer.question
+    frontier = frontier_around(
+        offer, question.space.max_nodes, question.space.max_nodes + 1, counts_to_look_at(question)
+    )
+    highest = tuple(frontier[-1] if one is offer else _highest(one) for one in offers)
+    nearest = Nearest(
+        offers=offers,
+        objective=objective,
+        highest=highest,
+        answered=[(question, fewest)],
+    )
+    floor_s = float(fastest.latency_s(question.rate_per_s)[0])
+    needs = tuple(needs_of(nearest))
+    failing = [place for place, need in enumerate(needs) if not need.within]
+    best, setting = frontier[-1], nearest_setting(question, floor_s, fastest)
+    if math.isinf(floor_s) and best.configuration is not None:
+        nodes = best.configuration.executors // question.space.executors_per_node
+        partitions, trigger_s = best.configuration.shuffle_partitions, best.configuration.trigger_s
+        setting = candidates_at(question, [(nodes, partitions, trigger_s)])
+    configuration, nodes = setting.configuration(0), int(setting.nodes[0])
+    latency_s = float(setting.latency_s(question.rate_per_s)[0])
+    probability, here = kept_probability(setting), (question, configuration, nodes)
+    return FoundSetting(
+        offer=offer,
+        nodes=nodes,
+        configuration=configuration,
+        planned_latency_s=latency_s,
+        planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
+        frontier=frontier,
+        chosen=own_point(setting, configuration, offer.price_per_hour),
+        binding=why_infeasible(question, floor_s, setting, best),
+        optimality=fewest.optimality,
+        shortfall=Shortfall(
+            floor_s=floor_s,
+            physical_floor_s=physical_floor_s(question),
+            nearest=tuple(nearest.targets(failing)),
+            needs=needs,
+        ),
+        sensitivities=later(lambda: _sensitivities(*here, retuned(*here))),
+        advice=later(
+            lambda: (
+                *_of_new_checkpoint(checkpoint, question, question.space.max_nodes, latency_s),
+                *settling_advice(setting, Verdict.of(probability, question.confidence)),
+                *advice_of(*here, latency_s),
+            )
+        ),
+        kept_probability=probability,
+        findings=tuple(_idle_slots(question.profile, configuration)),
+    )
+
+
+def _sensitivities(
+    question: Question, configuration: Configuration, nodes: int, beside: Sequence[Neighbour]
+) -> tuple[Sensitivity, ...]:
+    """The plan with each knob at its next choices, and with each input a tenth higher."""
+    from headway.planner.sensitivity import sensitivities
+
+    here = (question, configuration, nodes)
+    return sensitivities(*here, (*resized(*here), *beside))
+
+
+def _highest(offer: Offer) -> FrontierPoint:
+    """The max rate of all settings of an offer that keeps the promises at no number of nodes."""
+    question, most = offer.question, offer.question.space.max_nodes
+    candidates = all_candidates(question, counts_to_look_at(question))
+    (point,) = frontier_of(candidates, (most,), offer.price_per_hour, most + 1)
+    return point
+
+
+def _of_new_checkpoint(
+    checkpoint: Checkpoint | None, question: Question, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """What a new checkpoint would win, where the one there is fixes the partitions."""
+    if checkpoint is Checkpoint.EXISTING and pinned_partitions(question.profile) is not None:
+        found = new_checkpoint_advice(question, nodes, latency_s)
+        if found is not None:
+            yield found
+
+
+def _idle_slots(profile: JobProfile, configuration: Configuration) -> Iterator[Finding]:
+    """Stages that cannot use the slots: their tasks are fixed by the source."""
+    slots = configuration.num_slots
+    for stage in short_of_tasks(profile, slots):
+        numbers = {"source_tasks": stage.num_source_tasks or 0, "slots": slots}
+        yield Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": stage.name})
