@@ -9,7 +9,7 @@ import click
 from headway.cli.options import PERCENT, Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
-from headway.cli.terminal import suggest
+from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
 
 
@@ -42,7 +42,6 @@ def command(
     of the others; otherwise the second half of each run is predicted from the first half.
     """
     from headway.api.backtest import backtest
-    from headway.formats.as_json import json_text
     from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:
@@ -55,7 +54,7 @@ def command(
             conf=conf,
             progress=progress.tell,
         )
-    click.echo(json_text(backtest_json(found)) if as_json else backtest_text(found))
+    answer(found, backtest_text, backtest_json, as_json=as_json)
     if not as_json:
         suggest(f"headway profile {shlex.join(sources)} --advise")
     errors = (found.median_mean_error_ratio, found.median_p99_error_ratio)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command, json_option
-from headway.cli.terminal import suggest
+from headway.cli.progress import Progress
+from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode, InputError
 
 
@@ -33,15 +34,12 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
         month_number(by)
     if by is not None and ratio is None:
         raise InputError("--by needs --growth, e.g. --growth 1.5x")
-    answer = capacity(fleet, growth=ratio, by=by, tell=_tell)
-    if as_json:
-        from headway.formats.as_json import json_text
-
-        click.echo(json_text(capacity_json(answer)))
-    else:
-        click.echo(capacity_text(answer))
+    with Progress() as progress:
+        found = capacity(fleet, growth=ratio, by=by, tell=progress.step)
+    answer(found, capacity_text, capacity_json, as_json=as_json)
+    if not as_json:
         suggest(f"headway capacity {fleet} --json > c.json, headway report c.json -o c.html")
-    return 0 if answer.feasible else ExitCode.INFEASIBLE
+    return 0 if found.feasible else ExitCode.INFEASIBLE
 
 
 def _ratio(text: str) -> float:
@@ -52,10 +50,3 @@ def _ratio(text: str) -> float:
     if not 0 < ratio < 1e6:
         raise InputError(f"--growth {text}: expected a ratio, e.g. 1.5x")
     return ratio
-
-
-def _tell(what: str) -> None:
-    import sys
-
-    if sys.stderr.isatty():
-        click.echo(f"headway: {what} ...", err=True)

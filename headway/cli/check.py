@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import PERCENT, Command, given, one_format, refuse, strict_option
-from headway.cli.terminal import suggest
+from headway.cli.progress import Progress
+from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
@@ -101,9 +102,14 @@ def command(
         strict=strict,
         require_locked=require_locked,
     )
-    report = check(specs, baseline=baseline, limits=limits)
+    with Progress("planning"):
+        report = check(specs, baseline=baseline, limits=limits)
     if quiet_below is None or not report.is_quiet(quiet_below):
-        click.echo(FORMATS[output_format](report))
+        text = FORMATS[output_format](report)
+        if output_format == _FORMATS[0]:
+            show(text)
+        else:
+            click.echo(text)
     if baseline is None:
         suggest(f"headway lock {' '.join(specs)}, and commit the lock file")
     elif report.exit_code == ExitCode.REGRESSION:

@@ -10,6 +10,7 @@ import click
 from headway.cli.options import Command
 from headway.cli.outputs import OutputFolder
 from headway.cli.progress import Progress
+from headway.cli.terminal import remark, show, suggest
 from headway.errors import ExitCode, InputError
 
 
@@ -40,7 +41,7 @@ def command(output: Path | None, quick: bool) -> int:
         raise InputError(f"{folder}: the folder is not empty; give another one with -o")
     note = busy_note()
     if note is not None:
-        click.echo(f"note: {note}", err=True)
+        remark(f"note: {note}")
     with Progress(plain=True) as progress:
         outcome = run_demo(
             folder,
@@ -49,5 +50,6 @@ def command(output: Path | None, quick: bool) -> int:
             step=progress.step,
             share=progress.share,
         )
-    click.echo(story(outcome))
+    show(story(outcome))
+    suggest(f"headway plan {folder / 'word-count.profile.yaml'} --rate 50k/s --target 'p99 <= 3s'")
     return ExitCode.OK if outcome.promise_kept else ExitCode.FAILURE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command, json_option
-from headway.cli.terminal import suggest
+from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
 
 
@@ -27,12 +27,11 @@ def command(before: str, after: str, as_json: bool) -> int:
     """
     from headway.api.diff import diff
     from headway.cli.progress import Progress
-    from headway.formats.as_json import json_text
     from headway.report.difference import difference_json, difference_text
 
     with Progress() as progress:
         found = diff(before, after, progress=progress.tell)
-    click.echo(json_text(difference_json(found)) if as_json else difference_text(found))
+    answer(found, difference_text, difference_json, as_json=as_json)
     if not as_json and not found.is_none and found.kind == "plan":
         suggest(f"headway explain {after}")
     infeasible = found.feasible is not None and not found.feasible[1]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.cli.options import given, refuse
+from headway.cli.progress import Progress
+from headway.cli.terminal import answer, show, suggest
 from headway.domain import Deadline, Promise
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
@@ -41,10 +43,9 @@ def predict_dstreams(
 
     _refuse_what_is_not_modelled()
     prediction = predict(profile, **asked)
-    if as_json:
-        click.echo(json_text(dstreams_prediction_json(prediction)))
-    else:
-        click.echo(dstreams_prediction_text(prediction))
+    answer(prediction, dstreams_prediction_text, dstreams_prediction_json, as_json=as_json)
+    if not as_json:
+        suggest("headway plan PROFILE --rate 50k/s --target 'p99 <= 5s'")
     return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK
 
 
@@ -65,8 +66,15 @@ def plan_dstreams(
             "DStreams are planned for one target, e.g. --target 'p99 <= 5s'",
             click.get_current_context(),
         )
-    plan = plan_for(profile, target=targets[0], **asked)
-    click.echo(_rendered(plan, output_format).rstrip("\n"))
+    with Progress("planning"):
+        plan = plan_for(profile, target=targets[0], **asked)
+    if output_format == "text":
+        from headway.report.dstreams import dstreams_plan_text
+
+        show(dstreams_plan_text(plan), is_met=plan.feasible)
+        suggest("add --format spark-defaults to apply it")
+    else:
+        click.echo(_rendered(plan, output_format).rstrip("\n"))
     if not plan.feasible:
         return ExitCode.INFEASIBLE
     return ExitCode.OUTSIDE if strict and not plan.calibrated else ExitCode.OK
@@ -84,10 +92,6 @@ def _rendered(plan: DStreamsAnswer, output_format: str) -> str:
         from headway.formats.dstreams_json import dstreams_plan_json
 
         return json_text(dstreams_plan_json(plan))
-    if output_format == "text":
-        from headway.report.dstreams import dstreams_plan_text
-
-        return dstreams_plan_text(plan)
     if output_format == "spark-defaults":
         from headway.report.dstreams import dstreams_header
         from headway.sparkconf import render_properties

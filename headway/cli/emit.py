@@ -11,6 +11,7 @@ import click
 
 from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OutputFolder, file_complaint
+from headway.cli.terminal import suggest
 from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
 from headway.version import __version__
@@ -101,6 +102,8 @@ def command(
         click.echo(out.text, nl=False)
         for line in out.beside:
             click.echo(line, err=True)
+    if output_format is not None and diff_from is None:
+        suggest("add --diff-from CURRENT to leave out what your file already has")
     if not found.feasible:
         click.echo(f"headway: the plan misses its target: {'; '.join(found.binding)}", err=True)
         return ExitCode.INFEASIBLE

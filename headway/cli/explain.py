@@ -6,7 +6,7 @@ import click
 
 from headway.api.explain import explain
 from headway.cli.options import Command, refuse
-from headway.cli.terminal import suggest
+from headway.cli.terminal import show, suggest
 from headway.report.equations import equation_text
 
 
@@ -27,7 +27,10 @@ def command(plan: str | None, equation: str | None) -> int:
         raise click.UsageError("Missing argument 'PLAN'.", click.get_current_context())
     if plan is not None and equation is not None:
         refuse(["--equation"], "shows an equation and explains no plan; give one of them")
-    click.echo(explain(plan) if plan is not None else equation_text(equation or ""))
-    if plan is not None:
-        suggest(f"headway emit {plan} --format spark-defaults")
+    show(explain(plan) if plan is not None else equation_text(equation or ""))
+    suggest(
+        "headway explain plan.json"
+        if plan is None
+        else f"headway emit {plan} --format spark-defaults"
+    )
     return 0

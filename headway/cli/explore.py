@@ -9,6 +9,7 @@ import click
 from headway.cli.options import DURATION, Command, json_option
 from headway.cli.outputs import OutputFolder
 from headway.cli.progress import Progress
+from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
 
 
@@ -40,10 +41,11 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     meets the target.
     """
     from headway.api.explore import explore_spec
-    from headway.formats.as_json import json_text
     from headway.report.advice import exploration_json, exploration_text
 
     with Progress() as progress:
         found = explore_spec(spec, folder=folder, budget=budget, progress=progress.step)
-    click.echo(json_text(exploration_json(found)) if as_json else exploration_text(found))
+    answer(found, exploration_text, exploration_json, as_json=as_json)
+    if not as_json:
+        suggest(f"headway predict {folder / 'profile.yaml'} --rate 50k/s")
     return ExitCode.OK if found.plan.feasible else ExitCode.INFEASIBLE

@@ -43,7 +43,7 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     it as headway.schema.json.
     """
     from headway.api.init import init
-    from headway.cli.terminal import suggest
+    from headway.cli.terminal import remark, suggest
     from headway.formats.text_file import write_text
     from headway.spec.scaffolds import SCHEMA_FILE
 
@@ -60,13 +60,13 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     if not force and os.path.lexists(file):
         raise InputError(f"{file}: already exists; give another name, or --force to overwrite it")
     write_text(file, text, what="the scaffold", only_new=not force)
-    click.echo(f"{file}: written; fill in your values, then run: headway validate {file}", err=True)
+    remark(f"{file}: written; fill in your values, then run: headway validate {file}")
     schema = Path(file).parent / SCHEMA_FILE
     if Path(file).is_file() and not os.path.lexists(schema):
         from headway.formats.as_json import json_text
         from headway.spec.json_schema import json_schema
 
         write_text(schema, json_text(json_schema()) + "\n", what="the schema")
-        click.echo(f"{schema}: written, for editors", err=True)
+        remark(f"{schema}: written, for editors")
     suggest(f"headway validate {file}")
     return 0

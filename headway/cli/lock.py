@@ -6,7 +6,8 @@ import click
 
 from headway.cli.options import Command
 from headway.cli.outputs import OutputFile
-from headway.cli.terminal import suggest
+from headway.cli.progress import Progress
+from headway.cli.terminal import show, suggest
 
 
 @click.command("lock", cls=Command)
@@ -32,9 +33,10 @@ def command(specs: tuple[str, ...], output: str) -> int:
     from headway.formats.lock_file import save_lock
     from headway.units import counted
 
-    found = lock(specs)
+    with Progress("planning"):
+        found = lock(specs)
     save_lock(found, output)
     for job in found.all_jobs:
-        click.echo(f"{job.name}: {counted(job.nodes, 'node')}, {' and '.join(job.targets)}")
+        show(f"{job.name}: {counted(job.nodes, 'node')}, {' and '.join(job.targets)}")
     suggest(f"headway check {' '.join(specs)} --baseline {output}")
     return 0

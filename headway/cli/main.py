@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from headway.cli.terminal import fit_width, refuse_colour
+from headway.cli.terminal import fit_width, fitted_help, refuse_colour
 from headway.errors import EXIT_CODES, ExitCode, HeadwayError, InfeasibleError, SpecError
 from headway.version import __version__
 
@@ -25,8 +25,8 @@ _COMMANDS = {
     "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
     "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
     "report": ("headway.cli.report", "Write a result as one HTML page to share."),
-    "watch": ("headway.cli.watch", "Watch a running query beside what was predicted of it."),
-    "tune": ("headway.cli.tune", "Hold a running query to its target, within bounds."),
+    "watch": ("headway.cli.watch", "Compare a running query with its prediction."),
+    "tune": ("headway.cli.tune", "Keep a running query within its target, within your bounds."),
     "diff": ("headway.cli.diff", "Compare two plans, profiles or logs: what changed, and why."),
     "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
     "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
@@ -65,6 +65,10 @@ class LazyGroup(click.Group):
             hint = f"; did you mean 'headway {close[0]}'?" if close else ""
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The overview in the width there is."""
+        return fitted_help(super().get_help(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command, imported now."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from headway.cli.terminal import fitted_help
 from headway.domain import Burst, parse_promise
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
@@ -64,6 +65,10 @@ def _confidence(text: str) -> float:
 
 class Command(click.Command):
     """A command whose options are given once: of two values one would be ignored."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help in the width there is."""
+        return fitted_help(super().get_help(ctx))
 
     def make_parser(self, ctx: click.Context) -> Any:
         """The parser of click, which takes the last of several values without a word."""

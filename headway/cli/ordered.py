@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -9,8 +10,9 @@ import click
 from headway.api.ordered import ordered_plan
 from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_options
 from headway.cli.outputs import OutputFile
+from headway.cli.progress import Progress
+from headway.cli.terminal import answer, remark, suggest
 from headway.errors import ExitCode
-from headway.formats.as_json import json_text
 from headway.formats.text_file import write_text
 from headway.report.ordered import ordered_json, ordered_text, placement_csv
 
@@ -31,9 +33,9 @@ from headway.report.ordered import ordered_json, ordered_text, placement_csv
 @click.option(
     "--total-rows",
     type=click.FloatRange(0, min_open=True),
-    help="Rows of all keys, where the file has only the most frequent ones.",
+    help="Rows of all keys, if the file has only the most frequent ones.",
 )
-@click.option("--stage", help="Stage behind an exchange; the one that works most by default.")
+@click.option("--stage", help="Stage after an exchange; by default the one with the most work.")
 @click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
 @setting_options
 @click.option("--executors", type=EXECUTORS, help="Executors.")
@@ -53,38 +55,41 @@ def command(
     output: str | None,
     as_json: bool,
 ) -> int:
-    """Partition count and placement of heavy keys for work that is done key by key.
+    """Choose shuffle partitions and place heavy keys, for work that is done key by key.
 
     \b
     headway ordered job.profile.yaml --keys keys.csv -o placed.csv
     headway ordered job.profile.yaml --keys keys.jsonl --rate 50k/s --json
 
-    The rows of a key are worked off one after another, so a heavy key makes a long task. Spark's
-    own hash says which keys share a partition; placed keys are put where least is. The file is
-    written by three lines of your own:
+    The rows of a key are processed one after another, so a heavy key makes a long task. Spark's
+    own hash decides which keys share a partition; placed keys go where the load is lowest. Three
+    lines of PySpark write the file:
 
     \b
-    counts = df.where("KEY is not null").groupBy(F.col("KEY").alias("key")).count()
+    counts = df.groupBy(F.col("KEY").alias("key")).count().dropna()
     top = counts.orderBy(F.desc("count")).limit(100_000)
     top.toPandas().to_csv("keys.csv", index=False)
 
-    With a limit, give --total-rows df.count(). Exits with 3 where the heaviest key alone needs
+    With a limit, give --total-rows df.count(). Exits with 3 if the heaviest key alone needs
     longer than the trigger interval.
     """
-    plan = ordered_plan(
-        profile,
-        keys,
-        rate=rate,
-        trigger=trigger,
-        executors=executors,
-        cores=cores,
-        partitions=partitions,
-        stage=stage,
-        key_type=key_type,
-        total_rows=total_rows,
-    )
+    with Progress("placing keys"):
+        plan = ordered_plan(
+            profile,
+            keys,
+            rate=rate,
+            trigger=trigger,
+            executors=executors,
+            cores=cores,
+            partitions=partitions,
+            stage=stage,
+            key_type=key_type,
+            total_rows=total_rows,
+        )
     if output is not None:
         write_text(output, placement_csv(plan.placed), what="the table of placed keys")
-        click.echo(f"wrote {output}", err=True)
-    click.echo(json_text(ordered_json(plan)) if as_json else ordered_text(plan, file=output))
+        remark(f"wrote {output}")
+    answer(plan, partial(ordered_text, file=output), ordered_json, as_json=as_json)
+    if not as_json:
+        suggest(f"headway ordered {profile} --keys {keys} -o placed.csv")
     return ExitCode.OK if plan.keeps_up else ExitCode.INFEASIBLE

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from headway.api.page import Shown, page
 from headway.cli.progress import Progress
+from headway.cli.terminal import remark
 from headway.formats.text_file import write_text
 
 if TYPE_CHECKING:
@@ -27,4 +26,4 @@ def write_page(
     with Progress() as progress:
         text = page(shown, profile=profile, runs=runs, tell=progress.tell)
     write_text(output, text, what="the page")
-    click.echo(f"wrote {output}", err=True)
+    remark(f"wrote {output}")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from headway.api.pipelines import declared_kind, plan_pipeline, predict_pipeline, simulate_pipeline
 from headway.cli.options import given, refuse
 from headway.cli.progress import Progress
-from headway.cli.terminal import verdict
+from headway.cli.terminal import answer, suggest
 from headway.domain import Target
 from headway.errors import ExitCode
-from headway.formats.as_json import json_text
 
 if TYPE_CHECKING:
     from headway.domain import AnyPromise
@@ -34,14 +33,16 @@ def predict_of_pipeline(file: str, *, rate: float | None, as_json: bool) -> int:
     _refuse_all_but(_PREDICT, file)
     found = predict_pipeline(file, rate=rate)
     if isinstance(found, PipelinePrediction):
-        _show(
+        answer(
             found,
             lambda one: pipeline_prediction_text(one, target=load_spec(file).spec.target),
             pipeline_prediction_json,
             as_json=as_json,
         )
     else:
-        _show(found, operators_text, operators_json, as_json=as_json)
+        answer(found, operators_text, operators_json, as_json=as_json)
+    if not as_json:
+        suggest(f"headway plan {file} --target 'p99 <= 3s'")
     return ExitCode.OK
 
 
@@ -66,9 +67,11 @@ def simulate_of_pipeline(
         progress.step("simulating")
         found = simulate_pipeline(file, rate=rate, runs=runs or 2, seed=seed, length=length)
     if isinstance(found, PipelineRuns):
-        _show(found, pipeline_runs_text, pipeline_runs_json, as_json=as_json)
+        answer(found, pipeline_runs_text, pipeline_runs_json, as_json=as_json)
     else:
-        _show(found, operators_runs_text, operators_runs_json, as_json=as_json)
+        answer(found, operators_runs_text, operators_runs_json, as_json=as_json)
+    if not as_json:
+        suggest(f"headway plan {file} --target 'p99 <= 3s'")
     return ExitCode.OK
 
 
@@ -94,24 +97,24 @@ def plan_of_pipeline(
         found = plan_pipeline(file, target=asked or None, rate=rate, max_nodes=max_nodes)
     as_json = output_format == "json"
     if isinstance(found, RoundsPlan):
-        _show(
+        answer(
             found,
-            lambda one: verdict(rounds_plan_text(one), is_met=found.feasible),
+            rounds_plan_text,
             rounds_plan_json,
             as_json=as_json,
+            is_met=found.feasible,
         )
     else:
-        _show(
+        answer(
             found,
-            lambda one: verdict(operators_plan_text(one), is_met=found.feasible),
+            operators_plan_text,
             operators_plan_json,
             as_json=as_json,
+            is_met=found.feasible,
         )
+    if not as_json:
+        suggest(f"headway simulate {file}")
     return ExitCode.OK if found.feasible else ExitCode.INFEASIBLE
-
-
-def _show(found: Any, in_words: Any, as_data: Any, *, as_json: bool) -> None:
-    click.echo(json_text(as_data(found)) if as_json else in_words(found))
 
 
 def _refuse_all_but(known: tuple[str, ...], file: str) -> None:

@@ -29,7 +29,8 @@ from headway.cli.options import (
     strict_option,
 )
 from headway.cli.outputs import OutputFile
-from headway.cli.terminal import suggest, verdict
+from headway.cli.progress import Progress
+from headway.cli.terminal import show, suggest
 from headway.domain import PLATFORMS, Burst, Deadline, JobProfile, Objective, Promise
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from headway.domain import AnyAnswer
 
 _TEXT, _JSON = "text", "json"
+_APPLY = "add --format spark-defaults to apply it, -o plan.html for a page to share"
+_WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan in full"
 # What only plans of streams answer to.
 _OF_STREAMS = (
     "rate", "partitions", "trigger", "budget", "checkpoint", "source_partitions", "bursts",
@@ -213,7 +216,7 @@ def command(
         refuse(["--quiet"], "contradicts --verbose; give one of them")
     if output_format != _TEXT:
         refuse(given("verbose", "quiet"), f"--format {output_format} has one length")
-    show = _Show(
+    how = _Show(
         output_format=output_format, output=output, strict=strict, verbose=verbose, quiet=quiet
     )
     if is_pipeline(profile):
@@ -232,7 +235,7 @@ def command(
             "it applies to node types of the catalogue: give --node-type NAME",
         )
     if not targets or is_spec(profile):
-        return _plan_spec(profile, show)
+        return _plan_spec(profile, how)
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
@@ -245,8 +248,8 @@ def command(
         # What the profile is of comes before what its options are for.
         application = load_application_profile(profile)
         refuse(given(*_OF_STREAMS), "not for batch jobs")
-        return _shown(
-            plan(
+        with Progress("planning"):
+            of_batch = plan(
                 application,
                 target=deadlines[0],
                 max_nodes=max_nodes,
@@ -259,9 +262,8 @@ def command(
                 confidence=confidence,
                 lower_memory=lower_memory,
                 task_cpus=task_cpus,
-            ),
-            show,
-        )
+            )
+        return _shown(of_batch, how)
     from headway.formats.profile_file import load_stream_profile
 
     job = load_stream_profile(profile)
@@ -290,30 +292,31 @@ def command(
     refuse(given("concurrent_jobs"), "only DStreams run several jobs at a time")
     if rate is None:
         raise click.UsageError("Missing option '--rate'.", click.get_current_context())
-    found = plan(
-        job,
-        rate=rate,
-        target=[target for target in targets if not isinstance(target, Deadline)],
-        max_nodes=max_nodes,
-        node_cores=node_cores,
-        cores=cores,
-        partitions=partitions,
-        trigger=trigger,
-        confidence=confidence,
-        objective=objective,
-        node_types=node_types,
-        catalog=catalog,
-        platform=platform,
-        budget=budget,
-        checkpoint=checkpoint,
-        source_partitions=source_partitions,
-        task_cpus=task_cpus,
-        bursts=bursts,
-        relaxation=relaxation,
-        lower_memory=lower_memory,
-        from_start=from_start,
-    )
-    return _shown(found, show, profile=profile)
+    with Progress("planning"):
+        found = plan(
+            job,
+            rate=rate,
+            target=[target for target in targets if not isinstance(target, Deadline)],
+            max_nodes=max_nodes,
+            node_cores=node_cores,
+            cores=cores,
+            partitions=partitions,
+            trigger=trigger,
+            confidence=confidence,
+            objective=objective,
+            node_types=node_types,
+            catalog=catalog,
+            platform=platform,
+            budget=budget,
+            checkpoint=checkpoint,
+            source_partitions=source_partitions,
+            task_cpus=task_cpus,
+            bursts=bursts,
+            relaxation=relaxation,
+            lower_memory=lower_memory,
+            from_start=from_start,
+        )
+    return _shown(found, how, profile=profile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +330,7 @@ class _Show:
     quiet: bool
 
 
-def _plan_spec(file: str, show: _Show) -> int:
+def _plan_spec(file: str, how: _Show) -> int:
     """Plan as a spec file says, but for what options say otherwise."""
     from headway.api.specs import is_spec, plan_file
     from headway.spec.spec_file import load_spec
@@ -353,40 +356,40 @@ def _plan_spec(file: str, show: _Show) -> int:
         refuse(["--target"], f"{file} is a {kind} job; expected {example}")
     if targets:
         changes["target"] = targets[0] if is_batch else targets
-    planned = plan_file(found, **changes)
-    return _shown(planned.plan, show, profile=planned.profile)
+    with Progress("planning"):
+        planned = plan_file(found, **changes)
+    return _shown(planned.plan, how, profile=planned.profile)
 
 
-def _in_words(plan: AnyAnswer, show: _Show) -> str:
-    if show.verbose and plan.ends:
+def _in_words(plan: AnyAnswer, how: _Show) -> str:
+    if how.verbose and plan.ends:
         refuse(["--verbose"], "a plan of a batch job has no further details")
-    text = plan_text(plan, verbose=show.verbose)
-    if show.quiet:
+    text = plan_text(plan, verbose=how.verbose)
+    if how.quiet:
         text = text.partition("\n\n")[0]
-    elif show.verbose and not plan.ends:
+    elif how.verbose and not plan.ends:
         from headway.report.explanation import explanation_text
 
         text = f"{text}\n\n{explanation_text(plan)}"
-    return verdict(text, is_met=plan.feasible)
+    return text
 
 
-def _shown(plan: AnyAnswer, show: _Show, profile: str | JobProfile | None = None) -> int:
-    output_format = show.output_format
+def _shown(plan: AnyAnswer, how: _Show, profile: str | JobProfile | None = None) -> int:
+    output_format = how.output_format
     if output_format == _TEXT:
-        text = _in_words(plan, show)
+        show(_in_words(plan, how).rstrip("\n"), is_met=plan.feasible)
+        if not how.quiet and (plan.feasible or not plan.ends):
+            suggest(_APPLY if plan.feasible else _WAYS_OUT)
     elif output_format == _JSON:
-        text = json_text(plan_json(plan))
+        click.echo(json_text(plan_json(plan)))
     else:
         from headway.emitters import FORMATS
 
-        text = FORMATS[output_format](plan, version=__version__)
-    click.echo(text.rstrip("\n"))
-    if output_format == _TEXT and plan.feasible:
-        suggest("add --format spark-defaults to apply it, -o plan.html for a page to share")
-    if show.output is not None:
+        click.echo(FORMATS[output_format](plan, version=__version__).rstrip("\n"))
+    if how.output is not None:
         from headway.cli.pages import write_page
 
-        write_page(show.output, plan, profile=None if plan.ends else profile)
+        write_page(how.output, plan, profile=None if plan.ends else profile)
     if not plan.feasible:
         return ExitCode.INFEASIBLE
-    return ExitCode.OUTSIDE if show.strict and not plan.calibrated else ExitCode.OK
+    return ExitCode.OUTSIDE if how.strict and not plan.calibrated else ExitCode.OK

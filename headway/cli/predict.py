@@ -20,10 +20,10 @@ from headway.cli.options import (
     setting_options,
     strict_option,
 )
-from headway.cli.terminal import suggest
+from headway.cli.terminal import answer, suggest
 from headway.domain import JobProfile
 from headway.errors import ExitCode
-from headway.formats.as_json import json_text, prediction_json
+from headway.formats.as_json import prediction_json
 from headway.report.text import prediction_text
 
 
@@ -98,9 +98,7 @@ def command(
         task_cpus=task_cpus,
         jvm_age=jvm_age,
     )
-    if as_json:
-        click.echo(json_text(prediction_json(prediction)))
-    else:
-        click.echo(prediction_text(prediction))
+    answer(prediction, prediction_text, prediction_json, as_json=as_json)
+    if not as_json:
         suggest(f"headway plan {profile} --rate 50k/s --target 'p99 <= 3s'")
     return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK

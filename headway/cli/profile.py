@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from headway.cli.options import RATE, TARGET, Command, given, json_option, refus
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
-from headway.cli.terminal import suggest
+from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise
 from headway.errors import EventLogError, InputError
 
@@ -136,7 +137,7 @@ def command(
         click.echo(dump_profile(found), nl=False)
         return
     save_profile(found, output)
-    click.echo(profile_summary(found), err=True)
+    remark(profile_summary(found))
     for path in (output, *written):
         click.echo(str(path))
     suggest(f"headway plan {output} --rate 50k/s --target 'p99 <= 3s'")
@@ -157,7 +158,11 @@ def _advise(
         found = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
     rate, targets = question
     advised = advise(found, rate=rate, target=targets or None)
-    click.echo(advice_as_json(advised) if as_json else advice_as_text(advised))
+    if as_json:
+        click.echo(advice_as_json(advised))
+    else:
+        show(advice_as_text(advised))
+        suggest("headway explore, which makes such runs; headway init FILE --kind Exploration")
 
 
 def _survey(
@@ -176,14 +181,15 @@ def _survey(
     if as_json:
         click.echo(survey_as_json(found.logs, found.failures))
     if as_text:
-        click.echo(survey_as_text(found.logs))
+        show(survey_as_text(found.logs))
+        suggest(f"headway profile {shlex.join(sources)} -o job.profile.yaml")
     for path in found.tables:
         click.echo(str(path), err=as_json)
     if each_into is not None:
         _save_each(found, each_into)
     if not as_json:
         for failure in found.failures:
-            click.echo(f"not read: {failure.name}: {failure.why}", err=True)
+            remark(f"not read: {failure.name}: {failure.why}")
 
 
 def _save_each(found: Survey, folder: Path) -> None:
@@ -193,7 +199,7 @@ def _save_each(found: Survey, folder: Path) -> None:
     taken: set[Path] = set()
     for log in found.logs:
         if log.profile is None:
-            click.echo(f"no profile: {log.name}: {log.why_not}", err=True)
+            remark(f"no profile: {log.name}: {log.why_not}")
             continue
         path = _free_name(folder, log.profile, taken)
         save_profile(log.profile, path)

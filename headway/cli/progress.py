@@ -1,8 +1,9 @@
-"""Progress on stderr: a spinner and bars on a terminal, a line per step elsewhere."""
+"""Progress on stderr: on a terminal a bar once something takes long, a line per step elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -12,24 +13,31 @@ import click
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+_SHOWN_AFTER_S = 0.5
+
 
 class Progress:
     """Tells what is being done and how far it is.
 
-    ``plain`` also tells it where there is no terminal, a line per step; commands that take
-    minutes want that, short ones stay silent there.
+    On a terminal it appears after half a second: what takes less shows nothing, and loads nothing
+    to show it. ``plain`` also tells it where there is no terminal, a line per step; commands that
+    take minutes want that, short ones stay silent there.
     """
 
-    def __init__(self, *, plain: bool = False) -> None:
+    def __init__(self, text: str = "", *, plain: bool = False) -> None:
         self._plain = plain
-        self._text = ""
+        self._text = text
+        self._done: float | None = None
         self._started_s = time.monotonic()
-        self._bar = _rich_bar() if sys.stderr.isatty() else None
-        self._task = self._bar.add_task("", total=None) if self._bar else None
+        self._bar: RichProgress | None = None
+        self._is_over = False
+        self._lock = threading.RLock()
+        self._timer = threading.Timer(_SHOWN_AFTER_S, self._appear)
+        self._timer.daemon = True
 
     def __enter__(self) -> Progress:
-        if self._bar:
-            self._bar.start()
+        if sys.stderr.isatty():
+            self._timer.start()
         return self
 
     def __exit__(
@@ -38,31 +46,54 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._bar:
-            self._bar.stop()
+        self._timer.cancel()
+        with self._lock:
+            self._is_over = True
+            if self._bar is not None:
+                self._bar.stop()
 
     def step(self, text: str) -> None:
         """A new step begins."""
-        if self._bar and self._task is not None:
-            self._bar.reset(self._task, description=text, total=None)
-        elif self._plain:
+        with self._lock:
+            self._text, self._done = text, None
+            self._update()
+        if self._plain and not sys.stderr.isatty():
             click.echo(f"[{time.monotonic() - self._started_s:5.0f} s] {text}", err=True)
 
     def tell(self, text: str, done: float | None = None) -> None:
         """What is being done, and to which share where that is known."""
-        if done is not None and self._bar and self._task is not None:
-            # The same step, said anew.
-            self._bar.update(self._task, description=text)
-        elif text != self._text:
-            self._text = text
+        if text != self._text and (done is None or self._bar is None):
             self.step(text)
+        self._text = text  # of the same step, said again
         if done is not None:
             self.share(done)
 
     def share(self, done: float) -> None:
         """The step is done to a share, 0 to 1."""
-        if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=done, total=1.0)
+        with self._lock:
+            self._done = done
+            self._update()
+
+    def _appear(self) -> None:
+        """Show the bar, in the thread of the timer."""
+        bar = _rich_bar()
+        with self._lock:
+            if self._is_over:
+                return
+            self._bar = bar
+            bar.add_task("", total=None)
+            self._update()
+            bar.start()
+
+    def _update(self) -> None:
+        if self._bar is None:
+            return
+        (task,) = self._bar.task_ids
+        if self._done is None:
+            self._bar.remove_task(task)  # a task that had a total keeps it
+            self._bar.add_task(self._text, total=None)
+        else:
+            self._bar.update(task, description=self._text, completed=self._done, total=1.0)
 
 
 def _rich_bar() -> RichProgress:

@@ -31,8 +31,9 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
     headway report job.profile.yaml --log eventlog_v2_app-1 -o profile.html
     headway report backtest.json -o backtest.html
 
-    RESULT is a profile, or what 'headway plan', 'backtest', 'capacity', 'simulate' or 'check'
-    printed with --json. The page is one file: it loads nothing, and works offline and on paper.
+    RESULT is a profile, or what a command printed with --json: a plan, prediction, backtest,
+    simulation, capacity plan, check, comparison, schedule, and so on. The page is one file: it
+    loads nothing, and works offline and on paper.
     """
     from headway.cli.pages import write_page
     from headway.cli.terminal import suggest

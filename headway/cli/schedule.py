@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command, json_option, refuse
+from headway.cli.progress import Progress
+from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode, InputError
 
 
@@ -36,7 +38,6 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
     does not replay.
     """
     from headway.api.schedule import replay_decisions, schedule_verdict
-    from headway.formats.as_json import json_text
     from headway.report.schedule import replay_json, replay_text, schedule_json, schedule_text
 
     if (jobs is None) == (decisions is None):
@@ -45,11 +46,14 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
         if policies is not None:
             refuse(["--policy"], "a log says which policy it was made by; leave it out")
         replay = replay_decisions(decisions)
-        click.echo(json_text(replay_json(replay)) if as_json else replay_text(replay))
+        answer(replay, replay_text, replay_json, as_json=as_json)
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK
     assert jobs is not None
     given = [one.strip() for one in (policies or "").split(",") if one.strip()]
-    verdict = schedule_verdict(jobs, policies="all" if given == ["all"] else given)
-    click.echo(json_text(schedule_json(verdict)) if as_json else schedule_text(verdict))
+    with Progress("simulating each policy"):
+        verdict = schedule_verdict(jobs, policies="all" if given == ["all"] else given)
+    answer(verdict, schedule_text, schedule_json, as_json=as_json)
+    if not as_json:
+        suggest(f"headway schedule {jobs} --policy all")
     all_met = any(one.keeps_up and one.num_met == len(one.queries) for one in verdict.figures)
     return ExitCode.OK if all_met else ExitCode.INFEASIBLE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command
+from headway.cli.terminal import suggest
 
 
 @click.command("schema", cls=Command)
@@ -18,4 +19,5 @@ def command() -> int:
     from headway.spec.json_schema import json_schema
 
     click.echo(json_text(json_schema()))
+    suggest("headway schema > headway.schema.json, for your editor")
     return 0

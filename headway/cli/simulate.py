@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -19,10 +20,9 @@ from headway.api.simulate import (
 from headway.cli.options import DURATION, RATE, Command, Parsed, given, json_option, refuse
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
-from headway.cli.terminal import suggest
+from headway.cli.terminal import answer, remark, suggest
 from headway.domain import Outage, RateTrace, StreamAnswer
 from headway.domain.live import PolicyComparison
-from headway.formats.as_json import json_text
 from headway.formats.from_json import load_plan
 from headway.formats.text_file import write_text
 from headway.report.playback import playback_json, playback_page, playback_text
@@ -41,8 +41,8 @@ _RUNS, _RUNS_OF_POLICIES = 16, 2
 @click.option(
     "--rate-trace",
     type=click.Path(path_type=Path),
-    help="CSV file with the columns time and rate, or JSON: an answer of Prometheus over a range, "
-    "or the progress of a query, one object a line; required for a plan.",
+    help="CSV file with the columns time and rate, or JSON: the answer of a Prometheus range "
+    "query, or the progress of a query, one object per line; required for a plan.",
 )
 @click.option(
     "--for",
@@ -55,25 +55,25 @@ _RUNS, _RUNS_OF_POLICIES = 16, 2
     "outages",
     type=OUTAGE,
     multiple=True,
-    help="Outage during which the query stands still, e.g. '5m at 1h'; repeatable.",
+    help="Outage during which the query does not run, e.g. '5m at 1h'; repeatable.",
 )
 @click.option(
     "--policy",
     "policies",
-    help="Policies that change the executors, side by side: headway, hpa, flink, ds2, static, "
-    "optimum; constants as in hpa:50%,flink:70%,ds2:1.2,static:8.",
+    help="Autoscaling policies to compare: headway, hpa, flink, ds2, static, "
+    "optimum; with constants: hpa:50%,flink:70%,ds2:1.2,static:8.",
 )
 @click.option(
     "--profile",
     type=click.Path(path_type=Path),
-    help="With --policy: the profile that the plan was made of.",
+    help="With --policy: the profile behind the plan.",
 )
 @click.option(
     "--executors",
     type=EXECUTORS,
     metavar="MIN..MAX",
-    help="With --policy: fewest and most executors; 1 to half more than the highest rate needs by "
-    "default.",
+    help="With --policy: minimum and maximum number of executors; by default 1 to 1.5 times what "
+    "the highest rate needs.",
 )
 @click.option(
     "--runs",
@@ -126,9 +126,8 @@ def command(
         found = _compared(planned, trace, policies, profile, executors, outages, runs, seed)
         if output is not None:
             write_text(output, policies_page(planned, found), what="the page")
-            click.echo(f"wrote {output}", err=True)
-        text = json_text(policies_json(found)) if as_json else policies_text(planned, found)
-        click.echo(text)
+            remark(f"wrote {output}")
+        answer(found, partial(policies_text, planned), policies_json, as_json=as_json)
         return 0
     refuse(given("profile", "executors"), "is used with --policy; add it, or leave this out")
     runs = _RUNS if runs is None else runs
@@ -138,11 +137,9 @@ def command(
         playback = simulate(planned, trace, outages=outages, runs=runs, seed=seed)
     if output is not None:
         write_text(output, playback_page(planned, playback), what="the page")
-        click.echo(f"wrote {output}", err=True)
-    if as_json:
-        click.echo(json_text(playback_json(playback)))
-    else:
-        click.echo(playback_text(planned, playback))
+        remark(f"wrote {output}")
+    answer(playback, partial(playback_text, planned), playback_json, as_json=as_json)
+    if not as_json:
         suggest(
             f"headway emit {plan} --format spark-defaults"
             if output is not None
@@ -195,10 +192,9 @@ def _say_if_long(plan: StreamAnswer, trace: RateTrace, name: str, runs: int) -> 
         return
     fewer = max(int(runs * _MANY_BATCHES / num_batches), 1)
     shorter = format_duration(trace.length_s * _MANY_BATCHES / num_batches).replace(" ", "")
-    click.echo(
+    remark(
         f"headway: {name}: {format_duration(trace.length_s)} with a batch every "
         f"{format_duration(trigger_s)} are {num_batches / 1e6:.3g} million batches in "
         f"{counted(runs, 'run')}, which takes minutes; --runs {fewer} or --for {shorter} is "
-        "quicker",
-        err=True,
+        "quicker"
     )

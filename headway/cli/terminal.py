@@ -1,17 +1,24 @@
-"""What only a person at a terminal sees: its width, colour, and the likely next command."""
+"""What people see: text as wide as there is room, on terminals with colour and the next step."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 import click
 
-from headway.report.columns import USUAL_WIDTH, set_width
+from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
+
+Found = TypeVar("Found")
 
 _NARROWEST, _WIDEST = 60, 120
 _NO_COLOUR = "headway.no_color"
+_EXAMPLE = re.compile(r"( +)(headway \S.*)")
+_REMARK = re.compile(r" {3,}(?=\S)")
 
 
 def is_terminal() -> bool:
@@ -25,26 +32,105 @@ def fit_width() -> None:
     set_width(min(max(columns, _NARROWEST), _WIDEST))
 
 
+def show(text: str, *, is_met: bool | None = None) -> None:
+    """Print an answer for people, no line wider than there is room for.
+
+    With ``is_met`` its first line is a verdict and has a sign and a colour on a terminal.
+    """
+    has_verdict = is_met is not None and is_terminal()
+    if has_verdict:
+        text = f"{'✓' if is_met else '✗'} {text}"
+    text = fitted(text)
+    if has_verdict and _has_colour():
+        first, line, rest = text.partition("\n")
+        text = click.style(first, fg="green" if is_met else "red", bold=True) + line + rest
+    click.echo(text)
+
+
+def answer(
+    found: Found,
+    in_words: Callable[[Found], str],
+    as_data: Callable[[Found], object],
+    *,
+    as_json: bool,
+    is_met: bool | None = None,
+) -> None:
+    """Print what was found: as JSON, or for people."""
+    if as_json:
+        from headway.formats.as_json import json_text
+
+        click.echo(json_text(as_data(found)))
+    else:
+        show(in_words(found), is_met=is_met)
+
+
+def event(text: str) -> None:
+    """Print something that happened: for people in the width there is, in a file one line."""
+    if is_terminal():
+        show(text)
+    else:
+        click.echo(text)
+
+
+def remark(text: str) -> None:
+    """Say something beside the answer, on stderr: for people in the width there is, else a line."""
+    click.echo(fitted(text) if sys.stderr.isatty() else text, err=True)
+
+
+def suggest(text: str) -> None:
+    """Name the likely next command, on a terminal only."""
+    if is_terminal() and sys.stderr.isatty():
+        click.echo(f"\n{fitted(f'next: {text}')}", err=True)
+
+
 def refuse_colour(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Remember that colour is not wanted."""
     if value:
         context.find_root().meta[_NO_COLOUR] = True
 
 
-def verdict(text: str, *, is_met: bool) -> str:
-    """A text whose first line is a verdict: with its sign and colour on a terminal."""
-    if not is_terminal():
-        return text
-    first, line, rest = text.partition("\n")
-    first = f"{'✓' if is_met else '✗'} {first}"
+def _has_colour() -> bool:
     context = click.get_current_context(silent=True)
     refused = context is not None and context.find_root().meta.get(_NO_COLOUR, False)
-    if not (refused or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"):
-        first = click.style(first, fg="green" if is_met else "red", bold=True)
-    return f"{first}{line}{rest}"
+    return not (refused or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
 
 
-def suggest(text: str) -> None:
-    """Name the likely next command, on a terminal only."""
-    if is_terminal() and sys.stderr.isatty():
-        click.echo(f"\nnext: {text}", err=True)
+def fitted_help(text: str) -> str:
+    """A help text whose examples and choices are no wider than there is room for.
+
+    Examples
+    --------
+    The remark on a long example goes above it, and an example that is still too long continues as
+    a shell reads it.
+
+    >>> set_width(60)
+    >>> print(fitted_help("  headway diff a b      a plan and a spec file, which is planned first"))
+      # a plan and a spec file, which is planned first
+      headway diff a b
+    >>> print(fitted_help("  headway plan a.yaml --rate 50k/s --target 'p99 <= 3s' --verbose"))
+      headway plan a.yaml --rate 50k/s --target 'p99 <= 3s' \\
+          --verbose
+    >>> set_width(USUAL_WIDTH)
+    """
+    return "\n".join(piece for line in text.split("\n") for piece in _help_lines(line))
+
+
+def _help_lines(line: str) -> list[str]:
+    if len(line) <= width():
+        return [line]
+    start = line[: len(line) - len(line.lstrip())]
+    example = _EXAMPLE.fullmatch(line)
+    if example is None:
+        return _broken_at(line, "|", start + "  ", "")
+    command, *remarks = _REMARK.split(example[2], maxsplit=1)
+    above = [line for text in remarks for line in fitted(f"{start}# {text}").split("\n")]
+    return [*above, *_broken_at(start + command, " --", start + "    ", " \\")]
+
+
+def _broken_at(line: str, mark: str, start: str, end: str) -> list[str]:
+    """A line that continues before a mark, as often as it is too long."""
+    place = line.rfind(mark, len(start) + 1, width() - len(end))
+    if len(line) <= width() or place < 0:
+        return [line]
+    rest = start + line[place:].lstrip()
+    return [line[:place] + end, *_broken_at(rest, mark, start, end)]

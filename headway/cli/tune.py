@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headway.cli.options import DURATION, Command, given, refuse
+from headway.cli.terminal import event, remark, show, suggest
 from headway.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
 @click.command("tune", cls=Command)
 @click.argument("spec", metavar="SPEC")
 @click.argument("application", metavar="[-- COMMAND...]", nargs=-1)
-@click.option("--act", is_flag=True, help="Make the changes; without, they are recommended only.")
+@click.option("--act", is_flag=True, help="Make the changes; by default they are only recommended.")
 @click.option(
     "--allow",
     type=click.Choice(["repartition"]),
     multiple=True,
-    help="Changes that are made only if named: partitions of the state, offline.",
+    help="Also allow this change: partitions of the state, with the query stopped.",
 )
 @click.option(
-    "--supervise", is_flag=True, help="Start COMMAND as an application of its own, and tune that."
+    "--supervise", is_flag=True, help="Start COMMAND as a separate application, and tune its query."
 )
-@click.option("--for", "run_s", type=DURATION, help="End after so long.")
+@click.option("--for", "run_s", type=DURATION, help="Stop after this time.")
 @click.option("--off", is_flag=True, help="Switch the tuner of SPEC off, wherever it runs.")
 @click.option("--on", is_flag=True, help="Switch it on again.")
-@click.option("--restore", is_flag=True, help="With --off: go back to the first setting, too.")
+@click.option("--restore", is_flag=True, help="With --off: also return to the first setting.")
 def command(
     spec: str,
     application: tuple[str, ...],
@@ -43,7 +44,7 @@ def command(
     on: bool,
     restore: bool,
 ) -> int:
-    """Hold a streaming query to its target while it runs; by default only recommended to.
+    """Keep a running query within its target; by default changes are only recommended.
 
     \b
     headway tune orders.tuning.yaml
@@ -53,11 +54,11 @@ def command(
 
     SPEC is a spec file of the kind Tuning ('headway init FILE --kind Tuning'): a Python file with
     a function build(spark, setting) that starts the query, its profile, a target, and bounds. The
-    query runs until Ctrl-C, which stops it between two batches. State and log of decisions lie
-    beside SPEC; killed, the same command goes on. With --supervise the query is that of COMMAND,
-    which takes its setting by headway.setting(spark) and ends by headway.stop_when_asked(query).
-    Exits with 1 if the query ends by itself or a change can neither be made nor taken back, and
-    with 3 if no setting within bounds meets the target.
+    query runs until Ctrl-C, which stops it between two batches. State and a log of decisions are
+    kept beside SPEC; after a kill, the same command continues. With --supervise, COMMAND runs the
+    query: it gets its setting from headway.setting(spark), and ends when asked by
+    headway.stop_when_asked(query). Exits with 1 if the query ends by itself, or if a change can be
+    neither made nor undone, and with 3 if no setting within bounds meets the target.
     """
     from headway.api.supervise import supervise_spec
     from headway.api.tune_spec import switch_spec, tune_spec
@@ -70,7 +71,7 @@ def command(
         if off and on:
             refuse(["--on"], "contradicts --off")
         refuse(given("act", "allow", "run_s", "supervise"), "does nothing beside --off and --on")
-        click.echo(switch_spec(spec, off=off, restore=restore))
+        show(switch_spec(spec, off=off, restore=restore))
         return ExitCode.OK
     teller = _Teller()
     try:
@@ -79,6 +80,8 @@ def command(
             supervise_spec(spec, application, act=act, say=teller.say, run_s=run_s)
             return ExitCode.OK
         tune_spec(spec, act=act, allow=allow, say=teller.say, run_s=run_s)
+        if not act:
+            suggest(f"headway tune {spec} --act")
     except KeyboardInterrupt:
         return ExitCode.OK
     return ExitCode.OK
@@ -100,12 +103,14 @@ class _Teller:
         for warning in status.cautions:
             if warning not in self._said:
                 self._said.add(warning)
-                click.echo(f"warning: {warning}", err=True)
+                remark(f"warning: {warning}")
         # Planned latencies differ a little at every look; what is recommended does not.
         then = None if change is None else (change.then, change.why)
         now = (status.phase, status.why, status.configuration, then)
         if now != self._last:
             self._last = now
             line = f"{status.phase}: {status.why}; {brief_setting_text(status.configuration)}"
-            click.echo(line if change is None else f"{line}; recommended: {change_text(change)}")
+            if change is not None:
+                line += f"; recommended: {change_text(change)}"
+            event(line)
             sys.stdout.flush()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from headway.cli.options import DURATION, TARGET, Command, json_option, strict_option
+from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode, InputError
+from headway.report.columns import fitted
 
 if TYPE_CHECKING:
     from headway.api.watch import Watcher
@@ -43,9 +45,13 @@ def parse_executors(text: str) -> tuple[int, int]:
 )
 @click.option("--target", type=TARGET, required=True, help="Target, e.g. 'p99 <= 3s'.")
 @click.option("--query", help="Name of the query or beginning of its id, where there are several.")
-@click.option("--executors", help="Minimum and maximum that a change may choose, e.g. 2:12.")
-@click.option("--trigger", type=DURATION, help="Its trigger interval; read off its batches.")
-@click.option("--once", is_flag=True, help="Look once and end; the exit code says how it stands.")
+@click.option(
+    "--executors", help="Minimum and maximum number of executors for a change, e.g. 2:12."
+)
+@click.option(
+    "--trigger", type=DURATION, help="Trigger interval; measured from its batches by default."
+)
+@click.option("--once", is_flag=True, help="Take one look and exit; the exit code is the verdict.")
 @click.option(
     "--every", type=DURATION, default="5s", show_default=True, help="Time between two looks."
 )
@@ -65,17 +71,17 @@ def command(
     as_json: bool,
     strict: bool,
 ) -> int:
-    """Watch a running query: what was predicted beside what it does. It is never changed.
+    """Compare a running query with its prediction. The query is never changed.
 
     \b
     headway watch orders.headway.jsonl --profile orders.profile.yaml --target 'p99 <= 3s'
     headway watch /spark-events/eventlog_v2_app-1 --profile p.yaml --target 'p99 <= 3s' --once
     headway watch orders.headway.jsonl --profile p.yaml --target 'p99 <= 3s' --once --prometheus
 
-    SOURCE is a file that headway.record writes, or an event log that is still being written,
-    rolling or not. With --once it exits with 3 if no setting within bounds meets the target, and
-    with 4 if costs have drifted, the query is silent, or more rows were late than the target
-    allows. Without, it goes on until Ctrl-C.
+    SOURCE is a file that headway.record writes, or an event log, finished or still being written.
+    With --once it exits with 3 if no setting within bounds meets the target, and with 4 if costs
+    have drifted, no batch has ended for too long, or more rows were late than the target allows.
+    Without --once it continues until Ctrl-C.
     """
     from headway.api.watch import watch
 
@@ -91,7 +97,12 @@ def command(
     )
     if once:
         look = watcher.look()
-        click.echo(_text(look, as_json, prometheus), nl=not prometheus)
+        text = _text(look, as_json, prometheus)
+        if as_json or prometheus:
+            click.echo(text, nl=not prometheus)
+        else:
+            show(text)
+            suggest("headway tune, which makes such changes; headway init FILE --kind Tuning")
         return _exit_code(look, strict)
     if as_json or prometheus or not sys.stdout.isatty():
         return _follow(watcher, every, as_json, prometheus)
@@ -115,7 +126,7 @@ def _show(watcher: Watcher, every_s: float) -> int:
     try:
         with Live(console=Console(), auto_refresh=False, screen=False) as view:
             while True:
-                view.update(Text(_text(watcher.look(), False, False)), refresh=True)
+                view.update(Text(fitted(_text(watcher.look(), False, False))), refresh=True)
                 time.sleep(every_s)
     except KeyboardInterrupt:
         return ExitCode.OK

@@ -8,6 +8,7 @@ import click
 
 from headway.api.windows import fusions_of, windows
 from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_options
+from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
 from headway.report.sharing import fusions_json, fusions_text, sharing_json, sharing_text
@@ -65,7 +66,7 @@ def command(
         found = sharing_json(gain)
         click.echo(json_text(found | ({} if plan is None else {"fusions": fusions_json(fusions)})))
     else:
-        click.echo(sharing_text(gain))
-        if plan is not None:
-            click.echo("\n" + fusions_text(fusions))
+        beside = "" if plan is None else f"\n\n{fusions_text(fusions)}"
+        show(sharing_text(gain) + beside)
+        suggest(f"headway plan {profile} --rate 50k/s --target 'window p99 <= 20s'")
     return ExitCode.OK if gain.paying else ExitCode.INFEASIBLE

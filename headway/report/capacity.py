@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from headway.assumptions.advice import SAVING_SHOWN_RATIO
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
-from headway.report.columns import aligned, paragraph
+from headway.report.columns import aligned, paragraph, width
 from headway.units import DAYS_PER_MONTH, counted
 
 CAPACITY_SCHEMA = "headway.capacity/v1"
 _SAME_WEIGHT = 1e-6
 _SAME_GAP = 1e-6
+_INDENT = 3  # before the names of supplies, and behind them
 
 
 def capacity_text(answer: Capacity) -> str:
@@ -123,7 +124,9 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     most = int(plan.bill.nodes.sum(axis=0).max())
     by_day, by_month = _money(answer, cost), _money(answer, cost * DAYS_PER_MONTH)
     nodes = counted(most, "node")
-    lines = [f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"]
+    lines = paragraph(
+        f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"
+    )
     such = "no plan with these executors"
     if num_served < num_jobs:
         such = "no plan that serves as much"
@@ -232,12 +235,22 @@ def _hour_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
             name = f"{_pool(supply)} {answer.fleet.offers[supply.offer].name}"
             rows.append((name, [str(count) for count in plan.nodes[place]]))
     cell = max(len(each) for _, cells in rows for each in cells)
-    width = max(len(name) for name, _ in rows)
-    lines = [
-        f"  {name:<{width}} " + "".join(f" {each:>{cell}}" for each in cells)
-        for name, cells in rows
-    ]
+    names = max(len(name) for name, _ in rows)
+    lines = []
+    for hours in _hours_on_a_line(answer.fleet.num_periods, width() - names - _INDENT, cell + 1):
+        lines += [
+            f"  {name:<{names}} " + "".join(f" {each:>{cell}}" for each in cells[hours])
+            for name, cells in rows
+        ]
     return ["nodes by hour", *(line.rstrip() for line in lines)]
+
+
+def _hours_on_a_line(num_hours: int, room: int, cell: int) -> Iterator[slice]:
+    """Equally many hours on each line, as many as there is room for."""
+    most = max(room // cell, 1)
+    num_lines = -(-num_hours // most)
+    each = -(-num_hours // num_lines)
+    return (slice(first, first + each) for first in range(0, num_hours, each))
 
 
 def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:

@@ -1,16 +1,24 @@
-"""Aligned columns of plain text for terminals."""
+"""Text as wide as there is room: sentences continue, tables fold, nothing is cut."""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
+from typing import TypeVar
+
+Found = TypeVar("Found")
 
 USUAL_WIDTH = 100
+_UNLIMITED = 1_000_000
 _width: ContextVar[int] = ContextVar("width", default=USUAL_WIDTH)
 _GAP = "  "
-_LEAST_LAST_WIDTH = 14
+_FOLD = "      "  # before cells that go on a further line of their row
+_LEAST_TEXT_WIDTH = 24  # a sentence in fewer columns is read better on lines of its own
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+#: Lines that are copied into files stay whole: code, Spark's properties, options of a query.
+COPIED = re.compile(r" {4,}|\s*(spark\.|trigger  |max\w+PerTrigger|[\w.]+\(|\w+ = )")
 
 
 def width() -> int:
@@ -26,9 +34,10 @@ def set_width(columns: int) -> None:
 def aligned(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: int = 2
 ) -> list[str]:
-    """Rows of equally many cells as lines of at most `width` columns.
+    """Rows of equally many cells as lines of at most `width` columns; no cell is cut.
 
-    The last cell continues on further lines where it is too long, the others are cut if need be.
+    Where the rows are wider, the same last columns of each go on a further line. A text behind a
+    name, and one that is longer than a line by itself, continues under its own beginning.
 
     Parameters
     ----------
@@ -47,46 +56,67 @@ def aligned(
     """
     if not rows:
         return []
-    *first, last = zip(*([printable(cell) for cell in row] for row in rows), strict=True)
-    least = min(_LEAST_LAST_WIDTH, max(map(len, last)))
-    room = width() - indent - least - len(_GAP) * len(first)
-    columns = []
-    most = _widest([max(map(len, cells)) for cells in first], room)
-    for place, cells in enumerate(first):
-        short = [cell if len(cell) <= most else f"{cell[: most - 1]}…" for cell in cells]
-        wide = max(map(len, short))
-        columns.append([f"{cell:{'>' if place in right else '<'}{wide}}" for cell in short])
-    starts = [
-        " " * indent + "".join(cell + _GAP for cell in cells)
-        for cells in zip(*columns, strict=True)
-    ]
-    starts = starts or [" " * indent] * len(rows)
-    last_width = min(max(map(len, last)), max(width() - len(starts[0]), least))
-    lines = []
-    for start, cell in zip(starts, last, strict=True):
-        pieces = textwrap.wrap(cell, last_width) if last_width else []
-        if len(first) in right:
-            pieces = [f"{piece:>{last_width}}" for piece in pieces]
-        lines.append((start + (pieces[0] if pieces else "")).rstrip())
-        lines += [" " * len(start) + piece for piece in pieces[1:]]
+    texts = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    room = width() - indent
+    beside = room - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+    is_text = len(widths) <= 2 or widths[-1] > room - len(_FOLD)
+    if is_text and _LEAST_TEXT_WIDTH <= beside < widths[-1]:
+        widths[-1] = beside
+    lines: list[str] = []
+    bands = _bands(widths, room)
+    for cells in texts:
+        for band in bands:
+            start = " " * indent + (_FOLD if band is not bands[0] else "")
+            found = _laid(start, cells, widths, band, right)
+            lines += found if band is bands[0] else filter(None, found)
     return lines
 
 
-def _widest(widths: Sequence[int], room: int) -> int:
-    """How wide a column may be so that all fit: what narrow ones leave goes to wide ones.
+def _bands(widths: Sequence[int], room: int) -> list[range]:
+    """Columns that stand beside each other on a line, line by line of a row.
 
     Examples
     --------
-    >>> _widest([4, 10], 20), _widest([4, 30], 20), _widest([30, 30], 20)
-    (10, 16, 10)
+    >>> _bands([4, 10, 6], 24), _bands([4, 10, 6], 20)
+    ([range(0, 3)], [range(0, 2), range(2, 3)])
     """
-    left = room
-    for place, wide in enumerate(sorted(widths)):
-        fair = left // (len(widths) - place)
-        if wide > fair:
-            return max(fair, 1)
-        left -= wide
-    return max(widths, default=room)
+    bands, first = [], 0
+    for place in range(1, len(widths) + 1):
+        taken = sum(widths[first : place + 1]) + len(_GAP) * (place - first)
+        if place == len(widths) or taken > room - (len(_FOLD) if first else 0):
+            bands.append(range(first, place))
+            first = place
+    return bands
+
+
+def _laid(
+    start: str, cells: Sequence[str], widths: Sequence[int], band: range, right: Collection[int]
+) -> list[str]:
+    """Some cells of a row beside each other; the last of them continues where it is too long."""
+
+    def padded(text: str, place: int, columns: int) -> str:
+        return f"{text:{'>' if place in right else '<'}{columns}}"
+
+    *before, last = band
+    lead = start + "".join(padded(cells[one], one, widths[one]) + _GAP for one in before)
+    columns = max(min(widths[last], width() - len(lead)), 1)
+    texts = textwrap.wrap(cells[last], columns, break_on_hyphens=False)
+    pieces = [padded(one, last, columns) for one in texts]
+    further = (" " * len(lead) + piece for piece in pieces[1:])
+    return [line.rstrip() for line in (lead + (pieces[0] if pieces else ""), *further)]
+
+
+def pairs(texts: Mapping[str, str]) -> list[str]:
+    """Names and values to copy, however long: a line each, never broken.
+
+    Examples
+    --------
+    >>> pairs({"spark.executor.cores": "2"})
+    ['  spark.executor.cores  2']
+    """
+    widest = max(map(len, texts), default=0)
+    return [f"  {printable(f'{name:<{widest}}  {text}')}".rstrip() for name, text in texts.items()]
 
 
 def paragraph(text: str, *, lead: str = "") -> list[str]:
@@ -97,9 +127,49 @@ def paragraph(text: str, *, lead: str = "") -> list[str]:
     >>> paragraph("close to saturation", lead="note: ")
     ['note: close to saturation']
     """
+    found = textwrap.wrap(
+        printable(text),
+        width(),
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_on_hyphens=False,
+    )
+    return found or [lead.rstrip()]
+
+
+def headline_of(in_words: Callable[[Found], str], found: Found) -> str:
+    """The first line that would be printed of a result, however wide: the answer in a sentence."""
+    token = _width.set(_UNLIMITED)
+    try:
+        return in_words(found).partition("\n")[0]
+    finally:
+        _width.reset(token)
+
+
+def fitted(text: str) -> str:
+    """A text whose lines are at most `width` wide: what is longer continues, further indented.
+
+    Lines to copy stay whole, and so do words, such as the name of a file.
+
+    Examples
+    --------
+    >>> fitted("word " * 21) == "word " * 19 + "word\\n  word"
+    True
+    """
+    return "\n".join(piece for line in text.split("\n") for piece in _pieces(line))
+
+
+def _pieces(line: str) -> list[str]:
+    if len(line) <= width() or COPIED.match(line):
+        return [line]
+    start = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(
-        printable(text), width(), initial_indent=lead, subsequent_indent=" " * len(lead)
-    ) or [lead.rstrip()]
+        line,
+        width(),
+        subsequent_indent=start + _GAP,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def bar(share_ratio: float, *, width: int) -> str:

@@ -8,7 +8,7 @@ from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.domain import (
     BatchAnswer,
 )
-from headway.report.columns import aligned, paragraph
+from headway.report.columns import aligned, pairs, paragraph
 from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration, format_money
 from headway.words import all_words
@@ -40,7 +40,7 @@ def deadline_text(plan: BatchAnswer) -> str:
         [line for text in all_words(plan.findings) for line in paragraph(text, lead="note: ")],
         ["run time by nodes", *run_time_lines(plan)],
         ["changes against the profiled run", *aligned(_change_rows(plan))] if plan.changes else [],
-        ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
+        ["Spark configuration", *pairs(plan.spark_conf)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 

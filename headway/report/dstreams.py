@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from headway.domain import Finding, LatencyDistribution
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
-from headway.report.columns import aligned, paragraph
+from headway.report.columns import aligned, pairs, paragraph
 from headway.report.wording import APPLIES, per_task_text
 from headway.units import counted, format_duration, format_money, format_rate
 from headway.words import all_words
@@ -64,7 +64,7 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
         ["changes against the profiled run", *aligned(list(_changes(plan)))]
         if plan.changes
         else [],
-        ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
+        ["Spark configuration", *pairs(plan.spark_conf)],
     )
 
 

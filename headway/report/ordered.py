@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from headway.assumptions.planning import WORTH_PLACING_RATIO
 from headway.domain.ordered import KeyPlacement, OrderedPlan, PartitionChoice, RealTimeSlots
-from headway.report.columns import aligned, paragraph, printable
+from headway.report.columns import aligned, headline_of, paragraph, printable
 from headway.units import counted, format_duration, format_rate
 
+KEYS_SCHEMA = "headway.keys/v1"
 _SHOWN_KEYS = 5
 _MOST_KEY_CHARS = 24
 
@@ -19,6 +20,8 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     """The plan as JSON."""
     placed = plan.placed
     return {
+        "schema": KEYS_SCHEMA,
+        "headline": headline_of(ordered_text, plan),
         "stage": plan.stage,
         "rate_per_s": plan.rate_per_s,
         "trigger_s": plan.trigger_s,
@@ -202,11 +205,9 @@ def _code(plan: OrderedPlan, file: str) -> Iterator[str]:
     yield '          for x in (row["key"], int(row["bucket"]))]'
     yield f"others = F.array(*map(F.lit, {_ids(plan.placed.spread_ids)}))"
     yield f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1'
-    yield (
-        'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")], '
-        "F.element_at(others, spread))"
-    )
-    yield 'df.withColumn("bucket", bucket)  # then groupBy("bucket") instead of groupBy("KEY")'
+    yield 'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],'
+    yield "                    F.element_at(others, spread))"
+    yield 'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")'
 
 
 def _ids(ids: tuple[int, ...]) -> str:

@@ -9,7 +9,7 @@ from headway.domain import ApplicationProfile, JobProfile
 from headway.formats.as_json import json_text
 from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
-from headway.report.columns import printable
+from headway.report.columns import paragraph, printable
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
         yield f"  contains {_counted(log.counts)}"
         missing = gaps(log.coverage)
         yield "  nothing is missing" if not missing else "  missing:"
-        yield from (f"    {gap}" for gap in missing)
+        for gap in missing:
+            yield from paragraph(gap, lead="    ")
         if log.coverage.unknown_events:
             yield f"  skipped {log.coverage.unknown_events} events that Spark does not write"
     if log.profile is None:
@@ -73,7 +74,8 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
     yield "  profile:"
     for line in profile_summary(log.profile).splitlines():
         if line.removeprefix("note: ") not in missing:
-            yield f"    {line}"
+            text = line.lstrip()
+            yield from paragraph(text, lead=" " * (4 + len(line) - len(text)))
 
 
 def _counted(counts: EventCounts) -> str:

@@ -15,10 +15,14 @@ from headway.units import format_duration, format_rate
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
 
+SHARING_SCHEMA = "headway.windows/v1"
+
 
 def sharing_json(gain: SharingGain) -> dict[str, object]:
     """The prediction as JSON; what is unbounded is null."""
     return {
+        "schema": SHARING_SCHEMA,
+        "headline": _headline(gain),
         "windows": [str(spec) for spec in gain.windows.windows],
         "pane_s": gain.windows.pane_ms / 1000,
         "windows_per_row": gain.windows.num_copies,
@@ -151,21 +155,25 @@ def _work(gain: SharingGain) -> Iterator[str]:
 
 def _code(gain: SharingGain) -> Iterator[str]:
     texts = [str(spec) for spec in gain.windows.windows]
-    shared = (
-        f'time="TIME", key=["KEY"], windows={json.dumps(texts)}, aggregates={{"n": "count(*)"}}'
-    )
     yield "put your own names for TIME, KEY and the aggregates:"
     yield ""
-    if gain.best.how is WindowsHow.LOG:
-        yield f'log = headway.window_log(df, {shared}, store="STORE", emit="early")'
+    is_log = gain.best.how is WindowsHow.LOG
+    yield "log = headway.window_log(" if is_log else "counted = headway.shared_windows("
+    yield '    df, time="TIME", key=["KEY"],'
+    yield '    aggregates={"n": "count(*)"},'
+    yield f"    windows={json.dumps(texts)},"
+    if is_log:
+        yield '    store="STORE", emit="early",'
+        yield ")"
         yield 'query = log.start(sink=write, checkpoint="CHECKPOINT")'
         return
     fused = ', checkpoint="CHECKPOINT"' if gain.best.how is WindowsHow.FUSED else ""
-    yield f'counted = headway.shared_windows(df, {shared}, how="{gain.best.how.value}"{fused})'
-    yield (
-        'counted.writeStream.outputMode("append")'
-        f'.trigger(processingTime="{gain.best.trigger_s:g} seconds")'
-    )
+    yield f'    how="{gain.best.how.value}"{fused},'
+    yield ")"
+    yield "writer = ("
+    yield '    counted.writeStream.outputMode("append")'
+    yield f'    .trigger(processingTime="{gain.best.trigger_s:g} seconds")'
+    yield ")"
 
 
 def fusions_json(fusions: Sequence[FusionAdvice]) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway.domain import InfeasiblePlan, Metric, Prediction, StreamAnswer
 from headway.report.advice import next_run_lines
-from headway.report.columns import aligned, bar, paragraph, printable
+from headway.report.columns import aligned, bar, pairs, paragraph, width
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
     APPLIES,
@@ -34,12 +34,13 @@ from headway.units import format_duration, format_rate
 if TYPE_CHECKING:
     from headway.domain import AnyAnswer
 
-_BAR_WIDTH = 30
+_BAR_WIDTH, _LEAST_BAR_WIDTH = 30, 8
+_BESIDE_BAR = 20  # indent, gaps, duration and share
 _MOST_REASONS, _MOST_NOTES = 4, 2
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """A prediction as lines of at most 100 columns: stability, latencies, phases, warnings."""
+    """A prediction as lines: stability, latencies, phases, warnings."""
     return _joined(
         _stability_lines(prediction),
         paragraph(setting_text(prediction.configuration), lead="configuration: "),
@@ -50,7 +51,7 @@ def prediction_text(prediction: Prediction) -> str:
 
 
 def plan_text(plan: AnyAnswer, *, verbose: bool = False) -> str:
-    """A plan of any job as lines of at most 100 columns, the answer first.
+    """A plan of any job as lines, the answer first.
 
     Of an infeasible plan only what stands in the way and the ways out, unless ``verbose``.
     """
@@ -64,7 +65,7 @@ def plan_text(plan: AnyAnswer, *, verbose: bool = False) -> str:
 
 
 def infeasible_text(plan: InfeasiblePlan) -> str:
-    """Why nothing meets the targets, and the cheapest ways out, within 25 lines of 100 columns."""
+    """Why nothing meets the targets, and the cheapest ways out, within 25 lines."""
     return _joined(
         _answer_lines(plan),
         _titled("nearest feasible targets", aligned(nearest_rows(plan, "other {}"))),
@@ -83,7 +84,7 @@ def infeasible_text(plan: InfeasiblePlan) -> str:
 
 
 def stream_text(plan: StreamAnswer) -> str:
-    """A plan of a stream as lines of at most 100 columns, the answer first and what to paste last.
+    """A plan of a stream as lines, the answer first and what to paste last.
 
     Lines of the Spark configuration and the query options are never broken, however long, so that
     they can be copied.
@@ -123,8 +124,8 @@ def stream_text(plan: StreamAnswer) -> str:
             "executor memory",
             [] if plan.memory is None else aligned(memory_rows(plan.memory), right=(1,)),
         ),
-        _titled("Spark configuration", _pairs(plan.spark_conf)),
-        _titled("query options, set in the query itself", _pairs(plan.query_options)),
+        _titled("Spark configuration", pairs(plan.spark_conf)),
+        _titled("query options, set in the query itself", pairs(plan.query_options)),
     )
 
 
@@ -170,12 +171,14 @@ def _phase_lines(phases_s: Mapping[str, float]) -> list[str]:
     total_s = sum(phases_s.values())
     if not total_s > 0:
         return []
+    room = width() - _BESIDE_BAR - max(map(len, phases_s))
+    columns = min(max(room, _LEAST_BAR_WIDTH), _BAR_WIDTH)
     rows = [
         (
             name,
             format_duration(value_s),
             percent(value_s / total_s),
-            bar(value_s / total_s, width=_BAR_WIDTH),
+            bar(value_s / total_s, width=columns),
         )
         for name, value_s in phases_s.items()
     ]
@@ -229,11 +232,6 @@ def _change_lines(plan: StreamAnswer) -> list[str]:
             for change in plan.changes
         ]
     )
-
-
-def _pairs(pairs: Mapping[str, str]) -> list[str]:
-    width = max(map(len, pairs), default=0)
-    return [f"  {printable(f'{key:<{width}}  {value}')}".rstrip() for key, value in pairs.items()]
 
 
 def _titled(title: str, lines: list[str]) -> list[str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from headway import __version__
@@ -49,3 +53,33 @@ def test_no_command_at_all_shows_the_overview_as_a_usage_error(
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"headway, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "begin"),
+    [
+        ("bash", "_headway_completion()"),
+        ("zsh", "#compdef headway"),
+        ("fish", "function _headway_completion"),
+    ],
+)
+def test_shells_learn_how_to_complete(shell: str, begin: str) -> None:
+    assert completion(f"{shell}_source").startswith(begin)
+
+
+def test_what_a_shell_completes() -> None:
+    found = completion("zsh_complete", COMP_WORDS="headway pl", COMP_CWORD="1")
+    assert "plan" in found.splitlines()
+
+
+def completion(instruction: str, **of_shell: str) -> str:
+    """What the command answers to a shell that asks for completions."""
+    done = subprocess.run(
+        [sys.executable, "-m", "headway"],
+        env={**os.environ, "_HEADWAY_COMPLETE": instruction, **of_shell},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.lstrip()

@@ -38,7 +38,7 @@ def test_the_answer_first_then_the_table_then_code(
     assert lines[0].startswith("1 min every 5 s at 50k/s: ")
     assert "utilisation" in lines[0]
     assert [line.split()[0] for line in lines[3:7]] == ["direct", "panes", "fused", "log"]
-    assert any("headway.shared_windows(df" in x or "headway.window_log(df" in x for x in lines)
+    assert any("headway.shared_windows(" in x or "headway.window_log(" in x for x in lines)
     assert max(map(len, lines[2:7])) <= 100
 
 
