@@ -10,11 +10,22 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.api.dstreams import plan_dstreams, predict_dstreams
+from headway.api.pipelines import plan_pipeline, predict_pipeline
+from headway.api.schedule import schedule_verdict
+from headway.api.watch import watch
+from headway.domain import Explored
 from headway.domain.result import Result
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan
 from headway.formats.profile_file import load_any_profile
 from headway.formats.results_file import load_result
+from tests.cli.test_options import QUERIES
+from tests.cli.test_pipelines import SESSIONS, WORDS
+from tests.factories import a_profile
+from tests.live_logs import a_log
+from tests.planner.jobs import SLIDING, windowed
+from tests.planner.test_dstreams import FITTED, profiled
 
 ROOT = Path(__file__).parents[1]
 PROFILE = ROOT / "examples" / "word-count.profile.yaml"
@@ -28,23 +39,45 @@ def a_plan(rate: str = "24k/s", target: str = "p99 <= 2s") -> headway.Plan:
     return plan
 
 
-MADE: dict[str, Callable[[], Result]] = {
-    "plan": a_plan,
-    "infeasible plan": lambda: headway.plan(PROFILE, rate="24k/s", target="p99 <= 1ms"),
-    "batch plan": lambda: headway.plan(TOTALS, target="deadline <= 5m"),
-    "prediction": lambda: headway.predict(PROFILE, rate="12k/s"),
-    "profile": lambda: headway.load_profile(PROFILE),
-    "batch profile": lambda: load_any_profile(TOTALS),
-    "simulation": lambda: headway.simulate(a_plan(), ROOT / "examples" / "burst.csv", runs=2),
-    "difference": lambda: headway.diff(a_plan(), a_plan(rate="12k/s")),
-    "check": lambda: headway.check([ROOT / "configs" / "orders.yaml"]),
-    "capacity": lambda: headway.capacity(ROOT / "configs" / "fleet.yaml"),
-}
+MADE: dict[str, Callable[[Path], Result]] = {
+    "plan": lambda _: a_plan(),
+    "infeasible plan": lambda _: headway.plan(PROFILE, rate="24k/s", target="p99 <= 1ms"),
+    "batch plan": lambda _: headway.plan(TOTALS, target="deadline <= 5m"),
+    "prediction": lambda _: headway.predict(PROFILE, rate="12k/s"),
+    "profile": lambda _: headway.load_profile(PROFILE),
+    "batch profile": lambda _: load_any_profile(TOTALS),
+    "simulation": lambda _: headway.simulate(a_plan(), ROOT / "examples" / "burst.csv", runs=2),
+    "difference": lambda _: headway.diff(a_plan(), a_plan(rate="12k/s")),
+    "check": lambda _: headway.check([ROOT / "configs" / "orders.yaml"]),
+    "capacity": lambda _: headway.capacity(ROOT / "configs" / "fleet.yaml"),
+    "prediction of a pipeline": lambda _: predict_pipeline(WORDS),
+    "prediction of operators": lambda _: predict_pipeline(SESSIONS),
+    "plan of operators": lambda _: plan_pipeline(SESSIONS),
+    "policies": lambda _: headway.simulate_policies(
+        a_plan(), ROOT / "examples" / "burst.csv", profile=PROFILE, policies=["static"], runs=1
+    ),
+    "schedule": lambda folder: schedule_verdict(folder / "queries.yaml", policies=["fcfs"]),
+    "windows": lambda _: headway.windows(windowed(windows=(SLIDING,))),
+    "keys": lambda folder: headway.ordered_plan(a_profile(), folder / "keys.csv"),
+    "exploration": lambda folder: Explored(
+        folder=folder, profile=a_profile(), plan=a_plan(), num_runs=6, spent_s=180.0,
+        width_ratio=0.2,
+    ),
+    "look": lambda folder: watch(
+        folder / "orders.headway.jsonl", profile=a_profile(), target="p99 <= 3s"
+    ).look(),
+    "prediction of DStreams": lambda _: predict_dstreams(profiled(FITTED)),
+    "plan of DStreams": lambda _: plan_dstreams(profiled(FITTED), rate=None, target="p99 <= 12s"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, Result]:
-    return {name: make() for name, make in MADE.items()}
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "queries.yaml").write_text(QUERIES)
+    (folder / "keys.csv").write_text("key,count\na,70\nb,30\n")
+    (folder / "orders.headway.jsonl").write_text(a_log())
+    return {name: make(folder) for name, make in MADE.items()}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -94,11 +127,10 @@ def test_a_result_is_saved_and_read_back(
     path = result.save(tmp_path / ("job.yaml" if is_profile else "a.json"))
     if is_profile:
         assert load_any_profile(path).to_dict() == result.to_dict()
-    elif "plan" in name:
+    elif name in ("plan", "infeasible plan", "batch plan"):
         assert load_any_plan(path).to_dict() == result.to_dict()
-    elif name in ("simulation", "check", "capacity"):
+    else:
         load_result(path)
-    if name not in ("prediction", "difference"):
-        assert "<html" in result.save(str(tmp_path / "a.html")).read_text(encoding="utf-8")
+    assert "<html" in result.save(str(tmp_path / "a.html")).read_text(encoding="utf-8")
     with pytest.raises(InputError, match=r"the name ends in \.txt; expected"):
         result.save(tmp_path / "a.txt")

@@ -23,6 +23,7 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from headway.domain import BatchAnswer
+    from headway.formats.figures_read import FiguresRead
     from headway.formats.results_file import AnyResult, CapacityRead, CheckRead
     from headway.report.evidence import Evidence
     from headway.report.page import Origin
@@ -233,6 +234,12 @@ def _of_check(found: CheckRead, beside: _Beside) -> str:
     return check_page(found, origin=beside.origin())
 
 
+def _of_figures(found: FiguresRead, beside: _Beside) -> str:
+    from headway.report.figures_page import figures_page
+
+    return figures_page(found, origin=beside.origin())
+
+
 _PAGE_OF: Mapping[str, Callable[[Any, _Beside], str]] = {
     "Plan": _of_stream,
     "InfeasiblePlan": _of_stream,
@@ -244,4 +251,5 @@ _PAGE_OF: Mapping[str, Callable[[Any, _Beside], str]] = {
     "Playback": _of_playback,
     "CapacityRead": _of_capacity,
     "CheckRead": _of_check,
+    "FiguresRead": _of_figures,
 }

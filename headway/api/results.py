@@ -91,7 +91,8 @@ def _statistics(prediction: Any) -> Iterable[Row]:
 class _Doors:
     """How results of one kind are shown: in a sentence, as data, and by the main list in it.
 
-    ``rows`` and ``table`` are there where the list in the data is not what people look at.
+    ``main`` is a path of keys, empty where there is no list: then each figure is a row. ``rows``
+    and ``table`` are there where the list in the data is not what people look at.
     """
 
     sentence: Callable[[Any], str]
@@ -101,6 +102,23 @@ class _Doors:
     rows: Callable[[Any], Iterable[Row]] | None = None
     table: Callable[[Any], Sequence[Sequence[str]]] | None = None
     endings: tuple[str, ...] = (".json", ".html")
+    is_page_of_data: bool = False
+
+
+def _worded(text: str, data: str, main: str = "") -> _Doors:
+    """Of a result whose text begins with the answer, and whose page is made of its data."""
+    return _Doors(
+        sentence=lambda result: _first_line(text, result),
+        data=_function(data),
+        main=main,
+        is_page_of_data=True,
+    )
+
+
+def _first_line(text: str, result: Any) -> str:
+    from headway.report.columns import headline_of
+
+    return headline_of(_function(text), result)
 
 
 _STREAM = _Doors(
@@ -122,6 +140,9 @@ _PROFILE = _Doors(
     main="stages",
     endings=(".yaml", ".yml", ".html"),
 )
+_DSTREAMS = _worded(
+    "report.dstreams:dstreams_plan_text", "formats.dstreams_json:dstreams_plan_json", "frontier"
+)
 _DOORS: Mapping[str, _Doors] = {
     "Plan": _STREAM,
     "InfeasiblePlan": _STREAM,
@@ -135,7 +156,7 @@ _DOORS: Mapping[str, _Doors] = {
         facts=_prediction_facts,
         rows=_statistics,
         table=_latency_table,
-        endings=(".json",),
+        is_page_of_data=True,
     ),
     "Backtest": _Doors(
         sentence=_of_backtest, data=_function("report.backtest:backtest_json"), main="runs"
@@ -147,15 +168,59 @@ _DOORS: Mapping[str, _Doors] = {
         facts=_function("report.playback:figures"),
     ),
     "Capacity": _Doors(
-        sentence=_of_capacity, data=_function("report.capacity:capacity_json"), main="jobs"
+        sentence=_of_capacity,
+        data=_function("report.capacity:capacity_json"),
+        main="jobs",
+        is_page_of_data=True,
     ),
     "Difference": _Doors(
         sentence=_function("report.difference:headline"),
         data=_function("report.difference:difference_json"),
         main="figures",
-        endings=(".json",),
+        is_page_of_data=True,
     ),
-    "Report": _Doors(sentence=lambda report: report.headline, data=_check_data, main="findings"),
+    "Report": _Doors(
+        sentence=lambda report: report.headline,
+        data=_check_data,
+        main="findings",
+        is_page_of_data=True,
+    ),
+    "DStreamsPrediction": _worded(
+        "report.dstreams:dstreams_prediction_text",
+        "formats.dstreams_json:dstreams_prediction_json",
+    ),
+    "DStreamsPlan": _DSTREAMS,
+    "InfeasibleDStreamsPlan": _DSTREAMS,
+    "PipelinePrediction": _worded(
+        "report.pipelines:pipeline_prediction_text",
+        "report.pipelines:pipeline_prediction_json",
+        "latency_s.phases",
+    ),
+    "RoundsPlan": _worded(
+        "report.pipelines:rounds_plan_text", "report.pipelines:rounds_plan_json", "rounds"
+    ),
+    "PipelineRuns": _worded(
+        "report.pipelines:pipeline_runs_text", "report.pipelines:pipeline_runs_json"
+    ),
+    "OperatorsPrediction": _worded(
+        "report.operators:operators_text", "report.operators:operators_json", "operators"
+    ),
+    "OperatorsPlan": _worded(
+        "report.operators:operators_plan_text", "report.operators:operators_plan_json"
+    ),
+    "OperatorsRuns": _worded(
+        "report.operators:operators_runs_text", "report.operators:operators_runs_json", "schedulers"
+    ),
+    "PolicyComparison": _worded(
+        "report.policies:headline", "report.policies:policies_json", "outcomes"
+    ),
+    "Verdict": _worded("report.schedule:headline", "report.schedule:schedule_json", "policies"),
+    "SharingGain": _worded("report.sharing:sharing_text", "report.sharing:sharing_json", "ways"),
+    "OrderedPlan": _worded("report.ordered:ordered_text", "report.ordered:ordered_json", "choices"),
+    "Explored": _worded(
+        "report.advice:exploration_text", "report.advice:exploration_json", "plan.frontier"
+    ),
+    "Look": _worded("report.watched:look_text", "report.watched:look_json"),
 }  # fmt: skip
 
 
@@ -188,7 +253,20 @@ def _rows(result: Result) -> Iterable[Row]:
     doors = _doors(result)
     if doors.rows is not None:
         return doors.rows(result)
-    return [_flat(row) for row in as_data(result).get(doors.main, [])]
+    found: Any = as_data(result)
+    if not doors.main:
+        return [{"name": name, "value": value} for name, value in _figures(found)]
+    for key in doors.main.split("."):
+        found = found.get(key) or {}
+    if isinstance(found, Mapping):
+        found = [{"name": name, **row} for name, row in found.items()]
+    return [_flat(row) for row in found]
+
+
+def _figures(data: dict[str, Any]) -> Iterable[tuple[str, object]]:
+    from headway.formats.figures_read import figures_read
+
+    return figures_read(data, "").figures
 
 
 def _flat(row: Mapping[str, object], before: str = "") -> dict[str, object]:
@@ -270,6 +348,6 @@ def _page(result: Any) -> str:
     from headway.formats.as_json import json_text
     from headway.formats.results_file import parse_result
 
-    if type(result).__name__ in ("Capacity", "Report"):  # their pages are made of their data
+    if _doors(result).is_page_of_data:
         result = parse_result(json_text(as_data(result)), name=type(result).__name__)
     return page(result)

@@ -14,6 +14,7 @@ from headway.domain.node_type import NodeType
 from headway.domain.plan import Change
 from headway.domain.plan_parts import PlannedSetting
 from headway.domain.prediction import LatencyDistribution
+from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Target
 from headway.errors import InputError
 from headway.limits import MOST_INT
@@ -53,8 +54,8 @@ class DStreamsSetting:
         return max(slots - self.num_receivers, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DStreamsPrediction:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DStreamsPrediction(Result):
     """What is expected of a setting of a DStreams application.
 
     ``processing_time`` is that of a batch, ``scheduling_delay`` its wait for the batches before it,
@@ -93,8 +94,8 @@ class DStreamsPoint:
         """Points differ by their nodes alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DStreamsAnswer:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class _DStreamsAnswer(Result):
     """What `DStreamsPlan` and `InfeasibleDStreamsPlan` have in common: a setting and its latency.
 
     ``max_rate_per_s`` is the highest rate that the setting takes within the target.
@@ -195,7 +196,7 @@ class _DStreamsAnswer:
         return self.planned_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DStreamsPlan(_DStreamsAnswer):
     """The fewest nodes with which a DStreams application keeps a latency."""
 
@@ -205,7 +206,7 @@ class DStreamsPlan(_DStreamsAnswer):
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasibleDStreamsPlan(_DStreamsAnswer):
     """Nothing keeps the target: the setting with the lowest planned latency."""
 

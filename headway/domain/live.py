@@ -9,6 +9,7 @@ from enum import StrEnum
 from headway.assumptions.live import CATCH_UP_S, CHANGES_PER_HOUR
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.prediction import Interval
+from headway.domain.result import Result
 from headway.units import S_PER_HOUR
 
 
@@ -257,8 +258,8 @@ class PolicyOutcome:
     stretch_late_ratio: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PolicyComparison(Result):
     """Policies under one trace: the same rows, noise and provisioning times for each."""
 
     trace: RateTrace

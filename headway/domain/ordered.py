@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_seconds
+from headway.domain.result import Result
 from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS, MOST_RATIO, MOST_SPREAD_RATIO
 
 
@@ -213,8 +214,8 @@ class RealTimeSlots:
     bound_per_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OrderedPlan(Result):
     """Partition count, placement of keys and limits of a stage that keeps rows in order.
 
     ``serial_s`` is the time that the rows of the hottest key take per batch: no number of

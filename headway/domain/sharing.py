@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headway.domain.result import Result
 from headway.domain.window_set import WindowSet
 
 
@@ -67,8 +68,8 @@ class GroupDeal:
     moved_ratio: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharingGain:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SharingGain(Result):
     """What sharing brings a profiled query: every way at its trigger, and the best setting.
 
     ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay.

@@ -10,6 +10,7 @@ from headway.assumptions.advice import ENOUGH_WIDTH_RATIO
 from headway.domain.configuration import Configuration
 from headway.domain.plan import StreamAnswer
 from headway.domain.profile import JobProfile
+from headway.domain.result import Result
 from headway.units import spark_trigger_text
 
 
@@ -68,8 +69,8 @@ class QuerySetting:
         return self.configuration.shuffle_partitions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Explored(Result):
     """What an exploration found; its recordings, state and profile lie in ``folder``.
 
     ``plan`` answers the question, ``width_ratio`` is half the 90 % interval of the latency asked

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from headway.domain.configuration import Configuration
 from headway.domain.prediction import Interval, LatencyDistribution, Prediction
+from headway.domain.result import Result
 from headway.domain.target import Target
 
 
@@ -95,8 +96,8 @@ class WatchedChange:
     late_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Look(Result):
     """Everything that one look at a running query tells.
 
     ``seen_s`` is the time that the batches span which were looked at; ``latency`` is measured over

@@ -11,13 +11,11 @@ from typing import TypeAlias
 from headway.domain import AnyAnswer, Backtest, HeldOut, LatencyDistribution, Playback
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
+from headway.formats.figures_read import KINDS, FiguresRead, figures_read
 from headway.formats.from_json import At, parse_any_plan, read_prediction
 from headway.formats.yaml_document import read_whole_text
 
-_EXPECTED = (
-    "a profile, or what 'headway plan', 'backtest', 'capacity', 'simulate' or 'check' prints with "
-    "--json"
-)
+_EXPECTED = "a profile, or what a command such as 'headway plan' prints with --json"
 _MOST_BYTES = 64 * 2**20
 
 
@@ -127,7 +125,7 @@ class CheckRead:
     findings: tuple[FindingOfCheck, ...]
 
 
-AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | CapacityRead | CheckRead
+AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | CapacityRead | CheckRead | FiguresRead
 _NOUNS: Mapping[str, type[Playback | CapacityRead | CheckRead]] = {
     "headway.playback/v1": Playback,
     "headway.capacity/v1": CapacityRead,
@@ -137,7 +135,7 @@ _BACKTEST = "headway.backtest/v1"
 
 
 def load_result(path: str | Path) -> AnyResult:
-    """A plan, backtest, simulation, capacity plan or check from the JSON of its command.
+    """A result from the JSON of its command.
 
     Raises
     ------
@@ -158,6 +156,8 @@ def parse_result(text: str, *, name: str) -> AnyResult:
     if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
         return parse_any_plan(text, name=name)
     found = At(data if isinstance(data, dict) else {}, "")
+    if isinstance(schema, str) and schema in KINDS:
+        return figures_read(data, KINDS[schema])
     try:
         if schema == _BACKTEST:
             return _backtest(found)

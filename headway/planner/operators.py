@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from headway.domain import Target
 from headway.domain.ordered import OrderedPipeline, Scheduler
+from headway.domain.result import Result
 from headway.errors import InputError
 from headway.limits import MOST_CORES
 from headway.models.ordered.allocation import Allocation
@@ -27,8 +28,8 @@ _TUPLES_OF_PLAN = 50_000
 _USUAL_MOST_WORKERS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OperatorsPrediction:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OperatorsPrediction(Result):
     """What the formulas say of a pipeline of ordered operators.
 
     Parameters
@@ -65,16 +66,16 @@ class OperatorsPrediction:
         return "the workers" if place is None else self.pipeline.operators[place].name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OperatorsRuns:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OperatorsRuns(Result):
     """The schedulers of a pipeline simulated, beside the formulas."""
 
     predicted: OperatorsPrediction
     runs: dict[Scheduler, SchedulerRun]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OperatorsPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OperatorsPlan(Result):
     """The fewest workers with which a scheduler meets a target.
 
     Parameters

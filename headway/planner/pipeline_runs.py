@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.domain.result import Result
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.pipeline.latency import PipelineLatency
@@ -23,8 +24,8 @@ _JOBS_PER_FETCH = 12
 _GROWTH = 1.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PipelineRuns:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PipelineRuns(Result):
     """Runs of a pipeline, which differ in the phases of all clocks.
 
     Parameters

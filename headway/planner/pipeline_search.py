@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.planning import PIPELINE_RULE_PERIODS_S
+from headway.domain.result import Result
 from headway.models.arrays import Array
 from headway.models.pipeline.latency import PipelineLatency, in_series, split_limit_s
 from headway.models.pipeline.parameters import PipelineSetting
@@ -95,8 +96,8 @@ class PipelinePlan:
         return float(statistic_s(self.latency, self.question.target))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RoundsPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RoundsPlan(Result):
     """Plans of rounds that feed each other; each has its part of the limit."""
 
     rounds: tuple[PipelinePlan, ...]

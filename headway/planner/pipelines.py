@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.domain import Target
+from headway.domain.result import Result
 from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.as_published import (
     ReducerArrivals,
@@ -175,8 +176,8 @@ def statistic_s(latency: PipelineLatency, target: Target) -> Array:
     return latency.mean_s if target.quantile is None else latency.quantile_s(target.quantile)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PipelinePrediction:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PipelinePrediction(Result):
     """What the models say of a pipeline at its setting.
 
     Parameters

@@ -18,6 +18,7 @@ from headway.assumptions.turns import (
     WINDOWS_SIMULATED,
 )
 from headway.domain import Policy, WindowGrid
+from headway.domain.result import Result
 from headway.models.scheduling.order import num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork, simulate_gate
@@ -65,8 +66,8 @@ class PolicyFigures:
         return sum(query.meets_targets for query in self.queries)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verdict(Result):
     """Whether taking turns pays.
 
     ``mean_s`` of the figures is the mean window latency above the watermark delay, or the mean

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from headway.assumptions.advice import LEAST_NARROWING_RATIO
 from headway.domain import AdvisedRun, Configuration, Explored, Interval, Narrowing, Prediction
 from headway.formats.as_json import fields_json, json_text, plan_json
-from headway.report.columns import paragraph
+from headway.report.columns import headline_of, paragraph
 from headway.units import counted, format_duration, format_rate
 
 _TIMES = {1: "", 2: ", run twice"}
@@ -86,6 +86,7 @@ def exploration_json(found: Explored) -> dict[str, object]:
     """The same for machines, with the plan."""
     return {
         "schema": "headway.explored/v1",
+        "headline": headline_of(exploration_text, found),
         "folder": str(found.folder),
         "num_runs": found.num_runs,
         "spent_s": found.spent_s,

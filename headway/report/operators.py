@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from headway.report.columns import aligned, paragraph
+from headway.report.columns import aligned, headline_of, paragraph
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     spark = prediction.spark
     return {
         "schema": OPERATORS_SCHEMA,
+        "headline": headline_of(operators_text, prediction),
         "saturated": prediction.is_saturated,
         "rate_per_s": prediction.pipeline.rate_per_s,
         "max_rate_per_s": prediction.allocation.throughput_per_s,
@@ -81,6 +82,7 @@ def operators_runs_json(runs: OperatorsRuns) -> dict[str, object]:
     """Simulated schedulers as data."""
     return {
         "schema": OPERATORS_RUNS_SCHEMA,
+        "headline": headline_of(operators_runs_text, runs),
         "predicted": operators_json(runs.predicted),
         "schedulers": {str(scheduler): _run_json(run) for scheduler, run in runs.runs.items()},
     }
@@ -110,6 +112,7 @@ def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
         "schema": OPERATORS_PLAN_SCHEMA,
+        "headline": headline_of(operators_plan_text, plan),
         "feasible": plan.feasible,
         "saturated": plan.is_saturated,
         "target": str(plan.target),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headway.report.columns import aligned, paragraph
+from headway.report.columns import aligned, headline_of, paragraph
 from headway.units import counted, exact_duration, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object
 
     return {
         "schema": PREDICTION_SCHEMA,
+        "headline": headline_of(pipeline_prediction_text, prediction),
         "saturated": bool(prediction.overloaded),
         "overloaded": list(prediction.overloaded),
         "rate_per_s": float(prediction.rounds[0].rate_per_s),
@@ -136,6 +137,7 @@ def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
     """Simulated runs as data."""
     return {
         "schema": RUNS_SCHEMA,
+        "headline": headline_of(pipeline_runs_text, runs),
         "saturated": runs.is_saturated,
         "runs": runs.num_runs,
         "length_s": runs.length_s,
@@ -168,6 +170,7 @@ def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
         "schema": PLAN_SCHEMA,
+        "headline": headline_of(rounds_plan_text, plan),
         "feasible": plan.feasible,
         "nodes": sum(one.num_nodes or 0 for one in plan.rounds) if plan.feasible else None,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),

@@ -28,7 +28,18 @@ def policies_json(found: PolicyComparison) -> dict[str, object]:
         {**one, "node_hours": found.node_hours(outcome)}
         for one, outcome in zip(data["outcomes"], found.outcomes, strict=True)
     ]
-    return {"schema": POLICIES_SCHEMA, **data, "outcomes": outcomes}
+    return {
+        "schema": POLICIES_SCHEMA,
+        "headline": headline(found),
+        **data,
+        "outcomes": outcomes,
+    }
+
+
+def headline(found: PolicyComparison) -> str:
+    """What each policy takes, in a sentence."""
+    taken = (f"{one.policy} {found.node_hours(one):.3g}" for one in found.outcomes)
+    return f"node-hours over {format_duration(found.trace.length_s)}: {', '.join(taken)}"
 
 
 def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:

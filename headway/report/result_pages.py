@@ -43,7 +43,7 @@ def backtest_page(backtest: Backtest, *, origin: Origin | None = None) -> str:
         ("run", "rate", "mean", "measured", "error", "p99", "measured", "error")
     ]
     rows += [_run_row(run) for run in backtest.runs]
-    return _tables_page(
+    return tables_page(
         kind="Headway backtest",
         headline=headline,
         facts=(("rule", backtest.rule),),
@@ -87,7 +87,7 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
     if not plan.feasible:
         reasons = [("job", "why"), *((one.job, one.why) for one in plan.impossible)]
         reasons += [(job, "to leave out") for job in plan.unserved]
-        return _tables_page(
+        return tables_page(
             kind="Headway capacity plan",
             verdict=False,
             headline=f"{name}: infeasible",
@@ -122,7 +122,7 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
         for one in plan.promise_prices
         if one.saves_per_day >= SAVING_SHOWN_RATIO.value
     ]
-    return _tables_page(
+    return tables_page(
         kind="Headway capacity plan",
         verdict=served == len(plan.jobs),
         headline=f"{name}: {served} of {counted(len(plan.jobs), 'job')} on at most "
@@ -178,7 +178,7 @@ def check_page(check: CheckRead, *, origin: Origin | None = None) -> str:
         (one.level, shortened(one.job), shortened(one.message), f"{shortened(one.file)}:{one.line}")
         for one in check.findings
     ]
-    return _tables_page(
+    return tables_page(
         kind="Headway check",
         verdict=check.ok,
         headline=check.headline[:1].upper() + check.headline[1:],
@@ -230,7 +230,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
     changes = [("setting", "profiled", "planned", "applies")]
     changes += [(one.setting, one.before, one.after, APPLIES[one.applies]) for one in plan.changes]
     cores = f"{counted(plan.cores_per_executor, 'core')}{per_task_text(plan.task_cpus)}"
-    return _tables_page(
+    return tables_page(
         kind="Headway plan of a batch job",
         verdict=plan.feasible,
         headline=headline,
@@ -256,7 +256,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
     )
 
 
-def _tables_page(
+def tables_page(
     *,
     kind: str,
     headline: str,

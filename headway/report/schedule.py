@@ -21,7 +21,7 @@ _QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
 
 def schedule_text(verdict: Verdict) -> str:
     """The answer first, then each policy, then each query under the best one."""
-    lines = paragraph(_headline(verdict))
+    lines = paragraph(headline(verdict))
     for sentence in _advice(verdict):
         lines += paragraph(sentence)
     rows = [_HEAD, *(_row(figures, verdict) for figures in verdict.figures)]
@@ -42,6 +42,7 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
     recommended = verdict.recommended
     return {
         "schema": SCHEDULE_SCHEMA,
+        "headline": headline(verdict),
         "pays": recommended is not None,
         "policy": None if recommended is None else recommended.policy,
         "at_once": None if recommended is None else recommended.at_once,
@@ -88,7 +89,8 @@ def replay_json(replay: Replay) -> dict[str, object]:
     }
 
 
-def _headline(verdict: Verdict) -> str:
+def headline(verdict: Verdict) -> str:
+    """Whether taking turns pays, in a sentence."""
     best, ungated = verdict.recommended, verdict.sparks_best
     if best is not None:
         if not ungated.keeps_up:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from headway.domain import Configuration, LatencyDistribution
 from headway.domain.watched import Look, Standing, WatchedChange
 from headway.formats.as_json import fields_json, measured_json, prediction_json
-from headway.report.columns import aligned
+from headway.report.columns import aligned, headline_of
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -135,6 +135,7 @@ def look_json(look: Look) -> dict[str, object]:
     change = look.change
     return {
         "schema": WATCH_SCHEMA,
+        "headline": headline_of(look_text, look),
         "query": look.query,
         "target": str(look.target),
         "standing": look.standing.value,

@@ -108,6 +108,22 @@ PAGES: dict[str, Callable[[Path], str]] = {
         profile=a_hostile_profile(folder),
     ),
     "hostile profile": lambda folder: report(a_hostile_profile(folder)),
+    "pipeline": lambda folder: report(
+        saved(folder, of_cli("plan", str(ROOT / "examples/pipelines/word-count.yaml"), "--json"))
+    ),
+    "hostile figures": lambda folder: report(
+        saved(
+            folder,
+            json_text(
+                {
+                    "schema": "headway.schedule/v1",
+                    "headline": HOSTILE,
+                    HOSTILE: HOSTILE,
+                    "queries": [{"name": HOSTILE, "mean_s": 1.0}, {HOSTILE: HOSTILE}],
+                }
+            ),
+        )
+    ),
 }
 
 
@@ -284,7 +300,7 @@ def test_what_has_no_page_is_refused(tmp_path: Path) -> None:
     spec = ROOT / "configs/orders.yaml"
     with pytest.raises(InputError, match=r"plan it first: headway plan .* -o plan\.html"):
         report(spec)
-    with pytest.raises(InputError, match="expected a profile, or what 'headway plan'"):
+    with pytest.raises(InputError, match="a command such as 'headway plan'"):
         report(saved(tmp_path, "{}"))
     with pytest.raises(InputError, match="only the page of a streaming job's plan"):
         report(PROFILE, profile=PROFILE)
