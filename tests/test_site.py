@@ -142,6 +142,16 @@ def test_the_accuracy_in_short_is_that_of_the_results() -> None:
     assert f"{sum(map(int, refused))} were planned as infeasible; {refused[0]} of these" in text
 
 
+def test_each_row_of_the_comparison_has_its_source_and_the_day_it_was_read() -> None:
+    text = (DOCS / "comparison.md").read_text(encoding="utf-8")
+    _, *rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) > 10
+    for row in rows:
+        source = row.strip("| ").split(" | ")[-1]
+        assert re.search(r"\]\(https://[^)]+\)", source), row
+        assert re.search(r", 20\d\d-\d\d-\d\d$", source), row
+
+
 def test_the_readme_states_the_accuracy_of_the_results() -> None:
     table = figures((DOCS / "accuracy.md").read_text(encoding="utf-8"))
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -27,14 +27,14 @@ HEAD = """\
 
 Made by `make ordered`. Prasaad, Ramalingam and Rajan (2018, "Scaling Ordered Stream Processing on
 Shared-Memory Multicores") run chains of operators on the cores of one machine and keep the order of
-the input. Their runtime does not exist inside Spark: it is simulated here (S10)-(S12), beside
-closed forms (O1)-(O10) of [theory.md](theory.md). What the paper says of a figure stands beside
-what comes out, and why where it does not. The paper prints curves without numbers, and neither
-costs nor selectivities: the chains here have the paper's operators and costs of ours.
+the input. Spark has no such runtime, so it is simulated here, (S10)-(S12), beside the closed forms
+(O1)-(O10) of [theory.md](theory.md). Each statement of the paper about a figure stands beside our
+result, with the reason where they differ. The paper prints curves without numbers, and neither
+costs nor selectivities: the chains here have the paper's operators, and costs that we chose.
 
-What of it a Spark job can use: `headway ordered PROFILE --keys FILE` chooses shuffle partitions
-under skew and places heavy keys ([skewed keys](how-to/skewed-keys.md)); near the end of this page,
-what that is worth.
+What a Spark job can use of it: `headway ordered PROFILE --keys FILE` chooses shuffle partitions
+under skew and places heavy keys ([skewed keys](how-to/skewed-keys.md)). How much that saves is near
+the end of this page.
 """
 
 
@@ -69,8 +69,8 @@ def verdict(says: str, comes_out: bool, found: str) -> str:
 def schedulers(num: int, pictures: Path) -> Iterator[str]:
     yield "## Schedulers (figure 8)\n"
     yield (
-        "Endless input. Throughput in tuples of the source per second, and the share of what is "
-        "possible (O1); mean latency from the start of a tuple to its exit. CT keep is CT whose "
+        "Unlimited input. Throughput in tuples of the source per second, and its share of the "
+        "maximum (O1); mean latency from the start of a tuple to its exit. CT keep is CT whose "
         "workers stay on an operator that only few may work on (below).\n"
     )
     num = max(num // 4, 20_000)
@@ -114,7 +114,7 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
     scheduler_picture(num, pictures / "ordered-schedulers.svg")
     yield "\n![Throughput by cores](img/ordered-schedulers.svg)\n"
-    yield from headed("| the paper says | comes out | found |")
+    yield from headed("| statement of the paper | confirmed | found |")
     share = {key: run.throughput_per_s / possible[key[0]] for key, run in runs.items()}
     keep = [share[name, Scheduler.CT_KEEP] for name in figures.CHAINS]
     plain = [share[name, Scheduler.CT] for name in figures.CHAINS]
@@ -190,7 +190,7 @@ def skew(num: int, pictures: Path) -> Iterator[str]:
     yield "\n![Busy workers under skew](img/ordered-skew.svg)\n"
     steady = [one.hybrid_simulated for one in found if one.sigma >= 0.2]
     alike = found[0]
-    yield from headed("| the paper says | comes out | found |")
+    yield from headed("| statement of the paper | confirmed | found |")
     yield verdict(
         "both alike if keys are even",
         abs(alike.partitioned_simulated / alike.hybrid_simulated - 1.0) < 0.05,
@@ -225,7 +225,7 @@ def latency(num: int) -> Iterator[str]:
     near = max(one.hybrid_simulated_s / (one.cost_us * 1e-6) for one in full)
     far = min(one.partitioned_start_s / one.hybrid_simulated_s for one in full)
     yield ""
-    yield from headed("| the paper says | comes out | found |")
+    yield from headed("| statement of the paper | confirmed | found |")
     yield verdict("hybrid near the cost", near <= 1.6, f"{near:.2f} times the cost at 90 %")
     yield verdict("partitioned far above", far >= 5.0, f"{far:.1f} times hybrid at least, at 90 %")
     yield ""
@@ -252,7 +252,7 @@ def queues() -> Iterator[str]:
                 f"{format_duration(one.first_s)} | {format_duration(other.second_s)} |"
             )
     yield ""
-    yield from headed("| the paper says | comes out | found |")
+    yield from headed("| statement of the paper | confirmed | found |")
     more = {
         name: max(r for one, r in zip(zipf, figures.ratios(zipf), strict=True) if one.name == name)
         for name in figures.CHAINS
@@ -305,7 +305,7 @@ def reordering(num: int) -> Iterator[str]:
             a.speedup_simulated / b.speedup_simulated for a, b in zip(free, locked, strict=True)
         )
         yield ""
-        yield from headed("| the paper says | comes out | found |")
+        yield from headed("| statement of the paper | confirmed | found |")
         said = "non-blocking scales further" if figure == 12 else "the same for heavy operators"
         yield verdict(
             said, least > 0.99 and most > 1.05,
@@ -326,7 +326,7 @@ def reordering(num: int) -> Iterator[str]:
         )
     found_ratios = figures.ratios(chains)
     yield ""
-    yield from headed("| the paper says | comes out | found |")
+    yield from headed("| statement of the paper | confirmed | found |")
     yield verdict(
         "non-blocking best on all", min(found_ratios) > 1.0,
         f"{min(found_ratios):.2f} to {max(found_ratios):.2f} times; 1.00 where something else "

@@ -39,11 +39,11 @@ HEAD = f"""\
 
 Made by `make scheduling-real-page` from `benchmarks/scheduling/results`, which
 `make scheduling-real` fills: events of ads, views of each campaign in windows of 5 s, on Spark with
-2 cores. The load is the share of the rows that the cores can take, found for each kind of query
-alone. Latencies of windows count from their end above the watermark delay until the sink has them;
-a window that has been due for more than {TARGET_S:g} s and is open at the end counts with what it
-was by then. One session runs all ways of a cell in random order. What is simulated is in
-[scheduling.md](scheduling.md).
+2 cores. The load is the input rate over the highest rate that the cores sustain, measured for each
+kind of query alone. Window latency is measured from the end of the window until the sink has it,
+less the watermark delay; a window that is still open at the end of a run, more than {TARGET_S:g} s
+after it was due, counts with its latency so far. One session runs all ways of a cell in random
+order. Simulations are in [scheduling.md](scheduling.md).
 """
 NOTHING_YET = (
     "Nothing has been measured yet: measurements need a machine of their own for some hours.\n"
@@ -88,7 +88,7 @@ def _lengths(lines: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"Measured on {' and '.join(days)}: at most {runs} of each way and cell; "
         f"{counted_s[0]:.0f} to {counted_s[-1]:.0f} s of a run count. The load average of the "
-        f"machine was at most {load:.1f}. Single runs have no interval: they show what is worth "
+        f"machine was at most {load:.1f}. A single run has no interval: it shows what is worth "
         "repeating.\n"
     )
 

@@ -36,8 +36,8 @@ def aligned(
 ) -> list[str]:
     """Rows of equally many cells as lines of at most `width` columns; no cell is cut.
 
-    Where the rows are wider, the same last columns of each go on a further line. A text behind a
-    name, and one that is longer than a line by itself, continues under its own beginning.
+    The last cells of a row that is wider go on a further line. A text behind a name, and one that
+    is longer than a line by itself, continues under its own beginning.
 
     Parameters
     ----------
@@ -66,10 +66,11 @@ def aligned(
     lines: list[str] = []
     bands = _bands(widths, room)
     for cells in texts:
-        for band in bands:
-            start = " " * indent + (_FOLD if band is not bands[0] else "")
+        whole = bands[0].stop >= len(widths) - 1 and len(cells[-1]) <= beside
+        for band in [range(len(widths))] if whole else bands:
+            start = " " * indent + (_FOLD if band.start else "")
             found = _laid(start, cells, widths, band, right)
-            lines += found if band is bands[0] else filter(None, found)
+            lines += filter(None, found) if band.start else found
     return lines
 
 

@@ -271,10 +271,9 @@ def test_a_row_that_is_too_wide_folds_and_its_cells_stay_whole(columns: int) -> 
             assert any(cell in line for line in lines) or not whole, cell
 
 
-def test_the_same_cells_of_each_row_go_on_the_further_line() -> None:
+def test_a_row_that_fits_stays_on_its_line() -> None:
     assert at(60, WIDE, right=(1, 2)) == [
-        "  query                      rate     p99",
-        "        setting",
+        "  query                      rate     p99  setting",
         "  orders                    50k/s  1.50 s",
         "        2 x 4 cores, 8 shuffle partitions, every 2 s",
         "  a-query-with-a-long-name   9k/s  900 ms",
