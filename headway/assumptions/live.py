@@ -284,3 +284,17 @@ MOST_LOADED_RATIO = Assumption(
     source="judgement: at full load it never is, and a change would cost without bound",
     influences="what changes of busy queries are taken to make late (A7)",
 )
+SILENT_LIMITS = Assumption(
+    name="Time without a batch, over the latency limit or the trigger interval",
+    value=3.0,
+    unit="-",
+    source="judgement: longer than any batch that meets a target, shorter than an outage",
+    influences="when a query that says nothing is taken to be behind",
+)
+MOST_LATE_LEARNED_S = Assumption(
+    name="Maximum time of late arrivals that is learned of one change",
+    value=3600.0,
+    unit="s",
+    source="judgement: later ones are of something else than the change",
+    influences="what the next change of the kind is taken to make late (A7)",
+)

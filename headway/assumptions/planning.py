@@ -258,6 +258,13 @@ MOST_PLACED_KEYS = Assumption(
     source="judgement: the table is looked up for every row; beyond, keys are light and even out",
     influences="the placement that headway ordered prints, and its p99",
 )
+MOST_PLACED_PER_SLOT = Assumption(
+    name="Most shuffle partitions per slot with which placed keys are tried",
+    value=2,
+    unit="-",
+    source="judgement: keys that are placed need no more tasks to even out",
+    influences="the placement that headway ordered prints",
+)
 TRIED_PER_SLOT = Assumption(
     name="Shuffle partitions per slot that are tried for a skewed stage",
     value=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 12.0),

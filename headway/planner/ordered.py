@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.assumptions.planning import (
     MOST_PLACED_KEYS,
+    MOST_PLACED_PER_SLOT,
     SAME_P99_RATIO,
     SKEWED_BATCHES,
     TRIED_PER_SLOT,
@@ -31,7 +32,6 @@ from headway.models.ordered.placement import first_bucket_ids, placed_keys, skew
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
 from headway.models.stages.spark_hash import KeyKind, known_partition_loads, spark_hash
 
-_MOST_PLACED_PER_SLOT = 2  # keys that are placed need no more tasks to even out
 _KEYS_PER_CLASS = 32
 _MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # of large clusters fewer batches are drawn
 _COMBINES = "stateStoreSave"  # Spark's operator of an aggregation with state
@@ -84,7 +84,7 @@ def plan_ordered(
         | {math.ceil(ratio * task.num_slots) for ratio in TRIED_PER_SLOT.value}
     )
     choices = {number: task.hashed(number) for number in numbers}
-    few = [number for number in numbers if number <= _MOST_PLACED_PER_SLOT * task.num_slots]
+    few = [number for number in numbers if number <= MOST_PLACED_PER_SLOT.value * task.num_slots]
     placed = min(
         (task.placed(number) for number in few),
         key=lambda one: (one.choice.p99_s, one.choice.shuffle_partitions),

@@ -11,8 +11,10 @@ from headway.assumptions.live import (
     CATCH_UP_RATIO,
     LEAST_BEHIND_RATIO,
     LONGEST_OUTLOOK_S,
+    MOST_LATE_LEARNED_S,
     MOST_STEP_DOWN_RATIO,
     SETTLING_S,
+    SILENT_LIMITS,
 )
 from headway.domain.live import Alternative, Bounds, ChangeKind, Estimate, Proposal, Reason, Signal
 from headway.models.job.change_cost import (
@@ -25,9 +27,6 @@ from headway.models.job.change_cost import (
 from headway.planner.live.memory import Episode, Memory, estimated, seen
 from headway.planner.live.table import CapacityTable
 from headway.units import S_PER_HOUR
-
-_SILENT_BATCHES = 3.0
-_MOST_LATE_OF_EPISODE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ def decide(
     now = seen(memory, signal, table, trigger_s)
     if not now.forecast.is_known:
         return Decision(memory=now, reason=Reason.LEARNING)
-    if signal.silent_s > _SILENT_BATCHES * max(table.limit_s, trigger_s):
+    if signal.silent_s > SILENT_LIMITS.value * max(table.limit_s, trigger_s):
         return _while_silent(now, signal, table, bounds, trigger_s)
     if now.forecast.num_bins == now.decided_bins:
         return Decision(memory=now, reason=Reason.HOLD)
@@ -380,7 +379,7 @@ def _learned(memory: Memory, at_s: float) -> Memory:
     episode = memory.episode
     if episode is None or at_s - episode.started_s < SETTLING_S.value:
         return memory
-    late_s = min(memory.late_s - episode.late_before_s, _MOST_LATE_OF_EPISODE_S)
+    late_s = min(memory.late_s - episode.late_before_s, MOST_LATE_LEARNED_S.value)
     costs = memory.costs.with_change(episode.kind, late_s)
     if episode.kind is ChangeKind.ADD:
         costs = costs.with_step_up(late_s)
