@@ -15,7 +15,7 @@ DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
-        speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs \
+        speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered \
         docs site figures wheel java clean
 
@@ -142,13 +142,18 @@ loop-cost: $(READY) java  ## what a decision and the loop of the tuner cost, a q
 	$(BIN)/python benchmarks/run.py loop_cost --output docs/loop-cost.md
 
 window-sharing: $(READY)  ## the paper's figures by the models, and the committed real runs -> docs/window-sharing.md
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py window_sharing --output docs/window-sharing.md
 
 window-runs: $(READY) java  ## windows shared and not, real runs anew, three hours on a quiet machine
 	$(BIN)/python benchmarks/run.py window_sharing --measure
 
-window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 100 real runs
-	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 $(BIN)/python -m pytest tests/runtime/sharing
+window-kafka: $(READY) java  ## windows of a Kafka topic, directly and shared, latency and every row, ten minutes
+	$(BIN)/python benchmarks/run.py kafka_windows
+
+window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 100 real runs, kills
+	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 HEADWAY_WINDOW_KILLS=30 HEADWAY_WINDOW_STREAM_KILLS=20 \
+	  $(BIN)/python -m pytest tests/runtime/sharing
 
 ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 random cases, 60 real streams, 20 killed drivers
 	HEADWAY_ORDERED_CASES=10000 HEADWAY_ORDERED_RUNS=60 HEADWAY_ORDERED_KILLS=20 $(BIN)/python -m pytest tests/runtime/ordered

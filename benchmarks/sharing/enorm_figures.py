@@ -141,14 +141,44 @@ def overload_latency_s(period_s: int, pause_s: float, seed: int = 1) -> float:
     return total_s / rows
 
 
-def random_job(num_operators: int, seeded: random.Random) -> OperatorGraph:
+@dataclass(frozen=True)
+class Reading:
+    """How sentences of the paper on random jobs are read where they leave a choice.
+
+    An operator has at least ``least`` attributes, ``step`` more or fewer than the one before;
+    levels are ``even`` or random in size; the baseline ``joins`` operators that are fused already.
+    """
+
+    words: str
+    least: int = 1
+    step: int = 7
+    even: bool = False
+    joins: bool = False
+
+
+TAKEN = Reading("as above")
+READINGS = (
+    TAKEN,
+    Reading("operators without any attribute, too", least=0),
+    Reading("attributes change by at most 3", step=3),
+    Reading("levels of equal size", even=True),
+    Reading("the baseline joins components", joins=True),
+)
+
+
+def random_job(
+    num_operators: int, seeded: random.Random, reading: Reading = TAKEN
+) -> OperatorGraph:
     """7.6: operators with random attributes of 30, on random levels, sending random parts."""
     size, attributes = 15, []
     for _ in range(num_operators):
-        size = min(max(size + seeded.randint(-7, 7), 1), 30)
+        size += seeded.randint(-reading.step, reading.step)
+        size = min(max(size, reading.least), 30)
         attributes.append(frozenset(f"a{n}" for n in seeded.sample(range(30), size)))
     num_levels = seeded.randint(3, max(int(0.75 * num_operators), 3))
     cuts = sorted(seeded.sample(range(1, num_operators), num_levels - 1))
+    if reading.even:
+        cuts = [round(place * num_operators / num_levels) for place in range(1, num_levels)]
     levels = [range(a, b) for a, b in zip([0, *cuts], [*cuts, num_operators], strict=True)]
     edges = []
     for above, below in pairwise(levels):
@@ -162,7 +192,9 @@ def random_job(num_operators: int, seeded: random.Random) -> OperatorGraph:
     return OperatorGraph(attributes=tuple(attributes), edges=tuple(edges))
 
 
-def baseline(graph: OperatorGraph, seeded: random.Random) -> tuple[float, float]:
+def baseline(
+    graph: OperatorGraph, seeded: random.Random, reading: Reading = TAKEN
+) -> tuple[float, float]:
     """The paper's: from one operator on, the neighbour with most attributes in common."""
     home = list(range(len(graph.attributes)))
     free, attributes = set(home), list(graph.attributes)
@@ -171,33 +203,39 @@ def baseline(graph: OperatorGraph, seeded: random.Random) -> tuple[float, float]
         free.discard(current)
         while True:
             near = [
-                (len(attributes[current] & graph.attributes[e.target]), e.target)
+                (len(attributes[current] & attributes[home[e.target]]), e.target)
                 for e in graph.edges
-                if home[e.source] == current and e.target in free
+                if home[e.source] == current
+                and home[e.target] != current
+                and (reading.joins or e.target in free)
             ]
             common, target = max(near, default=(0, -1))
             if common == 0:
                 break
-            attributes[current] &= graph.attributes[target]
-            home[target] = current
-            free.discard(target)
+            gone = home[target]
+            attributes[current] &= attributes[gone]
+            joined = {place for place, each in enumerate(home) if each == gone}
+            home = [current if place in joined else each for place, each in enumerate(home)]
+            free -= joined
         if free:
             current = seeded.choice(sorted(free))
     crossing = sum(e.rows for e in graph.edges if home[e.source] != home[e.target])
     return float(len(set(home))), crossing
 
 
-def fusion(num_operators: int, num_jobs: int) -> dict[str, tuple[float, float]]:
+def fusion(
+    num_operators: int, num_jobs: int, reading: Reading = TAKEN
+) -> dict[str, tuple[float, float]]:
     """7.6: components and the share of rows between them, mean over random jobs."""
     found: dict[str, list[tuple[float, float]]] = {"COMM": [], "PA": [], "baseline": []}
     for seed in range(num_jobs):
         seeded = random.Random(seed)
-        graph = random_job(num_operators, seeded)
+        graph = random_job(num_operators, seeded, reading)
         total = sum(edge.rows for edge in graph.edges)
         for name, score in (("COMM", rows_score), ("PA", attributes_score)):
             components = fused(graph, score)
             found[name].append((len(components), rows_between(graph, components) / total))
-        number, crossing = baseline(graph, seeded)
+        number, crossing = baseline(graph, seeded, reading)
         found["baseline"].append((number, crossing / total))
     return {
         name: (fmean(n for n, _ in values), fmean(share for _, share in values))

@@ -16,7 +16,7 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     kind : str
         ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog``, ``CapacityPlan``,
         ``QuerySchedule``, ``Exploration``, ``Tuning``,
-        ``MicroBatchPipeline`` or ``OrderedPipeline``.
+        ``MicroBatchPipeline``, ``OrderedPipeline`` or ``SharedWindows``.
     name : str
         What it is called.
     file : str or Path

@@ -6,23 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.api.arguments import arrivals_from, job_from
+from headway.api.arguments import arrivals_from, count, job_from
 from headway.api.predict import configuration_from
 from headway.domain import JobProfile
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError
 from headway.formats.yaml_document import read_text
+from headway.limits import MOST_LONG
 
 if TYPE_CHECKING:
     from headway.domain.sharing import SharingGain
     from headway.profiler.plan_exchanges import FusionAdvice
+    from headway.spec.kinds.windows import SharedWindows
 
 
 def windows(
     profile: JobProfile | str | Path,
     windows: Sequence[str] = (),
     *,
+    queries: str | Path | None = None,
     rate: float | str | None = None,
+    keys: int | None = None,
     trigger: float | str | None = None,
     executors: int | None = None,
     cores: int | None = None,
@@ -38,6 +42,11 @@ def windows(
         The query, profiled while it counts windows directly.
     windows : sequence of str
         E.g. ``["1h every 5m", "10m"]``; those of the profiled query by default.
+    queries : path, optional
+        A spec file of the kind SharedWindows: several queries that count windows of the same rows,
+        in place of ``windows``. Its rate and trigger hold where none is given here.
+    keys : int, optional
+        Different keys of the stream; by default they grow with the rows as profiled.
     rate, trigger, executors, cores, partitions
         As in :func:`headway.predict`; as profiled by default.
 
@@ -47,22 +56,57 @@ def windows(
         If the profile has no windows of a fixed size, or a value is not what it should be.
     """
     from headway.models.sharing.job_gain import sharing_gain
+    from headway.models.sharing.keyed import keyed_costs
     from headway.models.sharing.profiled_windows import windows_of
 
+    if isinstance(windows, str):
+        raise InputError(f"windows is {windows!r}; expected a list of such texts")
+    several = None if queries is None else _queries_of(queries, windows)
+    if several is not None:
+        rate = several.rate_per_s if rate is None else rate
+        trigger = several.trigger_s if trigger is None else trigger
     job = job_from(profile)
     configuration = configuration_from(
         job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
     )
-    if isinstance(windows, str):
-        raise InputError(f"windows is {windows!r}; expected a list of such texts")
     own = windows_of(job)
     if own is None:
         raise InputError(
             "the profiled query counts no windows of a fixed size, so nothing tells what a window "
             "costs; profile a run of the query that counts them with window(...)"
         )
-    asked = WindowSet.parse(windows) if windows else own
-    return sharing_gain(job, configuration, asked, rate_per_s=arrivals_from(job, rate).rate_per_s)
+    if keys is not None and keyed_costs(job) is None:
+        raise InputError(
+            "keys: the profile does not tell how many state rows its batches wrote; profile the "
+            "query anew, from a log with its progress events"
+        )
+    num_keys = None if keys is None else float(count(keys, "keys", MOST_LONG))
+    rate_per_s = arrivals_from(job, rate).rate_per_s
+    if several is None:
+        asked = WindowSet.parse(windows) if windows else own
+        return sharing_gain(job, configuration, asked, rate_per_s=rate_per_s, num_keys=num_keys)
+    if configuration.trigger_s == 0.0:
+        raise InputError(
+            "as fast as possible, each of several queries takes all the cores that it is given; "
+            "give a trigger to compare them at"
+        )
+    return sharing_gain(
+        job,
+        configuration,
+        several.windows(),
+        rate_per_s=rate_per_s,
+        num_keys=num_keys,
+        queries={query.name: query.windows() for query in several.queries},
+    )
+
+
+def _queries_of(path: str | Path, windows: Sequence[str]) -> SharedWindows:
+    from headway.spec.kinds.windows import SharedWindows
+    from headway.spec.spec_file import load_spec_of
+
+    if windows:
+        raise InputError("windows and queries: expected one of the two; a file names its windows")
+    return load_spec_of(path, SharedWindows)
 
 
 def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:

@@ -15,7 +15,7 @@ from headway.errors import InputError
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _KINDS = (
     "StreamingJob", "BatchJob", "Cluster", "NodeCatalog", "CapacityPlan", "QuerySchedule",
-    "Exploration", "Tuning", "MicroBatchPipeline", "OrderedPipeline",
+    "Exploration", "Tuning", "MicroBatchPipeline", "OrderedPipeline", "SharedWindows",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_o
 from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
+from headway.limits import MOST_LONG
 from headway.report.sharing import fusions_json, fusions_text, sharing_json, sharing_text
 
 
@@ -22,7 +23,18 @@ from headway.report.sharing import fusions_json, fusions_text, sharing_json, sha
     multiple=True,
     help="Windows to count, e.g. '1h every 5m'; repeatable. As profiled by default.",
 )
+@click.option(
+    "--queries",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Spec file of the kind SharedWindows: several queries on one stream, each its windows.",
+)
 @click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
+@click.option(
+    "--keys",
+    type=click.IntRange(min=1, max=MOST_LONG),
+    help="Different keys of the stream. By default they grow with the rows as profiled.",
+)
 @setting_options
 @click.option("--executors", type=EXECUTORS, help="Executors.")
 @click.option(
@@ -35,7 +47,9 @@ from headway.report.sharing import fusions_json, fusions_text, sharing_json, sha
 def command(
     profile: str,
     asked: tuple[str, ...],
+    queries: Path | None,
     rate: float | None,
+    keys: int | None,
     trigger: float | None,
     executors: int | None,
     cores: int | None,
@@ -48,14 +62,18 @@ def command(
     \b
     headway windows job.profile.yaml
     headway windows job.profile.yaml --window '1h every 5m' --window 10m --json
+    headway windows job.profile.yaml --queries clicks.windows.yaml
 
-    PROFILE is of the query as it is, with Spark's own windows. Exits with 3 where no way of
-    sharing pays.
+    PROFILE is of the query as it is, with Spark's own windows; of one in update mode, the ways are
+    those that know it. With --queries, sharing is held against all of them, each by itself. Exits
+    with 3 where no way of sharing pays.
     """
     gain = windows(
         profile,
         asked,
+        queries=queries,
         rate=rate,
+        keys=keys,
         trigger=trigger,
         executors=executors,
         cores=cores,

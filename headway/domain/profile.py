@@ -119,7 +119,10 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedSetting:
-    """One query run that the profile was fitted on."""
+    """One query run that the profile was fitted on.
+
+    ``updated_rows`` is the mean number of state rows that a batch of it wrote.
+    """
 
     query_id: str
     query_name: str | None = None
@@ -133,6 +136,7 @@ class ObservedSetting:
     batch_duration_mean_s: float
     batch_duration_sd_s: float
     modelled_duration_mean_s: float
+    updated_rows: float | None = None
 
     def __post_init__(self) -> None:
         if not self.rate_per_s > 0 or self.num_batches < 1:

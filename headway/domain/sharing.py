@@ -23,7 +23,8 @@ class WindowsHow(StrEnum):
 class SharingWay:
     """One way at one trigger; window latency is None where the profile does not tell it.
 
-    ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store.
+    ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store;
+    ``rollups`` are windows that the log makes for larger ones alone.
     ``saved_s`` is the mean batch time of the direct query at the same trigger less that of this
     way, from ``saved_low_s`` to ``saved_high_s`` by the costs that the profile does not tell.
     """
@@ -40,11 +41,22 @@ class SharingWay:
     state_rows: float
     log_rows: float
     is_stable: bool
+    rollups: tuple[str, ...] = ()
 
     @property
     def pays(self) -> bool:
         """Whether batches are predicted to take less time than those of the direct query."""
         return self.how is not WindowsHow.DIRECT and self.is_stable and self.saved_s > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWindows:
+    """One of several queries over the same rows, which counts its windows directly, by itself."""
+
+    name: str
+    windows: WindowSet
+    batch_mean_s: float
+    utilization_ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +86,8 @@ class SharingGain(Result):
 
     ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay.
     ``merges_ratio`` is what the least merges, with ``rollups``, are of the merges from panes alone.
+    ``queries`` are those that count the windows today where it is several; ``ways`` then count the
+    windows of all of them in one. ``is_update``: windows are given again and again, as they stand.
     """
 
     windows: WindowSet
@@ -89,8 +103,20 @@ class SharingGain(Result):
     modes: ModeWork
     deal: GroupDeal
     assumed: tuple[str, ...]
+    is_update: bool = False
+    queries: tuple[QueryWindows, ...] = ()
+
+    @property
+    def apart_ratio(self) -> float:
+        """Utilisation by all queries together, each by itself."""
+        return sum(query.utilization_ratio for query in self.queries)
 
     @property
     def paying(self) -> bool:
         """Whether any way pays, or another way at another trigger does."""
+        if self.queries:
+            # Update mode takes one aggregation a query.
+            is_one = self.best.how is not WindowsHow.DIRECT or not self.is_update
+            less = self.best.utilization_ratio < self.apart_ratio
+            return is_one and self.best.is_stable and less
         return self.best.how is not WindowsHow.DIRECT or any(way.pays for way in self.ways)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headway.assumptions.sharing import UNEVEN_DEAL_RATIO
 from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
 from headway.report.columns import aligned
-from headway.units import format_duration, format_rate
+from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
@@ -44,6 +45,17 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
         "busiest_slot_ratio": gain.deal.busiest_ratio,
         "busiest_slot_moved_ratio": gain.deal.moved_ratio,
         "assumed": list(gain.assumed),
+        "output_mode": "update" if gain.is_update else "append",
+        "queries": [
+            {
+                "name": query.name,
+                "windows": [str(spec) for spec in query.windows.windows],
+                "batch_mean_s": _finite(query.batch_mean_s),
+                "utilization_ratio": query.utilization_ratio,
+            }
+            for query in gain.queries
+        ],
+        "apart_utilization_ratio": gain.apart_ratio if gain.queries else None,
     }
 
 
@@ -60,6 +72,7 @@ def _way_json(way: SharingWay) -> dict[str, object]:
         "window_p99_s": None if way.window_p99_s is None else _finite(way.window_p99_s),
         "state_rows": way.state_rows,
         "log_rows": way.log_rows,
+        "rollups": list(way.rollups),
     }
 
 
@@ -72,10 +85,10 @@ def sharing_text(gain: SharingGain) -> str:
     lines = [_headline(gain), ""]
     head = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows", "stored rows")
     lines += aligned([head, *map(_row, gain.ways)], right=range(1, len(head)))
-    lines += ["", *_break_even(gain)]
+    lines += ["", *_queries(gain), *_break_even(gain)]
     lines += _work(gain)
     lines += [f"  assumed: {text}" for text in gain.assumed]
-    if gain.best.how is not WindowsHow.DIRECT:
+    if gain.paying and (gain.queries or gain.best.how is not WindowsHow.DIRECT):
         lines += ["", *_code(gain)]
     return "\n".join(lines)
 
@@ -83,6 +96,8 @@ def sharing_text(gain: SharingGain) -> str:
 def _headline(gain: SharingGain) -> str:
     direct, best = gain.ways[0], gain.best
     where = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
+    if gain.queries:
+        return _headline_of_several(gain, where)
     if best.how is WindowsHow.DIRECT:
         if gain.paying:
             return f"{where}: sharing saves little; windows counted directly are as good"
@@ -92,6 +107,26 @@ def _headline(gain: SharingGain) -> str:
         f"{where}: {best.how.value}, trigger {format_duration(best.trigger_s)}: utilisation "
         f"{best.utilization_ratio:.0%} instead of {direct.utilization_ratio:.0%}{sure}"
     )
+
+
+def _headline_of_several(gain: SharingGain, where: str) -> str:
+    apart = f"{gain.apart_ratio:.0%} by {counted(len(gain.queries), 'query', 'queries')}"
+    if not gain.paying:
+        return f"{where}: sharing does not pay; utilisation {apart}"
+    best = gain.best
+    return (
+        f"{where}: {best.how.value} for all, trigger {format_duration(best.trigger_s)}: "
+        f"utilisation {best.utilization_ratio:.0%} instead of {apart}"
+    )
+
+
+def _queries(gain: SharingGain) -> Iterator[str]:
+    """Each of several queries by itself."""
+    for query in gain.queries:
+        yield (
+            f"  {query.name} alone, {query.windows}: batch {format_duration(query.batch_mean_s)}, "
+            f"utilisation {query.utilization_ratio:.0%}"
+        )
 
 
 def _row(way: SharingWay) -> tuple[str, ...]:
@@ -157,22 +192,33 @@ def _code(gain: SharingGain) -> Iterator[str]:
     texts = [str(spec) for spec in gain.windows.windows]
     yield "put your own names for TIME, KEY and the aggregates:"
     yield ""
-    is_log = gain.best.how is WindowsHow.LOG
+    best = gain.best
+    trigger, is_log = spark_trigger_text(best.trigger_s), best.how is WindowsHow.LOG
     yield "log = headway.window_log(" if is_log else "counted = headway.shared_windows("
     yield '    df, time="TIME", key=["KEY"],'
     yield '    aggregates={"n": "count(*)"},'
     yield f"    windows={json.dumps(texts)},"
     if is_log:
-        yield '    store="STORE", emit="early",'
+        emit = "update" if gain.is_update else "early"
+        yield f'    store="STORE", emit="{emit}", rollups={json.dumps(list(best.rollups))},'
         yield ")"
-        yield 'query = log.start(sink=write, checkpoint="CHECKPOINT")'
+        for query in gain.queries:
+            mine = json.dumps([str(spec) for spec in query.windows.windows])
+            sink = re.sub(r"\W", "_", f"write_{query.name}")
+            yield f'log.add(windows={mine}, sink={sink}, name="{query.name}")'
+        given = "" if gain.queries else "sink=write, "
+        yield "query = log.start("
+        yield f'    {given}checkpoint="CHECKPOINT", trigger={{"processingTime": "{trigger}"}},'
+        yield ")"
         return
-    fused = ', checkpoint="CHECKPOINT"' if gain.best.how is WindowsHow.FUSED else ""
-    yield f'    how="{gain.best.how.value}"{fused},'
+    fused = ', checkpoint="CHECKPOINT"' if best.how is WindowsHow.FUSED else ""
+    yield f'    how="{best.how.value}"{fused},'
     yield ")"
+    if gain.queries:
+        yield "# windows of all queries in one: each takes its own by window.end - window.start"
     yield "writer = ("
     yield '    counted.writeStream.outputMode("append")'
-    yield f'    .trigger(processingTime="{gain.best.trigger_s:g} seconds")'
+    yield f'    .trigger(processingTime="{trigger}")'
     yield ")"
 
 

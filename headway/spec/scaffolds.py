@@ -217,6 +217,22 @@ spec:
   # triggers: [500ms, 1s, 2s]
   # quiet: ["22:00-06:00"]
 """
+_WINDOWS = """\
+# Queries over one stream that count windows, and whether it pays that they share panes.
+#   headway windows {name}.profile.yaml --queries {file}
+apiVersion: headway/v1
+kind: SharedWindows
+metadata:
+  name: {name}
+spec:
+  # rate: 50k/s        # as profiled by default
+  # trigger: 5s
+  queries:
+  - name: dashboard
+    windows: [1h every 5m, 10m]
+  - name: totals
+    windows: 1d
+"""
 
 #: The text of a scaffold for each kind, with places for the name and the file.
 _SCAFFOLDS = {
@@ -230,6 +246,7 @@ _SCAFFOLDS = {
     "Tuning": _TUNING,
     "MicroBatchPipeline": _MICRO_BATCHES,
     "OrderedPipeline": _ORDERED,
+    "SharedWindows": _WINDOWS,
 }
 
 

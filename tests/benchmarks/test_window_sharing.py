@@ -53,5 +53,5 @@ def test_the_page_is_fresh() -> None:
     import window_sharing
 
     page = Path(__file__).parents[2] / "docs" / "window-sharing.md"
-    given = argparse.Namespace(results=window_sharing.RESULTS, measure=False)
+    given = argparse.Namespace(results=window_sharing.RESULTS, pictures=None, measure=False)
     assert page.read_text() == window_sharing.text(given)

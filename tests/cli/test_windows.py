@@ -11,8 +11,9 @@ import pytest
 import headway
 from headway.cli.main import run
 from headway.domain import EventTimeWindow, JobProfile, StateProfile, WindowKind
-from headway.domain.sharing import WindowsHow
+from headway.domain.sharing import QueryWindows, WindowsHow
 from headway.errors import InputError
+from headway.report.sharing import sharing_text
 from tests.factories import a_profile
 from tests.planner.jobs import SLIDING, windowed
 
@@ -166,3 +167,107 @@ def test_exchanges_that_one_could_serve_are_reported_with_their_columns(
     plan.write_text("nothing")
     assert run(["windows", path, "--explain", str(plan)]) == 2
     assert run(["windows", path, "--explain", str(tmp_path / "missing")]) == 2
+
+
+QUERIES = """\
+apiVersion: headway/v1
+kind: SharedWindows
+metadata: {name: clicks}
+spec:
+  rate: 50k/s
+  queries:
+  - {name: dash-board, windows: [1m every 5s, 10s]}
+  - {name: totals, windows: 10s}
+"""
+
+
+def test_several_queries_are_held_against_each_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "clicks.windows.yaml"
+    file.write_text(QUERIES)
+    path = file_of(job(), tmp_path)
+    assert run(["windows", path, "--queries", str(file), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["windows"] == ["10 s", "1 min every 5 s"]
+    assert [(query["name"], query["windows"]) for query in printed["queries"]] == [
+        ("dash-board", ["10 s", "1 min every 5 s"]),
+        ("totals", ["10 s"]),
+    ]
+    apart = sum(query["utilization_ratio"] for query in printed["queries"])
+    assert printed["apart_utilization_ratio"] == pytest.approx(apart)
+    assert printed["best"]["utilization_ratio"] < apart
+    # The first query counts all of the windows, and so costs what the direct way does.
+    assert printed["queries"][0]["batch_mean_s"] == pytest.approx(
+        printed["ways"][0]["batch_mean_s"]
+    )
+    assert run(["windows", path, "--queries", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "by 2 queries" in out.splitlines()[0]
+    assert "totals alone, 10 s: batch" in out
+    assert run(["windows", path, "--queries", str(file), "--window", "10s"]) == 2
+    assert run(["windows", path, "--queries", str(file), "--trigger", "0s"]) == 2
+    assert run(["windows", path, "--queries", str(tmp_path / "missing")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("totals", "dash-board", "two queries are called 'dash-board'"),
+        ("totals, windows: 10s", "totals, windows: 10s every 5s", "expected each once"),
+        ("windows: 10s", "windows: often", "expected a window, e.g. 10m"),
+        ("[1m every 5s, 10s]", "[1m, 1m every 5s]", "expected each once"),
+    ],
+)
+def test_queries_that_cannot_be_shared_are_refused_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, why: str
+) -> None:
+    file = tmp_path / "clicks.windows.yaml"
+    file.write_text(QUERIES.replace(old, new))
+    assert run(["windows", file_of(job(), tmp_path), "--queries", str(file)]) == 2
+    complaint = capsys.readouterr().err
+    assert why in complaint and "clicks.windows.yaml:" in complaint
+
+
+def test_the_code_of_several_queries_on_a_log_adds_each_as_a_reader() -> None:
+    gain = headway.windows(job(), ["1m every 5s", "10s"])
+    log = next(way for way in gain.ways if way.how is WindowsHow.LOG)
+    several = replace(
+        gain,
+        best=replace(log, is_stable=True, utilization_ratio=0.1),
+        queries=(
+            QueryWindows(
+                name="dash-board", windows=gain.windows, batch_mean_s=1.0, utilization_ratio=0.5
+            ),
+        ),
+    )
+    text = sharing_text(several)
+    assert 'sink=write_dash_board, name="dash-board")' in text
+    assert '    checkpoint="CHECKPOINT", trigger=' in text
+    # Direct windows of all in one query are no choice in update mode.
+    direct = replace(several, best=replace(gain.ways[0], utilization_ratio=0.1))
+    assert direct.paying
+    assert not replace(direct, is_update=True).paying
+
+
+def test_update_mode_knows_the_log_alone() -> None:
+    made = job()
+    update = replace(made, shape=replace(made.shape, output_mode="update"))
+    gain = headway.windows(update)
+    assert [way.how for way in gain.ways] == [WindowsHow.DIRECT, WindowsHow.LOG]
+    assert gain.is_update
+    append = headway.windows(made)
+    # All windows that a batch touches are made anew in each, not only those that end.
+    assert gain.ways[1].saved_s < append.ways[3].saved_s
+    forced = replace(gain, best=gain.ways[1])
+    assert 'emit="update"' in sharing_text(forced)
+    # A window shows as soon as its rows are counted, by either way.
+    latencies = [way.window_p99_s for way in gain.ways]
+    assert None not in latencies
+    assert latencies[0] < append.ways[0].window_p99_s  # type: ignore[operator]
+
+
+def test_a_rate_limit_bounds_the_rows_of_a_batch() -> None:
+    made = job()
+    limited = replace(made, baseline=replace(made.baseline, max_offsets_per_trigger=1000))
+    assert headway.windows(limited, rate="50k/s").batch_rows == 1000.0

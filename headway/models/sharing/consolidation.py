@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -122,20 +123,28 @@ class MergePlan:
             for spec in self.windows.windows
         )
 
+    def kept_lengths_ms(self, horizon_ms: int) -> frozenset[int]:
+        """Sizes of the windows and roll-ups that larger ones are made of."""
+        return frozenset(
+            piece.length_ms
+            for spec in self.made
+            for start_ms in self._different_starts(spec, horizon_ms)
+            for piece in self.pieces(spec, start_ms)
+            if piece.length_ms > self.pane_ms
+        )
+
     def _smaller(self, spec: WindowSpec) -> tuple[WindowSpec, ...]:
         return tuple(each for each in self.made if each.size_ms < spec.size_ms)
 
     def _cost_between(self, spec: WindowSpec, horizon_ms: int) -> float:
-        # Windows that lie alike between their pieces cost alike.
+        starts = self._different_starts(spec, horizon_ms)
+        return sum(number * self.cost(spec, start_ms) for start_ms, number in starts.items())
+
+    def _different_starts(self, spec: WindowSpec, horizon_ms: int) -> Counter[int]:
+        """Starts of windows, those counted as one that lie alike between their pieces."""
         again_ms = math.lcm(self.pane_ms, *(each.slide_ms for each in self._smaller(spec)))
-        known: dict[int, float] = {}
-        total = 0.0
-        for end_ms in spec.ends_between(0, horizon_ms):
-            start_ms = (end_ms - spec.size_ms) % again_ms
-            if start_ms not in known:
-                known[start_ms] = self.cost(spec, start_ms)
-            total += known[start_ms]
-        return total
+        ends_ms = spec.ends_between(0, horizon_ms)
+        return Counter((end_ms - spec.size_ms) % again_ms for end_ms in ends_ms)
 
 
 def _shortest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from headway.domain import (
     JobProfile,
     WindowKind,
 )
-from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
+from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import WindowEnds, update_window_latency
@@ -33,25 +33,21 @@ from headway.models.sharing.gain import (
     break_even_keys,
     break_even_rows,
     closing_share,
-    direct_state_writes,
-    shared_state_writes,
 )
 from headway.models.sharing.job_modes import mode_work, partition_deal
 from headway.models.sharing.profiled_windows import (
-    CostCase,
     WindowSetting,
     assumptions,
     cost_cases,
     setting_of,
 )
+from headway.models.sharing.way_costs import (
+    BatchChange,
+    batch_change,
+    cheapest_merges,
+    ways_of,
+)
 from headway.units import ms_to_s
-
-
-class _Change(NamedTuple):
-    """Batch time of a way less that of the direct query: of every batch, and of closing ones."""
-
-    every_batch_s: float
-    closing_s: float
 
 
 def sharing_gain(
@@ -60,6 +56,8 @@ def sharing_gain(
     windows: WindowSet,
     *,
     rate_per_s: float | None = None,
+    num_keys: float | None = None,
+    queries: Mapping[str, WindowSet] | None = None,
 ) -> SharingGain:
     r"""What counting windows in a shared way would change, by the direct query's profile.
 
@@ -73,6 +71,10 @@ def sharing_gain(
         The windows to count. Costs per copy and state row are taken over to them.
     rate_per_s : float, optional
         Arrivals; as profiled by default. [rows/s]
+    num_keys : float, optional
+        Keys of the stream; by default they grow with the rows as profiled. [-]
+    queries : mapping of str to WindowSet, optional
+        The queries that count these windows today, each its own, by their names.
 
     Returns
     -------
@@ -93,9 +95,9 @@ def sharing_gain(
     'sharing_gain'
     """
     rate = profile.arrivals.rate_per_s if rate_per_s is None else rate_per_s
-    here = setting_of(profile, configuration, windows, rate, configuration.trigger_s)
-    ways = tuple(_ways(here))
+    here = setting_of(profile, configuration, windows, rate, configuration.trigger_s, num_keys)
     merges = _merge_plan(here)
+    ways = tuple(_ways(here, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(here)).costs
     return SharingGain(
@@ -104,7 +106,7 @@ def sharing_gain(
         batch_rows=here.num_rows,
         batch_keys=here.keys.batch_keys,
         ways=ways,
-        best=_best(here, ways[0]) if windows.num_copies > 1.0 else ways[0],
+        best=_best(here, merges, ways[0]) if windows.num_copies > 1.0 else ways[0],
         break_even_rows=break_even_rows(costs, here.keys, windows),
         break_even_keys=break_even_keys(here.num_rows, costs, here.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
@@ -112,6 +114,8 @@ def sharing_gain(
         modes=mode_work(here, merges),
         deal=partition_deal(here),
         assumed=tuple(assumptions(profile)),
+        is_update=here.is_update,
+        queries=tuple(_queries(here, queries or {})),
     )
 
 
@@ -128,7 +132,7 @@ def sharing_ways(
     Returns
     -------
     tuple of SharingWay
-        One for each of :class:`WindowsHow`.
+        One for each of :func:`~headway.models.sharing.way_costs.ways_of`, a log without roll-ups.
 
     Notes
     -----
@@ -140,31 +144,27 @@ def sharing_ways(
     'sharing_ways'
     """
     here = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
-    return tuple(_ways(here))
+    # Roll-ups spare little of a batch, and finding them takes longer than all else.
+    return tuple(_ways(here, MergePlan(windows=windows, pane_ms=windows.pane_ms)))
 
 
-def _change(how: WindowsHow, here: WindowSetting, case: CostCase) -> _Change:
-    costs, keys, windows = case.costs, here.keys, here.windows
-    if how is WindowsHow.DIRECT:
-        return _Change(0.0, 0.0)
-    before = direct_state_writes(keys, windows).every_batch_rows
-    after = shared_state_writes(keys, windows)
-    copies_s = costs.copy_s * (windows.num_copies - 1.0) * here.num_rows
-    if how is WindowsHow.LOG:
-        panes = keys.batch_s / ms_to_s(windows.pane_ms)
-        written = keys.batch_keys * (1.0 + panes)
-        files_s = case.log_batch_s + case.log_row_s * written
-        read = keys.pane_keys * _merges_per_batch(here)
-        return _Change(
-            files_s - copies_s - costs.state_row_s * before,
-            case.log_read_s + case.log_row_s * read,
+def _queries(here: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterator[QueryWindows]:
+    for name, windows in queries.items():
+        alone = setting_of(
+            here.profile,
+            here.configuration,
+            windows,
+            here.rate_per_s,
+            here.trigger_s,
+            here.num_keys,
         )
-    spared_s = copies_s + costs.state_row_s * (before - after.every_batch_rows)
-    closing_s = costs.state_row_s * after.closing_rows
-    if how is WindowsHow.PANES:
-        return _Change(costs.second_stage_s - spared_s, closing_s)
-    combined = min(here.num_rows, keys.batch_keys * windows.num_copies)
-    return _Change(case.raw_shuffle_s * (here.num_rows - combined) - spared_s, closing_s)
+        law = _law(alone, 0.0)
+        yield QueryWindows(
+            name=name,
+            windows=windows,
+            batch_mean_s=float(law.batch_duration_mean_s()),
+            utilization_ratio=float(law.utilization_ratio),
+        )
 
 
 def _merge_plan(here: WindowSetting) -> MergePlan:
@@ -177,24 +177,18 @@ def _merge_plan(here: WindowSetting) -> MergePlan:
     return with_rollups(plan)
 
 
-def _merges_per_batch(here: WindowSetting) -> float:
-    """Pieces merged in a batch that closes panes, roll-ups left out."""
-    plan = MergePlan(windows=here.windows, pane_ms=here.windows.pane_ms)
-    horizon_ms = steady_horizon_ms(plan)
-    per_pane = plan.total_cost(horizon_ms) * here.windows.pane_ms / horizon_ms
-    return per_pane * max(here.keys.batch_s / ms_to_s(here.windows.pane_ms), 1.0)
+def _ways(here: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
+    cases, plan = list(cost_cases(here)), cheapest_merges(here, merges)
+    for how in ways_of(here):
+        changes = [batch_change(how, here, case, plan) for case in cases]
+        yield _way(how, here, changes, plan)
 
 
-def _ways(here: WindowSetting) -> Iterator[SharingWay]:
-    cases = list(cost_cases(here))
-    for how in WindowsHow:
-        changes = [_change(how, here, case) for case in cases]
-        yield _way(how, here, changes)
-
-
-def _way(how: WindowsHow, here: WindowSetting, changes: list[_Change]) -> SharingWay:
+def _way(
+    how: WindowsHow, here: WindowSetting, changes: list[BatchChange], plan: MergePlan
+) -> SharingWay:
     share = closing_share(here.keys.batch_s, here.windows)
-    saved = [-(change.every_batch_s + share * change.closing_s) for change in changes]
+    saved = [-change.mean_s(share) for change in changes]
     taken = changes[0]
     light = _law(here, taken.every_batch_s)
     heavy = _law(here, taken.every_batch_s + taken.closing_s)
@@ -211,6 +205,7 @@ def _way(how: WindowsHow, here: WindowSetting, changes: list[_Change]) -> Sharin
         window_p99_s=_window_p99_s(how, here, heavy),
         state_rows=_state_rows(how, here),
         log_rows=_log_rows(here) if how is WindowsHow.LOG else 0.0,
+        rollups=tuple(map(str, plan.rollups)) if how is WindowsHow.LOG else (),
         is_stable=bool(light.is_stable) and bool(heavy.is_stable),
     )
 
@@ -267,13 +262,13 @@ def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> fl
     profile = here.profile
     shape = replace(
         profile.shape,
-        output_mode="append",
+        output_mode="update" if here.is_update else "append",
         windows=tuple(_event_time_windows(here.windows)),
     )
     asked = replace(profile, shape=shape)
     if why_no_window_law(asked) is not None:
         return None
-    if how is WindowsHow.LOG:
+    if how is WindowsHow.LOG and not here.is_update:
         # emit="early": the batch that moves the watermark makes the windows itself.
         assert profile.observed_arrivals is not None
         assert shape.watermark_delay_s is not None
@@ -319,7 +314,7 @@ def _log_rows(here: WindowSetting) -> float:
     return here.keys.pane_keys * (1.0 + kept_s / ms_to_s(here.windows.pane_ms))
 
 
-def _best(here: WindowSetting, direct: SharingWay) -> SharingWay:
+def _best(here: WindowSetting, merges: MergePlan, direct: SharingWay) -> SharingWay:
     """Of all ways and triggers the one of least utilisation that delays no window."""
     found, least_ratio = direct, LEAST_SAVED_RATIO.value
     for factor in TRIGGER_RATIOS.value if here.trigger_s > 0.0 else (1.0,):
@@ -331,8 +326,9 @@ def _best(here: WindowSetting, direct: SharingWay) -> SharingWay:
                 here.windows,
                 here.rate_per_s,
                 factor * here.trigger_s,
+                here.num_keys,
             )
-        for way in _ways(there):
+        for way in _ways(there, merges):
             late = (
                 direct.window_p99_s is not None
                 and (way.window_p99_s or 0.0) > (1.0 + least_ratio) * direct.window_p99_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,7 +21,11 @@ from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes
+from headway.models.sharing.keyed import keyed_costs, keyed_model, stream_keys
 from headway.units import format_duration, ms_to_s, s_to_ms
+
+_STAGES_PHASE = "add_batch"
+"""Of the driver, what Spark's running of a batch takes beside its stages."""
 
 
 class CostCase(NamedTuple):
@@ -42,6 +47,13 @@ class WindowSetting(NamedTuple):
     model: DurationModel
     num_rows: float
     keys: BatchKeys
+    num_keys: float | None = None
+    state_row_s: float | None = None
+
+    @property
+    def is_update(self) -> bool:
+        """Whether the query gives windows again and again, as they stand."""
+        return self.profile.shape.output_mode == "update"
 
 
 def windows_of(profile: JobProfile) -> WindowSet | None:
@@ -84,6 +96,7 @@ def setting_of(
     windows: WindowSet,
     rate_per_s: float,
     trigger_s: float,
+    num_keys: float | None = None,
 ) -> WindowSetting:
     """Rows and keys of a batch at one setting.
 
@@ -93,6 +106,8 @@ def setting_of(
         As in :func:`headway.models.sharing.job_gain.sharing_gain`.
     trigger_s : float, >= 0
         Trigger interval in place of that of the configuration. [s]
+    num_keys : float, optional
+        Keys of the stream; by default they grow with the rows as profiled. [-]
 
     Returns
     -------
@@ -101,20 +116,71 @@ def setting_of(
 
     Notes
     -----
-    theory.md (T1), (T3).
+    theory.md (T1), (T3); (H10) where keys are given.
 
     Examples
     --------
     >>> setting_of.__name__
     'setting_of'
     """
-    model = _direct_model(profile, configuration, windows)
-    num_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))
+    limit = configuration.max_offsets_per_trigger or math.inf
+    model, state_row_s = _direct_model(profile, configuration, windows), None
+    num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
     batch_s = max(num_rows / rate_per_s, 1e-3)
     keys = _keys(profile, num_rows, batch_s, windows)
+    if num_keys is not None:
+        # Once for the keys of a batch, once more for the rows of a batch with those keys.
+        for _ in range(2):
+            keys = stream_keys(num_keys, num_rows, batch_s, windows)
+            model, state_row_s = _model_of_keys(profile, configuration, windows, keys)
+            num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
+            batch_s = max(num_rows / rate_per_s, 1e-3)
     return WindowSetting(
-        profile, configuration, windows, rate_per_s, trigger_s, model, num_rows, keys
+        profile,
+        configuration,
+        windows,
+        rate_per_s,
+        trigger_s,
+        model,
+        num_rows,
+        keys,
+        num_keys,
+        state_row_s,
     )
+
+
+def _model_of_keys(
+    profile: JobProfile, configuration: Configuration, windows: WindowSet, keys: BatchKeys
+) -> tuple[DurationModel, float]:
+    """Batch time by (H10) at other slots, too, and the wall time of a state row."""
+    costs = keyed_costs(profile)
+    if costs is None:
+        raise ValueError("the profile has no state rows on record")
+    baseline, own = profile.baseline, windows_of(profile) or windows
+    profiled = duration_model(profile, baseline.num_slots, baseline.shuffle_partitions)
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    slower = [
+        _over(float(here.slope_at(1.0)), float(there.slope_at(1.0)))
+        for here, there in zip(model.levels, profiled.levels, strict=True)
+    ]
+    state_row_s = costs.state_row_s * slower[-1]
+    written = direct_state_writes(keys, windows).every_batch_rows
+    keyed = keyed_model(
+        model,
+        _are_sources(profile),
+        row_s=costs.row_s * slower[0] * _rows_ratio(windows, own),
+        state_rows_s=state_row_s * written,
+    )
+    return keyed, state_row_s
+
+
+def _over(one: float, other: float) -> float:
+    return one / other if other > 0.0 else 1.0
+
+
+def _rows_ratio(windows: WindowSet, own: WindowSet) -> float:
+    """Time of a row with the copies of other windows, over that with those profiled."""
+    return 1.0 + COPIES_SHARE_RATIO.value[0] * (windows.num_copies / own.num_copies - 1.0)
 
 
 def _direct_model(
@@ -126,7 +192,7 @@ def _direct_model(
     if own is None or own == windows:
         return model
     ratio = windows.num_copies / own.num_copies
-    of_rows = 1.0 + COPIES_SHARE_RATIO.value[0] * (ratio - 1.0)
+    of_rows = _rows_ratio(windows, own)
     levels = tuple(
         level._replace(
             stage_terms=tuple(
@@ -205,7 +271,7 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
     slope_s = _source_slope_s(here)
     per_copy_s = slope_s / here.windows.num_copies
     state_s = _state_row_s(here)
-    stage_s = float(here.model.levels[-1].fixed_s)
+    stage_s = _second_stage_s(here)
 
     def case(share: float, factor: float, state_row_s: float) -> CostCase:
         return CostCase(
@@ -225,6 +291,13 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
                 yield case(share, factor, state_row_s)
 
 
+def _second_stage_s(here: WindowSetting) -> float:
+    """A stage with state that does nothing: its tasks, and the driver's part of a stage."""
+    on_driver_s = sum(p.mean_s for p in here.profile.driver_phases if p.name == _STAGES_PHASE)
+    levels = here.model.levels
+    return float(levels[-1].fixed_s) + on_driver_s / len(levels)
+
+
 def _source_slope_s(here: WindowSetting) -> float:
     """Wall time that a row of the batch costs in the stages that read the source."""
     at = np.asarray(here.num_rows)
@@ -241,6 +314,8 @@ def _state_is_measured(profile: JobProfile) -> bool:
 
 def _state_row_s(here: WindowSetting) -> float:
     """Wall time of a state row: as measured, or what rows cost in the last stage in all."""
+    if here.state_row_s is not None:
+        return here.state_row_s
     state, configuration = here.profile.state, here.configuration
     if state is not None and state.updated_row_s is not None:
         return state.updated_row_s / min(configuration.num_slots, configuration.shuffle_partitions)

@@ -47,7 +47,6 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
     if not batches:
         return None
     last = batches[-1].state
-    updated_rows = float(np.mean([batch.state.num_updated for batch in batches]))
     return StateProfile(
         rows=last.num_rows,
         memory_bytes=last.memory_bytes,
@@ -55,10 +54,16 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
             np.mean([batch.state_commit_s / batch.state.num_stores for batch in batches])
         ),
         growth_per_s=_growth_per_s(batches),
-        updated_rows=updated_rows or None,
+        updated_rows=mean_updated_rows(batches),
         updated_row_s=_updated_row_s([batch for run in runs for batch in run.batches]),
         rate_exponent=_rate_exponent(runs),
     )
+
+
+def mean_updated_rows(batches: Sequence[BatchSample]) -> float | None:
+    """State rows that a batch writes; None where none is on record."""
+    updated = [batch.state.num_updated for batch in batches if batch.state.num_stores > 0]
+    return (float(np.mean(updated)) or None) if updated else None
 
 
 def _rate_exponent(runs: Sequence[QueryRun]) -> float:

@@ -28,6 +28,7 @@ from headway.profiler.streaming.arrivals import observed_arrivals
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
 from headway.profiler.streaming.observations import (
+    mean_updated_rows,
     observe_memory,
     observe_stage,
     observe_state,
@@ -199,6 +200,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         batch_duration_mean_s=float(durations_s.mean()),
         batch_duration_sd_s=float(durations_s.std()),
         modelled_duration_mean_s=modelled_s,
+        updated_rows=mean_updated_rows(run.batches),
     )
 
 

@@ -14,7 +14,7 @@ from headway.runtime.ordered.bucket import (
     OrderedStep,
     run_bucket,
 )
-from headway.runtime.sharing.shared_windows import WATERMARK
+from headway.runtime.sharing.panes import WATERMARK
 from headway.units import US_PER_MS
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from headway.runtime.ordered.arrow_types import (
 from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.shared_windows import WATERMARK
+from headway.runtime.sharing.panes import WATERMARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -73,7 +73,7 @@ class SparkFiles:
         # Hidden names are left out of listings.
         draft = self._path(f"{target.getParent()}/.{target.getName()}.{uuid4().hex}")
         self._put(system, draft, text)
-        if system.exists(target) or not system.rename(draft, target):
+        if not self._name(system, draft, target):
             system.delete(draft, False)
             raise HeadwayError(f"{path}: there already; does another query write to this folder?")
 
@@ -94,6 +94,10 @@ class SparkFiles:
 
     def _system(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._conf)
+
+    def _name(self, system: Any, draft: Any, target: Any) -> bool:
+        """Give a draft its name, unless a file has it."""
+        return not system.exists(target) and bool(system.rename(draft, target))
 
     def _put(self, system: Any, path: Any, text: str) -> None:
         stream = system.create(path, False)

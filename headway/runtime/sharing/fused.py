@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headway.errors import HeadwayError, InputError
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.shared_windows import WindowQuery, finished, merged, partials
+from headway.runtime.sharing.panes import WindowQuery, finished, merged, partials
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

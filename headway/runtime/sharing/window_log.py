@@ -10,8 +10,8 @@ from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import HeadwayError, InputError
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.log_state import Emit, WindowLog, window_path
-from headway.runtime.sharing.shared_windows import (
+from headway.runtime.sharing.log_batches import Emit, WindowLog, window_path
+from headway.runtime.sharing.panes import (
     END,
     SIZE,
     WATERMARK,
@@ -19,6 +19,7 @@ from headway.runtime.sharing.shared_windows import (
     finished,
     merge_columns,
     partials,
+    windows_of_pane,
 )
 from headway.units import US_PER_MS, parse_duration_s, s_to_ms
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Sink = Callable[["DataFrame", int], object]
 """Takes the windows of a batch and its number; the same batch again must overwrite the first."""
-_PANE, _NEWEST = f"{PREFIX}pane", f"{PREFIX}newest"
+_PANE, _NEWEST, _CHANGED = f"{PREFIX}pane", f"{PREFIX}newest", f"{PREFIX}changed"
 
 
 def window_log(
@@ -41,13 +42,15 @@ def window_log(
     store: str,
     emit: Emit = "exact",
     delay: str | None = None,
+    rollups: Sequence[str] | None = None,
 ) -> SharedLog:
     """A log of partial windows in a store, from which windows are made batch by batch.
 
     Windows are those of Spark's own direct query, late rows too. ``emit="exact"`` gives them in
     the batch in which Spark does without no-data batches; ``"early"`` one trigger sooner, in the
-    batch that moves the watermark past their end, as Spark does with no-data batches. Several
-    readers share the log (:meth:`SharedLog.add`).
+    batch that moves the watermark past their end, as Spark does with no-data batches.
+    ``"update"`` is Spark's update mode: each batch gives the keys and open windows that it has
+    rows for, as they stand then. Several readers share the log (:meth:`SharedLog.add`).
 
     Parameters
     ----------
@@ -57,11 +60,15 @@ def window_log(
         As in :func:`headway.shared_windows`. The panes of the log divide these windows for good.
     store : str
         A folder of the log alone, on any file system that Spark writes to.
-    emit : {"exact", "early"}
-        When windows leave.
+    emit : {"exact", "early", "update"}
+        When windows leave; what ``"update"`` gives again, the sink must overwrite by key and
+        window.
     delay : str, optional
         How far the watermark stays behind the newest event time, e.g. ``"10 seconds"``; that of
         ``withWatermark`` where ``df`` has one.
+    rollups : sequence of str, optional
+        Windows that nobody asks for and that larger ones are made of, as ``headway windows`` names
+        them; those of fewest merges by default.
 
     Raises
     ------
@@ -82,18 +89,27 @@ def window_log(
         delay_ms = int(marked_ms)
     else:
         raise InputError("delay: none given; expected e.g. delay='10 seconds', or withWatermark")
-    return SharedLog(df, query, store.rstrip("/"), emit, delay_ms)
+    made = None if rollups is None else tuple(map(WindowSpec.parse, rollups))
+    return SharedLog(df, query, store.rstrip("/"), emit, delay_ms, made)
 
 
 class SharedLog:
     """The log of :func:`window_log`: start it with a sink, add readers before or while it runs."""
 
     def __init__(
-        self, df: DataFrame, query: WindowQuery, store: str, emit: Emit, delay_ms: int
+        self,
+        df: DataFrame,
+        query: WindowQuery,
+        store: str,
+        emit: Emit,
+        delay_ms: int,
+        rollups: tuple[WindowSpec, ...] | None = None,
     ) -> None:
         self._df, self._query, self._store = df, query, store
         self._files = SparkFiles(df.sparkSession)
-        self._log = WindowLog(self._files, store, query.windows, delay_ms=delay_ms, emit=emit)
+        self._log = WindowLog(
+            self._files, store, query.windows, delay_ms=delay_ms, emit=emit, rollups=rollups
+        )
         self._sinks = dict[str, Sink]()
 
     def add(self, *, windows: Sequence[str], sink: Sink, name: str | None = None) -> None:
@@ -122,7 +138,7 @@ class SharedLog:
     def start(
         self,
         *,
-        sink: Sink,
+        sink: Sink | None = None,
         checkpoint: str,
         trigger: Mapping[str, str | bool] | None = None,
         name: str | None = None,
@@ -131,8 +147,9 @@ class SharedLog:
 
         Parameters
         ----------
-        sink : callable
-            Called with the windows of a batch and its number; must overwrite on a repeat.
+        sink : callable, optional
+            Called with the windows of a batch and its number; must overwrite on a repeat. Needed
+            unless readers were added.
         checkpoint : str
             The stream's own checkpoint. Store and checkpoint belong together.
         trigger : mapping, optional
@@ -142,15 +159,20 @@ class SharedLog:
 
         Raises
         ------
+        InputError
+            If there is neither a sink nor a reader.
         HeadwayError
             If the store was filled with another checkpoint.
         """
+        if sink is None and not self._sinks:
+            raise InputError("nobody is given the windows; name a sink, or add readers first")
         if self._log.state.batch >= 0 and not self._files.exists(f"{checkpoint}/offsets"):
             raise HeadwayError(
                 f"{self._store}: filled up to batch {self._log.state.batch} with another "
                 f"checkpoint than {checkpoint}; start with that one, or with a new store"
             )
-        self._add("windows of the log", self._query.windows.windows, sink)
+        if sink is not None:
+            self._add("windows of the log", self._query.windows.windows, sink)
         writer = self._df.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", checkpoint
         )
@@ -163,9 +185,16 @@ class SharedLog:
         self._sinks[name] = sink
 
     def _run_batch(self, batch: DataFrame, number: int) -> None:
-        self._log.run_batch(
-            number, _SparkStore(batch, number, self._query, self._store, self._files, self._sinks)
+        store = _SparkStore(
+            batch,
+            number,
+            self._query,
+            self._log.pane_ms,
+            self._store,
+            self._files,
+            self._sinks,
         )
+        self._log.run_batch(number, store)
 
 
 class _SparkStore:
@@ -176,13 +205,16 @@ class _SparkStore:
         batch: DataFrame,
         number: int,
         query: WindowQuery,
+        pane_ms: int,
         root: str,
         files: SparkFiles,
         sinks: Mapping[str, Sink],
     ) -> None:
         self._batch, self._number, self._query = batch, number, query
+        self._pane_ms = pane_ms
         self._root, self._files, self._sinks = root, files, sinks
         self._made: dict[tuple[int, int], DataFrame] = {}
+        self._changed: dict[int, DataFrame] = {}
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
         """Partial results by pane; the largest event time is observed on the way."""
@@ -191,7 +223,7 @@ class _SparkStore:
 
         seen = Observation()
         newest = F.max(F.expr(f"unix_micros({quoted(self._query.time)})")).alias(_NEWEST)
-        rows = partials(self._batch.observe(seen, newest), self._query)
+        rows = partials(self._batch.observe(seen, newest), self._query, self._pane_ms)
         pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
         self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane", _PANE)
         panes = self._panes(folder)
@@ -223,6 +255,26 @@ class _SparkStore:
                 rows = self._read([window_path(folder, size_ms, end)])
             self._made[size_ms, end] = rows
 
+    def make_changed(
+        self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
+    ) -> None:
+        """One job for all open windows of a size; keys without rows in the batch are left out."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        rows = self._read(now).withColumn(_CHANGED, F.lit(True))
+        if before:
+            rows = rows.unionByName(self._read(before).withColumn(_CHANGED, F.lit(False)))
+        copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self._pane_ms)
+        kept = (*self._query.key, *columns_of(a.partials for a in self._query.aggregates), _CHANGED)
+        self._changed[spec.size_ms] = (
+            rows.selectExpr(*map(quoted, kept), f"inline({copies})")
+            .where(_ends_in(ends))
+            .groupBy(SIZE, END, *map(quoted, self._query.key))
+            .agg(*merge_columns(self._query), F.max(_CHANGED).alias(_CHANGED))
+            .where(_CHANGED)
+            .drop(_CHANGED)
+        )
+
     def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
         """Finished columns of the windows, together, to the reader's sink."""
         from pyspark.sql import functions as F  # noqa: N812
@@ -233,6 +285,11 @@ class _SparkStore:
             .withColumn(END, F.timestamp_micros(F.lit(end * US_PER_MS)))
             for size, end in made
             if (size, end) in self._made
+        ]
+        windows += [
+            rows.where(_ends_in([end for size, end in made if size == size_ms]))
+            for size_ms, rows in self._changed.items()
+            if size_ms in {size for size, _ in made}
         ]
         if windows and reader in self._sinks:
             self._sinks[reader](finished(_union(windows), self._query, self._batch), self._number)
@@ -256,6 +313,10 @@ class _SparkStore:
         kept = [*self._query.key, *columns_of(a.partials for a in self._query.aggregates), column]
         by_folder = rows.select(*map(quoted, kept), F.col(quoted(column)).alias(name))
         by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
+
+
+def _ends_in(ends: Sequence[int]) -> str:
+    return f"unix_millis({END}) IN ({', '.join(map(str, ends))})"
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.rates import DailyCurve, RateTrace
     from headway.spec.kinds.schedule import QuerySchedule
     from headway.spec.kinds.tuning import Tuning
+    from headway.spec.kinds.windows import SharedWindows
 
 # A kind is called in files what its noun is called here.
 _HOME_OF = {
@@ -32,6 +33,7 @@ _HOME_OF = {
     "Tuning": "headway.spec.kinds.tuning",
     "MicroBatchPipeline": "headway.spec.kinds.pipelines",
     "OrderedPipeline": "headway.spec.kinds.ordered",
+    "SharedWindows": "headway.spec.kinds.windows",
 }
 
 
@@ -54,7 +56,7 @@ KINDS: Mapping[str, type[Any]] = _Kinds()
 __all__ = [
     "KINDS", "BatchJob", "CapacityPlan", "Cluster", "DailyCurve", "Exploration",
     "MicroBatchPipeline", "NodeCatalog", "NodeEntry", "OrderedPipeline",
-    "QuerySchedule", "RateTrace", "StreamingJob", "Tuning",
+    "QuerySchedule", "RateTrace", "SharedWindows", "StreamingJob", "Tuning",
 ]  # fmt: skip
 
 __getattr__ = loads_when_used(

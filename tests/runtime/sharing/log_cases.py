@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.domain.window_set import WindowSet, WindowSpec
-from headway.runtime.sharing.log_state import Emit, WindowLog, pane_path, window_path
+from headway.runtime.sharing.log_batches import Emit, WindowLog, pane_path, window_path
 
 Row = tuple[int, str]
 """Event time [ms] and key; results count rows."""
@@ -72,20 +71,26 @@ def direct(case: Case, emit: Emit = "exact") -> Result:
     """The direct query: a window takes rows until it is emitted.
 
     ``exact`` is Spark without no-data batches; ``early`` with them, each counted as part of the
-    batch before, whose rows it follows without any of its own.
+    batch before, whose rows it follows without any of its own. ``update`` is update mode: what a
+    batch has rows for, as it stands then; windows end as in ``exact``, and are not given again.
     """
     marks, results = watermarks(case), Result()
     counts: Counter[tuple[int, int, str]] = Counter()
     closed = 0
     for batch, rows in enumerate(case.batches):
+        changed = set[tuple[int, int, str]]()
         for at, key in rows:
             for spec in case.windows:
                 for start in spec.starts_with(at, at + 1):
                     if start + spec.size_ms > closed:
                         counts[spec.size_ms, start + spec.size_ms, key] += 1
-        closed = marks[batch] if emit == "exact" else marks[batch + 1]
-        for size, end, key in [each for each in counts if each[1] <= closed]:
-            results[batch, size, end, key] = counts.pop((size, end, key))
+                        changed.add((spec.size_ms, start + spec.size_ms, key))
+        closed = marks[batch + 1] if emit == "early" else marks[batch]
+        ended = {each: counts[each] for each in counts if each[1] <= closed}
+        given = {each: counts[each] for each in changed} if emit == "update" else ended
+        results |= {(batch, size, end, key): number for (size, end, key), number in given.items()}
+        for each in ended:
+            del counts[each]
     return results
 
 
@@ -151,9 +156,13 @@ class PlainFiles:
         return [name for name in found if not name.startswith(".")]
 
     def delete(self, path: str) -> None:
-        self.before_write()
         target = Path(path)
-        shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+        for each in sorted(target.rglob("*"), reverse=True):
+            self.before_write()
+            each.rmdir() if each.is_dir() else each.unlink()
+        self.before_write()
+        if target.exists():
+            target.rmdir() if target.is_dir() else target.unlink()
 
 
 class MemoryFiles:
@@ -229,6 +238,21 @@ class CountingStore:
             self._replace(
                 folder, {window_path(folder, size_ms, end): self.made[size_ms, end] for end in keep}
             )
+
+    def make_changed(
+        self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
+    ) -> None:
+        by_end = {end: (Counter[str](), set[str]()) for end in ends}
+        for path in (*before, *now):
+            pane = int(path.rpartition("=")[2])
+            rows = self._sum([path])
+            for start in spec.starts_with(pane, pane + self.pane_ms):
+                if start + spec.size_ms in by_end:
+                    total, changed = by_end[start + spec.size_ms]
+                    total.update(rows)
+                    changed.update(rows if path in now else ())
+        for end, (total, changed) in by_end.items():
+            self.made[spec.size_ms, end] = Counter({key: total[key] for key in changed})
 
     def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
         for size, end in made:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from headway.domain.window_set import WindowSpec
 from headway.errors import HeadwayError, InputError
-from headway.runtime.sharing.log_state import Emit, LogState, WindowLog
+from headway.runtime.sharing.log_batches import Emit, WindowLog
+from headway.runtime.sharing.log_state import LogState
 from tests.runtime.sharing.log_cases import (
     Case,
     CountingStore,
@@ -28,6 +31,8 @@ from tests.runtime.sharing.log_cases import (
 )
 
 NUM_CASES = int(os.environ.get("HEADWAY_WINDOW_CASES", "300"))
+NUM_KILLED_CASES = int(os.environ.get("HEADWAY_WINDOW_KILLS", "3"))
+EMITS: tuple[Emit, ...] = get_args(Emit)
 
 
 def test_the_log_is_the_direct_query_for_every_row() -> None:
@@ -35,7 +40,7 @@ def test_the_log_is_the_direct_query_for_every_row() -> None:
     for seed in range(NUM_CASES):
         seeded = random.Random(seed)
         case = a_case(seeded)
-        for emit in ("exact", "early"):
+        for emit in EMITS:
             found = Result()
             through_log(case, emit, MemoryFiles(), "", found, restarts=sometimes(seed))
             assert found == direct(case, emit), (seed, emit)
@@ -79,46 +84,28 @@ def test_early_is_one_batch_sooner() -> None:
     assert direct(case, "exact") == {(2, 10, 10, "a"): 1}
 
 
-def killed_and_restarted(case: Case, emit: Emit, folder: Path) -> tuple[Result, int]:
-    """The log in processes of their own, each killed before its n-th write, n = 1, 2, ...
-
-    Results are overwritten by batch, as a sink must.
-    """
-    sink = folder / "results"
-    sink.mkdir()
-    for num_killed in range(10_000):
-        child = os.fork()
-        if child == 0:
-            dying = Dying(num_killed % 7 + num_killed // 7)
-            found = SinkFiles(sink)
-            through_log(case, emit, PlainFiles(dying), str(folder / "store"), found)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
-            return read_results(sink), num_killed
-        assert os.WTERMSIG(status) == signal.SIGKILL
-    raise AssertionError("it never ends")
-
-
 class Dying:
     """Ends the process at once before a write, after some that it allows."""
 
-    def __init__(self, allowed: int) -> None:
+    def __init__(self, allowed: float) -> None:
         self.left = allowed
+        self.num_written = 0
 
     def __call__(self) -> None:
-        if self.left == 0:
+        if self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
         self.left -= 1
+        self.num_written += 1
 
 
 class SinkFiles(Result):
     """A sink outside of the process: a file for each result, written over."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, before_write: Callable[[], None]) -> None:
+        self.folder, self.before_write = folder, before_write
 
     def __setitem__(self, key: tuple[int, int, int, str], value: int) -> None:
+        self.before_write()
         name = "-".join(map(str, key))
         (self.folder / name).write_text(json.dumps([key, value]))
 
@@ -128,18 +115,58 @@ def read_results(folder: Path) -> Result:
     return {(batch, size, end, key): number for (batch, size, end, key), number in found}
 
 
+def ran(case: Case, emit: Emit, folder: Path, allowed: float) -> int:
+    """Writes of the log and its sink up to the end, or to the death of the process."""
+    sink = folder / "results"
+    sink.mkdir(parents=True, exist_ok=True)
+    dying = Dying(allowed)
+    store = str(folder / "store")
+    through_log(case, emit, PlainFiles(dying), store, SinkFiles(sink, dying))
+    return dying.num_written
+
+
+def is_killed(case: Case, emit: Emit, folder: Path, allowed: int) -> bool:
+    """Whether a process of its own was killed before it ended."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            ran(case, emit, folder, allowed)
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL
+    return status != 0
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_kill_9_between_any_two_writes_changes_nothing(tmp_path: Path) -> None:
+def test_kill_9_before_any_write_changes_nothing(tmp_path: Path) -> None:
     num_killed = 0
+    for seed in range(NUM_KILLED_CASES):
+        case = a_case(random.Random(1000 + seed))
+        emit = EMITS[seed % len(EMITS)]
+        for allowed in range(ran(case, emit, tmp_path / f"{seed}", math.inf)):
+            folder = tmp_path / f"{seed}-{allowed}"
+            assert is_killed(case, emit, folder, allowed)
+            ran(case, emit, folder, math.inf)
+            assert read_results(folder / "results") == direct(case, emit), (seed, allowed)
+            num_killed += 1
+    assert num_killed > 20 * NUM_KILLED_CASES
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_kill_9_again_and_again_changes_nothing(tmp_path: Path) -> None:
     for seed in range(6):
         case = a_case(random.Random(1000 + seed))
-        emit: Emit = "exact" if seed % 2 else "early"
+        emit = EMITS[seed % len(EMITS)]
         folder = tmp_path / str(seed)
-        folder.mkdir()
-        found, killed = killed_and_restarted(case, emit, folder)
-        assert found == direct(case, emit), seed
-        num_killed += killed
-    assert num_killed > 30
+        num_killed = 0
+        # More writes are allowed each time round, or the longest batch would never end.
+        while is_killed(case, emit, folder, num_killed % 7 + num_killed // 7):
+            num_killed += 1
+        assert read_results(folder / "results") == direct(case, emit), seed
+        assert num_killed > 3
 
 
 def run(log: WindowLog, files: MemoryFiles, first: int, batches: Mapping[int, int]) -> Result:

@@ -1,0 +1,159 @@
+"""Runs of windows shared and not, each beside what the profile of the direct query predicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from headway.domain import JobProfile
+from headway.domain.sharing import WindowsHow
+from headway.domain.window_set import WindowSet
+from headway.formats.profile_file import load_profile
+from headway.models.sharing.consolidation import MergePlan, with_rollups
+from headway.models.sharing.gain import closing_share
+from headway.models.sharing.profiled_windows import cost_cases, setting_of
+from headway.models.sharing.way_costs import batch_change
+
+BY_HAND = "by hand"
+WAYS = (*(how.value for how in WindowsHow), BY_HAND)
+TELLING_RATIO = 0.1
+"""Gains that are smaller have no sign to be right about."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    mid_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One way at one setting: mean batch time of each repeat, and as predicted."""
+
+    keys: int
+    rows: int
+    windows: tuple[str, ...]
+    store: str
+    how: str
+    predicted: Interval
+    repeats_s: tuple[float, ...]
+
+    @property
+    def setting(self) -> tuple[int, int, tuple[str, ...], str]:
+        return self.keys, self.rows, self.windows, self.store
+
+    @property
+    def words(self) -> str:
+        return f"{self.keys:,} keys, {self.rows:,} rows, {self.copies:g} windows{self.beside}"
+
+    @property
+    def beside(self) -> str:
+        """What differs from the checkpoints and the state store of the profiled runs."""
+        return f", {self.store}" if self.store else ""
+
+    @property
+    def copies(self) -> float:
+        return WindowSet.parse(self.windows).num_copies
+
+    @property
+    def measured_s(self) -> float:
+        return median(self.repeats_s)
+
+    @property
+    def error_ratio(self) -> float:
+        return self.predicted.mid_s / self.measured_s - 1.0
+
+
+def cells_of(results: Path) -> list[Cell]:
+    """All cells with a run, in the order of their first runs; a line that a kill cut counts not."""
+    lines = []
+    for text in results.read_text().splitlines() if results.exists() else ():
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    if not lines:
+        return []
+    profile = load_profile(results.with_name("profile.yaml"))
+    seconds: dict[tuple[str, str], list[float]] = {}
+    first: dict[str, Mapping[str, Any]] = {}
+    for line in lines:
+        first.setdefault(line["setting"], line)
+        seconds.setdefault((line["setting"], line["how"]), []).append(fmean(line["batches_s"]))
+    found = []
+    for name, line in first.items():
+        expected = predicted(profile, line["keys"], line["rows"], line["windows"])
+        found += [
+            Cell(
+                line["keys"],
+                line["rows"],
+                tuple(line["windows"]),
+                _beside(line),
+                how,
+                expected[WindowsHow.PANES if how == BY_HAND else WindowsHow(how)],
+                tuple(seconds[name, how]),
+            )
+            for how in WAYS
+            if (name, how) in seconds
+        ]
+    return found
+
+
+def predicted(
+    profile: JobProfile, keys: int, rows: int, texts: Sequence[str]
+) -> Mapping[WindowsHow, Interval]:
+    """Batch time by each way: ``rows`` rows a batch, which span a second of event time."""
+    windows = WindowSet.parse(texts)
+    configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
+    here = setting_of(profile, configuration, windows, float(rows), 1.0, float(keys))
+    # The roll-ups that a log makes where none are named, as the runs' did.
+    merges = with_rollups(MergePlan(windows=windows, pane_ms=windows.pane_ms))
+    share = closing_share(here.keys.batch_s, windows)
+    direct_s = float(here.model.mean_s(here.num_rows))
+    cases = list(cost_cases(here))
+    found = {}
+    for how in WindowsHow:
+        times_s = [
+            max(direct_s + batch_change(how, here, case, merges).mean_s(share), 0.0)
+            for case in cases
+        ]
+        found[how] = Interval(times_s[0], min(times_s), max(times_s))
+    return found
+
+
+def _beside(line: Mapping[str, Any]) -> str:
+    parts = []
+    if line["manager"] != "local":
+        parts.append(f"{line['manager']} checkpoints")
+    if line["store"] == "rocksdb":
+        parts.append("RocksDB")
+    return ", ".join(parts)
+
+
+def direct_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
+    """The direct query at the setting of a cell."""
+    return next(
+        (one for one in cells if one.setting == cell.setting and one.how == WindowsHow.DIRECT), None
+    )
+
+
+def gains(cell: Cell, cells: Sequence[Cell]) -> tuple[float, float] | None:
+    """Predicted and measured gain over the direct query; None of the direct query itself."""
+    direct = direct_of(cell, cells)
+    if direct is None or cell.how == WindowsHow.DIRECT:
+        return None
+    return (
+        1.0 - cell.predicted.mid_s / direct.predicted.mid_s,
+        1.0 - cell.measured_s / direct.measured_s,
+    )
+
+
+def has_wrong_sign(found: tuple[float, float]) -> bool:
+    """Whether a gain that matters was predicted as a loss, or the other way round."""
+    predicted_ratio, measured_ratio = found
+    return abs(measured_ratio) > TELLING_RATIO and predicted_ratio * measured_ratio < 0.0

@@ -1,0 +1,181 @@
+"""The direct query's batch time by rows and state rows, for other keys than were profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headway.domain import Configuration, JobProfile, ObservedSetting
+from headway.domain.window_set import WindowSet
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import duration_model
+from headway.models.sharing.consolidation import present_keys
+from headway.models.sharing.gain import BatchKeys
+from headway.units import s_to_ms
+
+_TOO_ALIKE = 1e-3
+"""Settings whose rows and state rows differ by less of their product tell one cost, not two."""
+
+
+class KeyedCosts(NamedTuple):
+    """Wall time of a row of the batch, and of a state row that it writes, at the profiled slots."""
+
+    row_s: float
+    state_row_s: float
+
+
+def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
+    r"""What a row and a state row take, by all profiled settings.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The direct query.
+
+    Returns
+    -------
+    KeyedCosts or None
+        None where no state rows are on record.
+
+    Notes
+    -----
+    **(H10)** A batch of the direct query takes `D = a + b n + v U_0` for `n` rows and `U_0` state
+    rows of (H2): `a` of the driver and the stages without rows; `b` and `v` by least squares of the
+    relative errors over the settings, neither below 0. Where all settings wrote as many state rows
+    per row, `v` is that of updates and commits alone.
+
+    Examples
+    --------
+    >>> keyed_costs.__name__
+    'keyed_costs'
+    """
+    seen = [one for one in profile.settings if _is_alike(one, profile.baseline)]
+    if not seen:
+        return None
+    points = [_point(profile, one) for one in seen]
+    nn, nu, uu, n1, u1 = (
+        sum(one * other for one, other in zip(left, right, strict=True))
+        for left, right in _products(points)
+    )
+    determinant = nn * uu - nu * nu
+    if determinant > _TOO_ALIKE * nn * uu:
+        row_s, state_s = (n1 * uu - u1 * nu) / determinant, (u1 * nn - n1 * nu) / determinant
+        if row_s >= 0.0 and state_s >= 0.0:
+            return KeyedCosts(row_s, state_s)
+        return KeyedCosts(n1 / nn, 0.0) if state_s < 0.0 else KeyedCosts(0.0, u1 / uu)
+    state_s = _measured_state_row_s(profile)
+    return KeyedCosts(max(n1 - state_s * nu, 0.0) / nn, state_s)
+
+
+def _is_alike(one: ObservedSetting, baseline: Configuration) -> bool:
+    """Whether a setting has state rows on record, at the slots that costs are told for."""
+    found = one.configuration
+    same = found.num_slots == baseline.num_slots
+    return (
+        one.updated_rows is not None
+        and same
+        and (found.shuffle_partitions == baseline.shuffle_partitions)
+    )
+
+
+def _point(profile: JobProfile, one: ObservedSetting) -> tuple[float, float]:
+    """Rows and state rows of a setting's batch, over its time beyond what every batch takes."""
+    settled = one.configuration
+    model = duration_model(profile, settled.num_slots, settled.shuffle_partitions)
+    fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
+    left_s = max(one.batch_duration_mean_s - fixed_s, 0.01 * one.batch_duration_mean_s)
+    rows = 0.5 * (one.rows_per_batch_low + one.rows_per_batch_high)
+    return rows / left_s, (one.updated_rows or 0.0) / left_s
+
+
+def _products(
+    points: Sequence[tuple[float, float]],
+) -> tuple[tuple[list[float], list[float]], ...]:
+    rows, states = ([point[place] for point in points] for place in (0, 1))
+    ones = [1.0] * len(points)
+    return (rows, rows), (rows, states), (states, states), (rows, ones), (states, ones)
+
+
+def _measured_state_row_s(profile: JobProfile) -> float:
+    state, baseline = profile.state, profile.baseline
+    if state is None or state.updated_row_s is None:
+        return 0.0
+    return state.updated_row_s / min(baseline.num_slots, baseline.shuffle_partitions)
+
+
+def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
+    """Keys of a batch and of a pane, of a stream whose keys are equally frequent.
+
+    Parameters
+    ----------
+    num_keys : float, > 0
+        Keys of the stream. [-]
+    num_rows, batch_s
+        Rows of a batch [rows], and the event time that it spans. [s]
+    windows : WindowSet
+        Their pane.
+
+    Returns
+    -------
+    BatchKeys
+        By (H1).
+
+    Notes
+    -----
+    (H1), Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
+
+    Examples
+    --------
+    >>> stream_keys(1000.0, 1000.0, 1.0, WindowSet.parse(["60s every 5s"]))
+    BatchKeys(batch_keys=632.12, pane_keys=993.26, batch_s=1.0)
+    """
+    batch_ms = max(s_to_ms(batch_s), 1)
+    keys = present_keys(num_keys, num_rows / batch_ms)
+    return BatchKeys(batch_keys=keys(batch_ms), pane_keys=keys(windows.pane_ms), batch_s=batch_s)
+
+
+def keyed_model(
+    model: DurationModel,
+    sources: Sequence[bool],
+    *,
+    row_s: float,
+    state_rows_s: float,
+) -> DurationModel:
+    """The model with other costs: of rows in the first stage, of state rows in the last one.
+
+    Parameters
+    ----------
+    model : DurationModel
+        Of the profiled keys.
+    sources : sequence of bool
+        Which of its levels read the source.
+    row_s : float, >= 0
+        Wall time of a row. [s]
+    state_rows_s : float, >= 0
+        Wall time of all state rows of a batch. [s]
+
+    Returns
+    -------
+    DurationModel
+        What no row changes stays.
+
+    Notes
+    -----
+    (H10). After Enorm 2016, doi:10.1145/2933267.2933315.
+
+    Examples
+    --------
+    >>> from headway.models.job.duration import LevelSpan
+    >>> stages = (LevelSpan("read", 0.0, ((2e-6, 1.0, 1.0),)), LevelSpan("write", 0.1, ()))
+    >>> float(keyed_model(DurationModel(0.2, stages), (True, False), row_s=1e-6,
+    ...     state_rows_s=0.05).mean_s(1e5))
+    0.45
+    """
+    first, last = list(sources).index(True) if True in sources else 0, len(model.levels) - 1
+    terms: dict[int, tuple[tuple[float, float, float], ...]] = {}
+    terms[first] = ((row_s, 1.0, 1.0),)
+    terms[last] = (*terms.get(last, ()), (state_rows_s, 1.0, 0.0))
+    levels = tuple(
+        level._replace(stage_terms=terms.get(place, ())) for place, level in enumerate(model.levels)
+    )
+    return model._replace(levels=levels)

@@ -1,0 +1,234 @@
+"""What each way of counting windows changes in a batch: copies, state rows, stages, files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from headway.domain.sharing import WindowsHow
+from headway.domain.window_set import WindowSet, WindowSpec
+from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
+from headway.models.sharing.gain import (
+    BatchKeys,
+    closing_share,
+    direct_state_writes,
+    shared_state_writes,
+)
+from headway.models.sharing.profiled_windows import CostCase, WindowSetting, cost_cases
+from headway.units import ms_to_s
+
+
+class BatchChange(NamedTuple):
+    """Batch time of a way less that of the direct query: of every batch, and of closing ones."""
+
+    every_batch_s: float
+    closing_s: float
+
+    def mean_s(self, closing_share_ratio: float) -> float:
+        """Mean over batches of which a share closes a pane."""
+        return self.every_batch_s + closing_share_ratio * self.closing_s
+
+
+def batch_change(
+    how: WindowsHow, here: WindowSetting, case: CostCase, merges: MergePlan
+) -> BatchChange:
+    r"""Batch time of a way less that of the direct query.
+
+    Parameters
+    ----------
+    how : WindowsHow
+        The way.
+    here : WindowSetting
+        Rows and keys of a batch.
+    case : CostCase
+        Costs. [s]
+    merges : MergePlan
+        From which pieces a log makes windows.
+
+    Returns
+    -------
+    BatchChange
+        Below 0 where it takes less time. [s]
+
+    Notes
+    -----
+    **(H8)** A log changes a batch by `L + l K_b (1 + T/g) - b_c (m - 1) n - u U_0` for its files
+    `L` and rows of partial windows `l`; one in which windows are due takes `J R + l (Q + Q_w)` more
+    for `J` jobs of `R` seconds each, `Q` rows merged and `Q_w` rows of pieces that are kept. Fused
+    windows: (H4) without `G`, and `b_r` for each row that is not combined before the shuffle.
+    After Enorm 2016, doi:10.1145/2933267.2933315.
+
+    Examples
+    --------
+    >>> batch_change.__name__
+    'batch_change'
+    """
+    costs, keys, windows = case.costs, here.keys, here.windows
+    if how is WindowsHow.DIRECT:
+        return BatchChange(0.0, 0.0)
+    before = direct_state_writes(keys, windows).every_batch_rows
+    copies_s = costs.copy_s * (windows.num_copies - 1.0) * here.num_rows
+    if how is WindowsHow.LOG:
+        written = keys.batch_keys * (1.0 + keys.batch_s / ms_to_s(windows.pane_ms))
+        files_s = case.log_batch_s + case.log_row_s * written
+        every_s = files_s - copies_s - costs.state_row_s * before
+        if here.is_update:
+            read = keys.pane_keys * update_merges(windows, keys.batch_s)
+            return BatchChange(every_s + case.log_read_s + case.log_row_s * read, 0.0)
+        jobs, rows = due_work(merges, keys)
+        return BatchChange(every_s, case.log_read_s * jobs + case.log_row_s * rows)
+    after = shared_state_writes(keys, windows)
+    spared_s = copies_s + costs.state_row_s * (before - after.every_batch_rows)
+    closing_s = costs.state_row_s * after.closing_rows
+    if how is WindowsHow.PANES:
+        return BatchChange(costs.second_stage_s - spared_s, closing_s)
+    combined = min(here.num_rows, keys.batch_keys * windows.num_copies)
+    return BatchChange(case.raw_shuffle_s * (here.num_rows - combined) - spared_s, closing_s)
+
+
+def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:
+    """The ways that there are: panes and fused windows know append mode alone.
+
+    Parameters
+    ----------
+    here : WindowSetting
+        The query's output mode.
+
+    Returns
+    -------
+    tuple of WindowsHow
+        The direct query first.
+
+    Notes
+    -----
+    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark, which refuses two aggregations in a row in
+    any other mode.
+
+    Examples
+    --------
+    >>> ways_of.__name__
+    'ways_of'
+    """
+    return (WindowsHow.DIRECT, WindowsHow.LOG) if here.is_update else tuple(WindowsHow)
+
+
+class DueWork(NamedTuple):
+    """Jobs, and rows of partial windows read and kept, of a batch in which windows are due."""
+
+    jobs: float
+    rows: float
+
+
+def due_work(merges: MergePlan, keys: BatchKeys) -> DueWork:
+    """What a log does in a batch that closes panes, on average.
+
+    Parameters
+    ----------
+    merges : MergePlan
+        From which pieces windows are made.
+    keys : BatchKeys
+        Keys of a pane, and the event time of a batch.
+
+    Returns
+    -------
+    DueWork
+        One job hands the windows on, and one more keeps those of each size that larger ones are
+        made of.
+
+    Notes
+    -----
+    The `J` and `Q + Q_w` of (H8), over a steady horizon. Enorm 2016,
+    doi:10.1145/2933267.2933315.
+
+    Examples
+    --------
+    >>> windows = WindowSet.parse(["60s every 5s"])
+    >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
+    >>> due_work(plan, BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0))
+    DueWork(jobs=1.0, rows=12000.0)
+    """
+    panes = max(keys.batch_s / ms_to_s(merges.pane_ms), 1.0)
+    share = closing_share(keys.batch_s, merges.windows)
+    num_merged, kept = _merged_and_kept(merges)
+    num_kept = sum(merges.pane_ms / spec.slide_ms for spec in kept)
+    jobs = 1.0 + sum(min(keys.batch_s / ms_to_s(spec.slide_ms), 1.0) for spec in kept) / share
+    return DueWork(jobs, keys.pane_keys * (num_merged + num_kept) * panes)
+
+
+@cache
+def _merged_and_kept(merges: MergePlan) -> tuple[float, tuple[WindowSpec, ...]]:
+    """Pieces merged per pane, and the windows that are kept for larger ones."""
+    horizon_ms = steady_horizon_ms(merges)
+    kept_ms = merges.kept_lengths_ms(horizon_ms)
+    kept = tuple(spec for spec in merges.made if spec.size_ms in kept_ms)
+    return merges.total_cost(horizon_ms) * merges.pane_ms / horizon_ms, kept
+
+
+def update_merges(windows: WindowSet, batch_s: float) -> float:
+    r"""Panes merged per key in a batch of update mode, which makes all windows that it touches.
+
+    Parameters
+    ----------
+    windows : WindowSet
+        Sizes, slides and pane.
+    batch_s : float, > 0
+        Event time of a batch. [s]
+
+    Returns
+    -------
+    float
+        Merges. [-]
+
+    Notes
+    -----
+    **(H9)** In update mode a log merges `Σ_i (s_i + T)/l_i · (s_i + g)/(2g)` panes of each key: the
+    windows of (H2), from their starts until now, on average half full. Enorm 2016,
+    doi:10.1145/2933267.2933315, has no such mode.
+
+    Examples
+    --------
+    >>> update_merges(WindowSet.parse(["60s every 5s"]), 1.0)
+    79.3
+    """
+    pane_s = ms_to_s(windows.pane_ms)
+    return sum(
+        (ms_to_s(spec.size_ms) + batch_s)
+        / ms_to_s(spec.slide_ms)
+        * (ms_to_s(spec.size_ms) + pane_s)
+        / (2.0 * pane_s)
+        for spec in windows.windows
+    )
+
+
+def cheapest_merges(here: WindowSetting, merges: MergePlan) -> MergePlan:
+    """How a log makes windows in the least time: with the roll-ups of a plan, or without.
+
+    Parameters
+    ----------
+    here : WindowSetting
+        Rows and keys of a batch.
+    merges : MergePlan
+        With the roll-ups that spare most merges.
+
+    Returns
+    -------
+    MergePlan
+        Pieces counted, not weighed. Every size that is kept for larger ones takes a job of its own,
+        which the merges that it spares must pay for.
+
+    Notes
+    -----
+    (H8); "Factor windows", arXiv 2008.12379 (2020), counts merges alone.
+
+    Examples
+    --------
+    >>> cheapest_merges.__name__
+    'cheapest_merges'
+    """
+    case = next(cost_cases(here))
+    without = MergePlan(windows=here.windows, pane_ms=here.windows.pane_ms)
+    return min(
+        (without, replace(without, rollups=merges.rollups)),
+        key=lambda plan: batch_change(WindowsHow.LOG, here, case, plan).closing_s,
+    )

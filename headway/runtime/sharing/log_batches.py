@@ -1,0 +1,357 @@
+"""What a log of partial windows does with a batch, and which windows are due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, Protocol, TypeAlias
+
+from headway.domain.window_set import WindowSet, WindowSpec
+from headway.errors import InputError
+from headway.models.sharing.consolidation import MergePlan, Piece, with_rollups
+from headway.runtime.sharing.files import Files
+from headway.runtime.sharing.log_state import LogState, Part, Reader
+
+Emit: TypeAlias = Literal["exact", "early", "update"]
+
+
+class Store(Protocol):
+    """What a log does with data; to write a folder is to replace whatever is in it."""
+
+    def write_batch(self, folder: str) -> tuple[list[int], int | None]:
+        """Write the batch's partial results by pane; its panes, its largest event time [ms]."""
+        ...
+
+    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
+        """Merge the parts of each pane, named by path, into one."""
+        ...
+
+    def make_windows(
+        self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
+    ) -> None:
+        """Merge windows of one size from parts, named by path; write those that are to be kept."""
+        ...
+
+    def make_changed(
+        self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
+    ) -> None:
+        """Merge open windows of one size from all parts of their panes, those of the batch last.
+
+        Kept are the keys that have rows in the batch.
+        """
+        ...
+
+    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
+        """Hand windows just made, by size and end, to a reader."""
+        ...
+
+
+def pane_path(folder: str, start_ms: int) -> str:
+    """Where a pane's part lies in a folder of the store."""
+    return f"{folder}/pane={start_ms}"
+
+
+def window_path(folder: str, size_ms: int, end_ms: int) -> str:
+    """Where a kept window lies in a folder of the store."""
+    return f"{folder}/window={size_ms}-{end_ms}"
+
+
+class WindowLog:
+    """Runs batches of a log: partial results in, due windows out, then the commit.
+
+    Nothing counts before the commit: a batch that was cut short is run again, and writes the same
+    to the same places. A batch that was committed is passed over.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        windows: WindowSet,
+        *,
+        delay_ms: int,
+        emit: Emit,
+        rollups: tuple[WindowSpec, ...] | None = None,
+    ) -> None:
+        self._files, self._root = files, root
+        self._delay_ms, self._emit = delay_ms, emit
+        self._wanted = dict[str, tuple[WindowSpec, ...]]()
+        self._made_of = dict[tuple[WindowSet, WindowSpec, int], tuple[Piece, ...]]()
+        plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
+        try:
+            plan = with_rollups(plan) if rollups is None else replace(plan, rollups=rollups)
+        except ValueError as error:
+            raise InputError(f"rollups: {error}") from None
+        self._rollups = plan.rollups
+        self.state = self._last_state(plan.pane_ms)
+        if plan.pane_ms % self.state.pane_ms:
+            raise InputError(
+                f"the store has panes of {self.state.pane_ms} ms, which do not divide {windows}; "
+                "use another store"
+            )
+        self._pane_ms = self.state.pane_ms
+
+    @property
+    def pane_ms(self) -> int:
+        """Panes of the store: those of its first windows, whatever is asked of it now."""
+        return self._pane_ms
+
+    def add(self, name: str, windows: Sequence[WindowSpec]) -> None:
+        """Hand windows to a reader, from the next batch on; those that begin from then on.
+
+        Raises
+        ------
+        InputError
+            If the panes of the log do not divide them, or a size is there with another slide.
+        """
+        known = {spec for specs in self._wanted.values() for spec in specs}
+        for spec in windows:
+            parts = (spec.size_ms, spec.slide_ms, spec.offset_ms)
+            if any(part % self._pane_ms for part in parts):
+                raise InputError(
+                    f"{spec}: the log has panes of {self._pane_ms} ms, which do not divide it; "
+                    "name it when the log is made"
+                )
+            if any(spec.size_ms == other.size_ms and spec != other for other in known):
+                raise InputError(f"{spec}: the log has windows of that size with another slide")
+        self._wanted[name] = tuple(windows)
+
+    def run_batch(self, batch: int, store: Store) -> None:
+        """Take in a batch, emit what is due, commit."""
+        if batch <= self.state.batch:
+            return
+        before = replace(self.state, readers=tuple(self._readers()))
+        plan = self._plan(before)
+        folder = f"panes/{batch}"
+        touched, newest_ms = store.write_batch(folder)
+        panes = dict(before.panes)
+        for start_ms in touched:
+            if self._last_end_ms(plan, start_ms) > before.closed_ms:
+                panes[start_ms] = (*panes.get(start_ms, ()), Part(folder, batch))
+        next_ms = before.watermark_ms
+        if newest_ms is not None:
+            next_ms = max(next_ms, newest_ms - self._delay_ms)
+        until_ms = max(before.closed_ms, next_ms if self._emit == "early" else before.watermark_ms)
+        pieces = dict(before.pieces)
+        if self._emit == "update":
+            # Before parts are compacted, which hides what is new.
+            made = self._make_changed(store, batch, plan, before, touched, panes)
+            self._compact(store, batch, panes, before.closed_ms, until_ms)
+        else:
+            self._compact(store, batch, panes, before.closed_ms, until_ms)
+            made = self._make_due(store, batch, plan, before, panes, pieces, until_ms)
+        _deliver(store, before.readers, made)
+        after = replace(
+            before,
+            batch=batch,
+            watermark_ms=next_ms,
+            closed_ms=until_ms,
+            panes={p: q for p, q in panes.items() if self._last_end_ms(plan, p) > until_ms},
+            pieces={
+                (size_ms, end_ms): part
+                for (size_ms, end_ms), part in pieces.items()
+                if any(self._uses(plan, size_ms, end_ms, until_ms))
+            },
+        )
+        self._files.write_new(f"{self._root}/log/{batch:012}.json", after.to_json())
+        self.state = after
+        self._forget(before)
+
+    def _readers(self) -> Iterator[Reader]:
+        """Those wanted now; one that comes later is given windows that nothing was dropped of."""
+        known = {reader.name: reader for reader in self.state.readers}
+        first = self.state.batch < 0
+        for name, windows in self._wanted.items():
+            old = known.get(name)
+            if old is not None and old.windows == windows:
+                yield old
+            else:
+                from_ms = None if first else self.state.closed_ms
+                yield Reader(name=name, windows=windows, from_ms=from_ms)
+
+    def _plan(self, state: LogState) -> MergePlan:
+        specs = {spec for reader in state.readers for spec in reader.windows}
+        sizes = {spec.size_ms for spec in specs}
+        return MergePlan(
+            windows=WindowSet.of(specs),
+            pane_ms=self._pane_ms,
+            rollups=tuple(roll for roll in self._rollups if roll.size_ms not in sizes),
+        )
+
+    def _last_end_ms(self, plan: MergePlan, start_ms: int) -> int:
+        """End of the last window that a pane is part of."""
+        return max(
+            spec.starts_with(start_ms, start_ms + self._pane_ms)[-1] + spec.size_ms
+            for spec in plan.windows.windows
+        )
+
+    def _compact(
+        self,
+        store: Store,
+        batch: int,
+        panes: dict[int, tuple[Part, ...]],
+        closed_ms: int,
+        until_ms: int,
+    ) -> None:
+        """Panes that end now take few rows from here on: their parts become one."""
+        closing = {
+            start_ms: [pane_path(part.folder, start_ms) for part in parts]
+            for start_ms, parts in panes.items()
+            if len(parts) > 1 and closed_ms < start_ms + self._pane_ms <= until_ms
+        }
+        if closing:
+            folder = f"panes/{batch}-compacted"
+            store.write_compacted(folder, closing)
+            panes |= dict.fromkeys(closing, (Part(folder, batch),))
+
+    def _make_due(
+        self,
+        store: Store,
+        batch: int,
+        plan: MergePlan,
+        before: LogState,
+        panes: Mapping[int, tuple[Part, ...]],
+        pieces: dict[tuple[int, int], Part],
+        until_ms: int,
+    ) -> list[tuple[int, int]]:
+        """Windows that end now, by size and end; smaller ones first, which larger are made of."""
+        made = list[tuple[int, int]]()
+        for spec in plan.made:
+            folder = f"windows/{batch}-{spec.size_ms}"
+            ends = self._ends(spec, panes, before, until_ms)
+            if not ends:
+                continue
+            sources = {
+                end: list(self._paths(plan, spec, end - spec.size_ms, panes, pieces))
+                for end in ends
+            }
+            keep = [
+                end for end in ends if any(self._uses(plan, spec.size_ms, end, before.closed_ms))
+            ]
+            store.make_windows(folder, spec.size_ms, sources, keep)
+            pieces |= {(spec.size_ms, end): Part(folder, batch) for end in keep}
+            made += [(spec.size_ms, end) for end in ends]
+        return made
+
+    def _make_changed(
+        self,
+        store: Store,
+        batch: int,
+        plan: MergePlan,
+        before: LogState,
+        touched: Sequence[int],
+        panes: Mapping[int, tuple[Part, ...]],
+    ) -> list[tuple[int, int]]:
+        """Windows that take rows of the batch, as they stand now, by size and end."""
+        made = list[tuple[int, int]]()
+        for spec in plan.windows.windows:
+            ends = self._ends(spec, touched, before, math.inf)
+            if not ends:
+                continue
+            parts = [
+                (part.batch, pane_path(part.folder, pane_ms))
+                for pane_ms in sorted(panes)
+                if any(
+                    start_ms + spec.size_ms in ends
+                    for start_ms in spec.starts_with(pane_ms, pane_ms + self._pane_ms)
+                )
+                for part in panes[pane_ms]
+            ]
+            store.make_changed(
+                spec,
+                ends,
+                [path for number, path in parts if number != batch],
+                [path for number, path in parts if number == batch],
+            )
+            made += [(spec.size_ms, end) for end in ends]
+        return made
+
+    def _ends(
+        self, spec: WindowSpec, panes: Iterable[int], before: LogState, until_ms: float
+    ) -> list[int]:
+        """Ends of the open windows with rows in some panes that end by a time."""
+        readers = [reader for reader in before.readers if spec in reader.windows]
+        # A roll-up has no reader: it is only a piece of others.
+        from_ms = min((r.from_ms or -math.inf for r in readers), default=-math.inf)
+        ends = {
+            start_ms + spec.size_ms
+            for pane_ms in panes
+            for start_ms in spec.starts_with(pane_ms, pane_ms + self._pane_ms)
+            if before.closed_ms < start_ms + spec.size_ms <= until_ms and start_ms >= from_ms
+        }
+        return sorted(ends)
+
+    def _paths(
+        self,
+        plan: MergePlan,
+        spec: WindowSpec,
+        start_ms: int,
+        panes: Mapping[int, tuple[Part, ...]],
+        pieces: Mapping[tuple[int, int], Part],
+    ) -> Iterator[str]:
+        """Parts of a window: pieces with what came late for them, panes where there is no piece."""
+        for begin_ms, length_ms in self._pieces(plan, spec, start_ms):
+            end_ms = begin_ms + length_ms
+            piece = pieces.get((length_ms, end_ms)) if length_ms > self._pane_ms else None
+            since = -1
+            if piece is not None:
+                yield window_path(piece.folder, length_ms, end_ms)
+                since = piece.batch
+            for pane_ms in range(begin_ms, end_ms, self._pane_ms):
+                for part in panes.get(pane_ms, ()):
+                    if part.batch > since:
+                        yield pane_path(part.folder, pane_ms)
+
+    def _pieces(self, plan: MergePlan, spec: WindowSpec, start_ms: int) -> list[Piece]:
+        """Pieces of a window, which are those of each other one that lies alike between slides."""
+        smaller = (each.slide_ms for each in plan.made if each.size_ms < spec.size_ms)
+        phase_ms = start_ms % math.lcm(self._pane_ms, *smaller)
+        alike = (plan.windows, spec, phase_ms)
+        if alike not in self._made_of:
+            self._made_of[alike] = plan.pieces(spec, phase_ms)
+        return [Piece(start_ms + at - phase_ms, length) for at, length in self._made_of[alike]]
+
+    def _uses(
+        self, plan: MergePlan, size_ms: int, end_ms: int, closed_ms: int
+    ) -> Iterator[WindowSpec]:
+        """Larger windows, not closed yet, that are made of this one."""
+        if size_ms <= self._pane_ms:
+            return
+        for spec in plan.made:
+            if spec.size_ms <= size_ms:
+                continue
+            for start_ms in spec.starts_with(end_ms - size_ms, end_ms):
+                made_of = self._pieces(plan, spec, start_ms)
+                if start_ms + spec.size_ms > closed_ms and (end_ms - size_ms, size_ms) in made_of:
+                    yield spec
+
+    def _last_state(self, pane_ms: int) -> LogState:
+        names = [n for n in self._files.names(f"{self._root}/log") if n.endswith(".json")]
+        if not names:
+            return LogState(pane_ms=pane_ms, readers=())
+        return LogState.from_json(self._files.read(f"{self._root}/log/{max(names)}"))
+
+    def _forget(self, before: LogState) -> None:
+        """Delete what the commit made needless; what a cut left behind goes with the next."""
+        for name in self._files.names(f"{self._root}/log"):
+            if name < f"{before.batch:012}.json":
+                self._files.delete(f"{self._root}/log/{name}")
+        kept = self.state.folders
+        for room in ("panes", "windows"):
+            for name in self._files.names(f"{self._root}/{room}"):
+                if f"{room}/{name}" not in kept:
+                    self._files.delete(f"{self._root}/{room}/{name}")
+
+
+def _deliver(store: Store, readers: Iterable[Reader], made: Sequence[tuple[int, int]]) -> None:
+    """To each reader its windows, those from its first on."""
+    for reader in readers:
+        sizes = {spec.size_ms for spec in reader.windows}
+        mine = [
+            (size, end)
+            for size, end in made
+            if size in sizes and (reader.from_ms is None or end - size >= reader.from_ms)
+        ]
+        if mine:
+            store.deliver(reader.name, mine)

@@ -1,0 +1,66 @@
+"""Queries that count windows of one stream, which could share their panes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.domain.window_set import WindowSet, WindowSpec
+from headway.spec.forms import entry
+from headway.spec.forms.kinds import ListOf, Nested, Parsed
+from headway.spec.forms.quantities import DURATION, NAME, RATE
+
+_MOST_QUERIES, _MOST_WINDOWS = 100, 50
+WINDOW = Parsed(
+    words="a window, e.g. 10m, 1h every 5m, 1h every 5m offset 1m",
+    parse=WindowSpec.parse,
+    examples=("10m", "1h every 5m"),
+    pattern=r"^\s*[0-9].*$",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowsQuery:
+    """One of the queries, and the windows that it counts."""
+
+    name: str = entry(NAME, "What the answer calls it.")
+    specs: tuple[WindowSpec, ...] = entry(
+        ListOf(item=WINDOW, least=1, most=_MOST_WINDOWS, or_one=True),
+        "Its windows, each of another size.",
+        key="windows",
+    )
+
+    def __post_init__(self) -> None:
+        self.windows()
+
+    def windows(self) -> WindowSet:
+        """The same as the models take it."""
+        return WindowSet.of(self.specs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedWindows:
+    """Queries over one stream that count windows, each by itself today."""
+
+    rate_per_s: float | None = entry(
+        RATE, "Records that arrive. Default: as profiled.", key="rate", default=None
+    )
+    trigger_s: float | None = entry(
+        DURATION, "Trigger interval of each. Default: as profiled.", key="trigger", default=None
+    )
+    queries: tuple[WindowsQuery, ...] = entry(
+        ListOf(item=Nested(WindowsQuery), least=1, most=_MOST_QUERIES), "The queries."
+    )
+
+    def __post_init__(self) -> None:
+        names = [query.name for query in self.queries]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two queries are called {twice!r}; expected different names")
+        self.windows()
+
+    def windows(self) -> WindowSet:
+        """Those of all queries; windows that several count are there once."""
+        try:
+            return WindowSet.of({spec for query in self.queries for spec in query.specs})
+        except ValueError as error:
+            raise ValueError(f"queries: their windows together: {error}") from None
