@@ -1,7 +1,8 @@
 """Real runs of windows counted directly, from panes, by hand, fused, and from a log.
 
 Rows come from Spark's ``rate-micro-batch`` source: as many in every batch, a second of event time
-each. Two settings of the direct query are profiled; eight others are predicted from that, and run.
+each. Two settings of the direct query are profiled on a trigger of a second; eight others are run as
+fast as possible, and predicted from that profile when the page is made.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import headway
 from headway.domain.sharing import WindowsHow
+from headway.domain.window_set import WindowSet
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.measure import progress_events
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PARTITIONS = 2
-WARM_BATCHES, BATCHES, REPEATS = 30, 60, 3
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -47,7 +48,8 @@ class Setting:
 
     @property
     def name(self) -> str:
-        return f"{self.keys}-{self.rows}-{len(self.windows)}-{self.manager}-{self.store}"
+        copies = WindowSet.parse(self.windows).num_copies
+        return f"{self.keys}-{self.rows}-{copies:g}-{self.manager}-{self.store}"
 
 
 PROFILED = (Setting(1_000, 50_000, MINUTE), Setting(10_000, 150_000, MINUTE))
@@ -62,48 +64,80 @@ JUDGED = (
     Setting(10_000, 100_000, MINUTE, store="rocksdb"),
 )
 BY_HAND = "by hand"
+WAYS = (*(how.value for how in WindowsHow), BY_HAND)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much is run: all of it, or the least that shows that it runs."""
+
+    profiled: Sequence[Setting] = PROFILED
+    judged: Sequence[Setting] = JUDGED
+    warm: int = 30
+    batches: int = 60
+    repeats: int = 3
+
+    def warm_batches(self, setting: Setting) -> int:
+        """Batches before the first that counts: at least until a first window is closed."""
+        slide_s = max(spec.slide_ms for spec in WindowSet.parse(setting.windows).windows) // 1000
+        return max(self.warm, slide_s + 5)
+
+
+ALL = Amount()
+SHORT = Amount(profiled=(Setting(100, 2_000, FOUR), Setting(100, 6_000, FOUR)),
+               judged=(Setting(100, 4_000, FOUR),), warm=3, batches=6, repeats=1)  # fmt: skip
 
 
 def measure(results: Path, *, short: bool) -> None:
-    """Profile, predict, run, and write a line for each way at each setting."""
-    with tempfile.TemporaryDirectory() as folder, results.open("w") as out:
-        for row in _rows(Path(folder), short=short):
-            out.write(json.dumps(row) + "\n")
-            out.flush()
+    """Profile two direct runs, then a line for each judged run that the results lack."""
+    amount = SHORT if short else ALL
+    results.parent.mkdir(parents=True, exist_ok=True)
+    done = {(line["setting"], line["how"], line["repeat"]) for line in lines_of(results)}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        profile = results.with_name("profile.yaml")
+        if not profile.exists():
+            logs = results.with_name("logs")
+            _run_profiled(logs, folder, amount)
+            headway.profile(str(logs)).save(profile)
+        for repeat in range(amount.repeats):
+            for setting in amount.judged:
+                # Another one first in each repeat, for the first one warms the JVM for the others.
+                ways = [*WAYS[repeat:], *WAYS[:repeat]]
+                ways = [how for how in ways if (setting.name, how, repeat) not in done]
+                if not ways:
+                    continue
+                with _session(setting, None) as spark:
+                    for how in ways:
+                        seconds = _batches_s(spark, setting, how, folder, amount, trigger_s=0.0)
+                        _keep(results, setting, how, repeat, seconds)
 
 
-def _rows(folder: Path, *, short: bool) -> Iterator[dict[str, Any]]:
-    logs = folder / "logs"
+def lines_of(results: Path) -> list[dict[str, Any]]:
+    """Finished runs; a line that a kill has cut counts as none."""
+    found = []
+    for line in results.read_text().splitlines() if results.exists() else ():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def _keep(results: Path, setting: Setting, how: str, repeat: int, seconds: list[float]) -> None:
+    line = {"setting": setting.name, **asdict(setting), "how": how, "repeat": repeat,
+            "batches_s": seconds}  # fmt: skip
+    cut = results.exists() and results.read_bytes()[-1:] not in (b"", b"\n")
+    with results.open("a") as out:
+        out.write(("\n" if cut else "") + json.dumps(line) + "\n")
+    print(setting.name, how, repeat, f"{fmean(seconds):.3f} s", flush=True)
+
+
+def _run_profiled(logs: Path, folder: Path, amount: Amount) -> None:
     logs.mkdir()
-    profiled = (Setting(100, 2_000, FOUR), Setting(100, 6_000, FOUR)) if short else PROFILED
-    for setting in profiled:
+    for setting in amount.profiled:
         with _session(setting, logs) as spark:
-            _batches_s(spark, setting, "direct", folder, warm=3 if short else WARM_BATCHES,
-                       number=6 if short else BATCHES)  # fmt: skip
-    job = headway.profile(str(logs))
-    for setting in (Setting(100, 4_000, FOUR),) if short else JUDGED:
-        gain = headway.windows(job, setting.windows, rate=float(setting.rows), trigger=1.0)
-        predicted = {way.how.value: way.batch_mean_s for way in gain.ways}
-        ways = [how.value for how in WindowsHow]
-        measured: dict[str, list[float]] = {how: [] for how in (*ways, BY_HAND)}
-        for _ in range(1 if short else REPEATS):
-            with _session(setting, None) as spark:
-                for how in measured:
-                    measured[how].append(
-                        fmean(
-                            _batches_s(spark, setting, how, folder,
-                                       warm=3 if short else WARM_BATCHES,
-                                       number=6 if short else BATCHES)
-                        )
-                    )  # fmt: skip
-        for how, seconds in measured.items():
-            yield {
-                "setting": setting.name,
-                **asdict(setting),
-                "how": how,
-                "predicted_s": predicted.get(how, predicted["panes"]),
-                "measured_s": seconds,
-            }
+            _batches_s(spark, setting, "direct", folder, amount, trigger_s=1.0)
 
 
 def _session(setting: Setting, logs: Path | None) -> Any:
@@ -121,12 +155,13 @@ def _session(setting: Setting, logs: Path | None) -> Any:
 
 
 def _batches_s(
-    spark: SparkSession, setting: Setting, how: str, folder: Path, *, warm: int, number: int
+    spark: SparkSession, setting: Setting, how: str, folder: Path, amount: Amount, trigger_s: float
 ) -> list[float]:
-    """Durations of the batches after the warm-up."""
+    """Durations of the batches after the warm-up. [s]"""
+    warm, number = amount.warm_batches(setting), amount.batches
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     place = Path(tempfile.mkdtemp(dir=folder))
-    query = _started(_source(spark, setting), setting, how, place)
+    query = _started(_source(spark, setting), setting, how, place, trigger_s)
     try:
         while len(query.recentProgress) < warm + number:
             if query.awaitTermination(1):
@@ -152,14 +187,16 @@ def _source(spark: SparkSession, setting: Setting) -> DataFrame:
     ).withWatermark("ts", "0 seconds")
 
 
-def _started(df: DataFrame, setting: Setting, how: str, place: Path) -> StreamingQuery:
+def _started(
+    df: DataFrame, setting: Setting, how: str, place: Path, trigger_s: float
+) -> StreamingQuery:
     asked: dict[str, Any] = {
         "time": "ts",
         "key": ["k"],
         "windows": setting.windows,
         "aggregates": {"n": "count(*)", "total": "sum(v)"},
     }
-    checkpoint, every = str(place / "checkpoint"), {"processingTime": "1 second"}
+    checkpoint, every = str(place / "checkpoint"), {"processingTime": f"{trigger_s:g} seconds"}
     if how == WindowsHow.LOG:
         log = headway.window_log(df, **asked, store=str(place / "store"), emit="early")
         return log.start(sink=_into_nothing, checkpoint=checkpoint, trigger=every)
