@@ -1,8 +1,8 @@
 """Real runs of windows counted directly, from panes, by hand, fused, and from a log.
 
 Rows come from Spark's ``rate-micro-batch`` source: as many in every batch, a second of event time
-each. Two settings of the direct query are profiled on a trigger of a second; eight others are run as
-fast as possible, and predicted from that profile when the page is made.
+each. Two settings of the direct query are profiled on a trigger of a second; eight others run as
+fast as possible, and are predicted from that profile when the page is made.
 """
 
 from __future__ import annotations
