@@ -103,7 +103,7 @@ def _measure(lane: Lane, amount: Amount, results: Path, scratch: Path) -> None:
         _profile(lane, amount, scratch, profile)
     gain = headway.windows(
         load_profile(profile), [amount.window], rate=amount.rate_per_s,
-        trigger=amount.trigger_s, keys=KEYS,
+        trigger=amount.trigger_s, num_keys=KEYS,
     )  # fmt: skip
     ways = {way.how: way for way in gain.ways}
     best = max(gain.ways[1:], key=lambda way: way.saved_s)

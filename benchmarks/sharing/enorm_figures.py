@@ -145,12 +145,13 @@ def overload_latency_s(period_s: int, pause_s: float, seed: int = 1) -> float:
 class Reading:
     """How sentences of the paper on random jobs are read where they leave a choice.
 
-    An operator has at least ``least`` attributes, ``step`` more or fewer than the one before;
-    levels are ``even`` or random in size; the baseline ``joins`` operators that are fused already.
+    An operator has ``least`` to ``most`` attributes, up to ``step`` more or fewer than the one
+    before; levels are ``even`` or random in size; the baseline ``joins`` components that are there.
     """
 
     words: str
     least: int = 1
+    most: int = 30
     step: int = 7
     even: bool = False
     joins: bool = False
@@ -161,6 +162,7 @@ READINGS = (
     TAKEN,
     Reading("operators without any attribute, too", least=0),
     Reading("attributes change by at most 3", step=3),
+    Reading("never more attributes than at first, 15", most=15),
     Reading("levels of equal size", even=True),
     Reading("the baseline joins components", joins=True),
 )
@@ -173,7 +175,7 @@ def random_job(
     size, attributes = 15, []
     for _ in range(num_operators):
         size += seeded.randint(-reading.step, reading.step)
-        size = min(max(size, reading.least), 30)
+        size = min(max(size, reading.least), reading.most)
         attributes.append(frozenset(f"a{n}" for n in seeded.sample(range(30), size)))
     num_levels = seeded.randint(3, max(int(0.75 * num_operators), 3))
     cuts = sorted(seeded.sample(range(1, num_operators), num_levels - 1))
@@ -241,6 +243,12 @@ def fusion(
         name: (fmean(n for n, _ in values), fmean(share for _, share in values))
         for name, values in found.items()
     }
+
+
+def narrow_share(num_operators: int, num_jobs: int, reading: Reading = TAKEN) -> float:
+    """7.6: share of the operators that have at most three attributes, over the same jobs."""
+    jobs = (random_job(num_operators, random.Random(seed), reading) for seed in range(num_jobs))
+    return fmean(len(found) <= 3 for job in jobs for found in job.attributes)
 
 
 def split_ratio(keys: int) -> float:

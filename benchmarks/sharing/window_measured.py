@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -15,11 +17,13 @@ from headway.domain.window_set import WindowSet
 from headway.formats.profile_file import load_profile
 from headway.models.sharing.consolidation import MergePlan, with_rollups
 from headway.models.sharing.gain import closing_share
+from headway.models.sharing.keyed import KeyedCosts, keyed_costs
 from headway.models.sharing.profiled_windows import cost_cases, setting_of
 from headway.models.sharing.way_costs import batch_change
 
 BY_HAND = "by hand"
 WAYS = (*(how.value for how in WindowsHow), BY_HAND)
+_PROFILED_COPIES = 12.0
 TELLING_RATIO = 0.1
 """Gains that are smaller have no sign to be right about."""
 
@@ -111,8 +115,7 @@ def predicted(
     windows = WindowSet.parse(texts)
     configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
     here = setting_of(profile, configuration, windows, float(rows), 1.0, float(keys))
-    # The roll-ups that a log makes where none are named, as the runs' did.
-    merges = with_rollups(MergePlan(windows=windows, pane_ms=windows.pane_ms))
+    merges = _merges(windows)
     share = closing_share(here.keys.batch_s, windows)
     direct_s = float(here.model.mean_s(here.num_rows))
     cases = list(cost_cases(here))
@@ -124,6 +127,12 @@ def predicted(
         ]
         found[how] = Interval(times_s[0], min(times_s), max(times_s))
     return found
+
+
+@cache
+def _merges(windows: WindowSet) -> MergePlan:
+    """With the roll-ups that a log makes where none are named, as the runs' did."""
+    return with_rollups(MergePlan(windows=windows, pane_ms=windows.pane_ms))
 
 
 def _beside(line: Mapping[str, Any]) -> str:
@@ -157,3 +166,44 @@ def has_wrong_sign(found: tuple[float, float]) -> bool:
     """Whether a gain that matters was predicted as a loss, or the other way round."""
     predicted_ratio, measured_ratio = found
     return abs(measured_ratio) > TELLING_RATIO and predicted_ratio * measured_ratio < 0.0
+
+
+@dataclass(frozen=True)
+class OtherProfile:
+    """What two of the judged direct runs tell in place of the profiled ones, and how well."""
+
+    costs: KeyedCosts
+    median_error_ratio: float
+
+
+def other_profiles(profile: JobProfile, cells: Sequence[Cell]) -> Iterator[OtherProfile]:
+    """Each pair of the direct runs of the profiled kind, judged by all that is not of the pair."""
+    like = [
+        cell
+        for cell in cells
+        if cell.how == WindowsHow.DIRECT and not cell.store and cell.copies == _PROFILED_COPIES
+    ]
+    for pair in combinations(like, 2):
+        other = replace(
+            profile,
+            settings=tuple(
+                replace(
+                    seen,
+                    rows_per_batch_low=float(cell.rows),
+                    rows_per_batch_high=float(cell.rows),
+                    batch_duration_mean_s=cell.measured_s,
+                    updated_rows=cell.copies * cell.keys,
+                )
+                for seen, cell in zip(profile.settings, pair, strict=True)
+            ),
+        )
+        costs = keyed_costs(other)
+        errors = [
+            predicted(other, cell.keys, cell.rows, cell.windows)[WindowsHow(cell.how)].mid_s
+            / cell.measured_s
+            - 1.0
+            for cell in cells
+            if cell.how != BY_HAND and cell not in pair
+        ]
+        if costs is not None and errors:
+            yield OtherProfile(costs, median(map(abs, errors)))

@@ -16,6 +16,8 @@ import window_section
 from window_measured import cells_of
 from window_runs_shared import measure
 
+from headway.formats.profile_file import load_profile
+
 RESULTS = Path(__file__).parent / "results" / "runs.jsonl"
 PICTURES = Path(__file__).parents[2] / "docs" / "img"
 _USE = Path(__file__).with_name("use.md")
@@ -50,7 +52,8 @@ def _page(results: Path, pictures: Path | None) -> Iterator[str]:
     yield ""
     yield from _USE.read_text().splitlines()
     yield ""
-    yield from window_section.section(cells)
+    profile = load_profile(results.with_name("profile.yaml")) if cells else None
+    yield from window_section.section(cells, profile)
     yield ""
     yield from window_kafka_section.section(results.with_name("kafka.jsonl"))
     yield ""

@@ -26,7 +26,7 @@ def windows(
     *,
     queries: str | Path | None = None,
     rate: float | str | None = None,
-    keys: int | None = None,
+    num_keys: int | None = None,
     trigger: float | str | None = None,
     executors: int | None = None,
     cores: int | None = None,
@@ -45,7 +45,7 @@ def windows(
     queries : path, optional
         A spec file of the kind SharedWindows: several queries that count windows of the same rows,
         in place of ``windows``. Its rate and trigger hold where none is given here.
-    keys : int, optional
+    num_keys : int, optional
         Different keys of the stream; by default they grow with the rows as profiled.
     rate, trigger, executors, cores, partitions
         As in :func:`headway.predict`; as profiled by default.
@@ -75,16 +75,16 @@ def windows(
             "the profiled query counts no windows of a fixed size, so nothing tells what a window "
             "costs; profile a run of the query that counts them with window(...)"
         )
-    if keys is not None and keyed_costs(job) is None:
+    if num_keys is not None and keyed_costs(job) is None:
         raise InputError(
-            "keys: the profile does not tell how many state rows its batches wrote; profile the "
-            "query anew, from a log with its progress events"
+            "--num-keys: the profile does not say how many state rows its batches wrote; profile "
+            "the query anew, from a log with its progress events"
         )
-    num_keys = None if keys is None else float(count(keys, "keys", MOST_LONG))
+    known_keys = None if num_keys is None else float(count(num_keys, "num_keys", MOST_LONG))
     rate_per_s = arrivals_from(job, rate).rate_per_s
     if several is None:
         asked = WindowSet.parse(windows) if windows else own
-        return sharing_gain(job, configuration, asked, rate_per_s=rate_per_s, num_keys=num_keys)
+        return sharing_gain(job, configuration, asked, rate_per_s=rate_per_s, num_keys=known_keys)
     if configuration.trigger_s == 0.0:
         raise InputError(
             "as fast as possible, each of several queries takes all the cores that it is given; "
@@ -95,7 +95,7 @@ def windows(
         configuration,
         several.windows(),
         rate_per_s=rate_per_s,
-        num_keys=num_keys,
+        num_keys=known_keys,
         queries={query.name: query.windows() for query in several.queries},
     )
 

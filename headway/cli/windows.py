@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from headway.api.windows import fusions_of, windows
-from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_options
+from headway.cli.options import EXECUTORS, RATE, ROWS, Command, json_option, setting_options
 from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
-from headway.limits import MOST_LONG
 from headway.report.sharing import fusions_json, fusions_text, sharing_json, sharing_text
 
 
@@ -31,8 +30,8 @@ from headway.report.sharing import fusions_json, fusions_text, sharing_json, sha
 )
 @click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
 @click.option(
-    "--keys",
-    type=click.IntRange(min=1, max=MOST_LONG),
+    "--num-keys",
+    type=ROWS,
     help="Different keys of the stream. By default they grow with the rows as profiled.",
 )
 @setting_options
@@ -49,7 +48,7 @@ def command(
     asked: tuple[str, ...],
     queries: Path | None,
     rate: float | None,
-    keys: int | None,
+    num_keys: int | None,
     trigger: float | None,
     executors: int | None,
     cores: int | None,
@@ -73,7 +72,7 @@ def command(
         asked,
         queries=queries,
         rate=rate,
-        keys=keys,
+        num_keys=num_keys,
         trigger=trigger,
         executors=executors,
         cores=cores,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import enorm_figures as figures
 import pytest
+import window_kafka_section
+import window_section
+from window_measured import Cell, Interval
 
 
 def test_the_number_of_windows_hardly_matters_and_two_components_lose_more_with_keys() -> None:
@@ -55,3 +59,65 @@ def test_the_page_is_fresh() -> None:
     page = Path(__file__).parents[2] / "docs" / "window-sharing.md"
     given = argparse.Namespace(results=window_sharing.RESULTS, pictures=None, measure=False)
     assert page.read_text() == window_sharing.text(given)
+
+
+def test_the_baseline_makes_no_more_components_where_it_may_join_others() -> None:
+    taken, joining = (reading for reading in (figures.READINGS[0], figures.READINGS[-1]))
+    assert not taken.joins and joining.joins
+    alone, joined = (figures.fusion(50, 20, reading) for reading in (taken, joining))
+    assert alone["baseline"][0] > 1.2 * alone["COMM"][0]
+    assert joined["baseline"][0] == pytest.approx(joined["COMM"][0], rel=0.05)
+    assert joined["COMM"] == alone["COMM"]
+    shares = [figures.narrow_share(50, 20, reading) for reading in figures.READINGS]
+    assert max(shares) == figures.narrow_share(50, 20, figures.Reading("", most=15))
+
+
+def cell(how: str, predicted_s: float, *repeats_s: float, keys: int = 10_000) -> Cell:
+    return Cell(
+        keys, 100_000, ("60 seconds every 5 seconds",), "", how,
+        Interval(predicted_s, 0.9 * predicted_s, 1.2 * predicted_s), repeats_s,
+    )  # fmt: skip
+
+
+def test_the_section_counts_errors_signs_and_what_is_left_out() -> None:
+    cells = [
+        cell("direct", 1.0, 0.8, 1.0, 1.2),
+        cell("panes", 0.6, 0.5, 0.5, 0.5),
+        cell("log", 1.1, 0.4, 0.4),
+        cell("by hand", 0.6, 0.5, 0.5, 0.5),
+    ]
+    text = "\n".join(window_section.section(cells))
+    assert "log 2.50 times as fast as the direct query (goal 2: met), panes 2.00 times" in text
+    assert "over 3 ways at settings: median 20.0% (goal 10%: missed)" in text
+    assert "Wrong signs: 1 of 2 gains" in text
+    assert "* wrong sign: log at 10,000 keys, 100,000 rows, 12 windows: -10%, measured +60%" in text
+    assert "Left out: 7 settings of 8 not run; 1 cell of 4 with fewer than 3 repeats" in text
+
+
+def test_pictures_are_the_same_twice(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra 'benchmarks'")
+    from window_pictures import GAINS, TIMES, draw
+
+    cells = [cell("direct", 1.0, 0.8, 1.0), cell("panes", 0.6, 0.5)]
+    for folder in ("one", "two"):
+        draw(cells, tmp_path / folder)
+    for name in (TIMES, GAINS):
+        one, two = (tmp_path / folder / name for folder in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_kafka_run_is_a_row_of_the_page(tmp_path: Path) -> None:
+    assert "Not measured yet" in "\n".join(window_kafka_section.section(tmp_path / "none"))
+    line = {
+        "how": "direct", "made": "2026-11-22", "window": "60 seconds every 5 seconds",
+        "rate_per_s": 12_000.0, "profiled": [[6000.0, 1.0]], "trigger_s": 1.0,
+        "predicted_batch_s": 0.5, "predicted_window_p99_s": None, "batches_s": [0.4, 0.6],
+        "windows_s": [1.0, 2.5], "num_rows": 10, "num_missing": 0, "num_beyond": 0,
+    }  # fmt: skip
+    path = tmp_path / "kafka.jsonl"
+    shared = line | {"how": "log", "predicted_window_p99_s": 2.0, "batches_s": [0.25]}
+    path.write_text(f"{json.dumps(line)}\n{json.dumps(shared)}\n")
+    text = "\n".join(window_kafka_section.section(path))
+    assert "| direct | 500 ms | 500 ms | +0% | unavailable | 2.50 s | - | 2 | 10 | 0 | 0 |" in text
+    assert "| 2.00 s | 2.50 s | -20% |" in text
+    assert "log is 2.00 times as fast as the direct query." in text

@@ -22,6 +22,7 @@ from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import save_profile
+from headway.spec.scaffolds import scaffold
 from tests.cli.test_schedule_command import a_log
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
@@ -307,6 +308,7 @@ VALUES: dict[str, Value] = {
     "--main": "s3://b/other.py", "--master": "local[1]", "--max-cost": "900%",
     "--max-drift": "900%", "--max-error": "0.0001%", "--max-latency": "900%", "--max-nodes": "3",
     "--max-offsets": "6000", "--name": "other", "--namespace": "other", "--node-cores": "8",
+    "--num-keys": "2000", "--queries": "clicks.windows.yaml",
     "--node-type": "other:cores=2,memory=16g,price=0.1", "--objective": "latency",
     "--outage": "10s at 20s", "--output": "other.out", "--partitions": "16",
     "--patch": "manifest.yaml", "--platform": "yarn", "--profile": "orders.profile.yaml",
@@ -372,6 +374,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kitchen")
     save_profile(a_profile(), folder / "orders.profile.yaml")
     save_profile(a_long_job(), folder / "nightly.profile.yaml")
+    (folder / "clicks.windows.yaml").write_text(scaffold("SharedWindows", name="c", file="c"))
     save_profile(windowed(windows=(SLIDING,)), folder / "windows.profile.yaml")
     (folder / "queries.yaml").write_text(QUERIES)
     a_log(folder / "gate.jsonl", order=("b", "a"))

@@ -10,7 +10,13 @@ import pytest
 
 import headway
 from headway.cli.main import run
-from headway.domain import EventTimeWindow, JobProfile, StateProfile, WindowKind
+from headway.domain import (
+    EventTimeWindow,
+    JobProfile,
+    ObservedSetting,
+    StateProfile,
+    WindowKind,
+)
 from headway.domain.sharing import QueryWindows, WindowsHow
 from headway.errors import InputError
 from headway.report.sharing import sharing_text
@@ -269,5 +275,36 @@ def test_update_mode_knows_the_log_alone() -> None:
 
 def test_a_rate_limit_bounds_the_rows_of_a_batch() -> None:
     made = job()
-    limited = replace(made, baseline=replace(made.baseline, max_offsets_per_trigger=1000))
+    limited = replace(
+        made,
+        settings=tuple(
+            replace(one, configuration=replace(one.configuration, max_offsets_per_trigger=1000))
+            for one in made.settings
+        ),
+    )
     assert headway.windows(limited, rate="50k/s").batch_rows == 1000.0
+
+
+def test_other_keys_are_priced_by_the_state_rows_of_all_settings() -> None:
+    made = job()
+    with pytest.raises(InputError, match="--num-keys: the profile does not say"):
+        headway.windows(made, num_keys=10)
+    (one,) = made.settings[:1]
+    driver_s = sum(phase.mean_s for phase in made.driver_phases)
+    fixed_s = driver_s + sum(stage.task_fixed_s for stage in made.stages)
+
+    def seen(rows: float, updated: float, row_s: float, state_row_s: float) -> ObservedSetting:
+        return replace(
+            one,
+            rows_per_batch_low=rows,
+            rows_per_batch_high=rows,
+            updated_rows=updated,
+            batch_duration_mean_s=fixed_s + 1.0 + row_s * rows + state_row_s * updated,
+        )
+
+    both = replace(made, settings=(seen(1e4, 1.2e4, 2e-6, 5e-6), seen(2e5, 1.2e5, 2e-6, 5e-6)))
+    few, many = (headway.windows(both, num_keys=number, rate="5k/s") for number in (100, 5000))
+    assert few.batch_keys < many.batch_keys
+    assert few.ways[0].batch_mean_s < many.ways[0].batch_mean_s
+    # More state rows are what sharing saves most of.
+    assert few.ways[1].saved_s < many.ways[1].saved_s

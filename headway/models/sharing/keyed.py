@@ -68,7 +68,7 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
 
 
 def _is_alike(one: ObservedSetting, baseline: Configuration) -> bool:
-    """Whether a setting has state rows on record, at the slots that costs are told for."""
+    """Whether a setting has state rows on record, at the slots of the costs."""
     found = one.configuration
     same = found.num_slots == baseline.num_slots
     return (
@@ -127,7 +127,7 @@ def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: Windo
     Examples
     --------
     >>> stream_keys(1000.0, 1000.0, 1.0, WindowSet.parse(["60s every 5s"]))
-    BatchKeys(batch_keys=632.12, pane_keys=993.26, batch_s=1.0)
+    BatchKeys(batch_keys=632.1..., pane_keys=993.2..., batch_s=1.0)
     """
     batch_ms = max(s_to_ms(batch_s), 1)
     keys = present_keys(num_keys, num_rows / batch_ms)
