@@ -205,7 +205,10 @@ def _code(gain: SharingGain) -> Iterator[str]:
         for query in gain.queries:
             mine = json.dumps([str(spec) for spec in query.windows.windows])
             sink = re.sub(r"\W", "_", f"write_{query.name}")
-            yield f'log.add(windows={mine}, sink={sink}, name="{query.name}")'
+            yield "log.add("
+            yield f"    windows={mine},"
+            yield f'    sink={sink}, name="{query.name}",'
+            yield ")"
         given = "" if gain.queries else "sink=write, "
         yield "query = log.start("
         yield f'    {given}checkpoint="CHECKPOINT", trigger={{"processingTime": "{trigger}"}},'
@@ -215,7 +218,7 @@ def _code(gain: SharingGain) -> Iterator[str]:
     yield f'    how="{best.how.value}"{fused},'
     yield ")"
     if gain.queries:
-        yield "# windows of all queries in one: each takes its own by window.end - window.start"
+        yield "# each query takes its windows by window.end - window.start"
     yield "writer = ("
     yield '    counted.writeStream.outputMode("append")'
     yield f'    .trigger(processingTime="{trigger}")'
