@@ -195,7 +195,12 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def _counted(stage_runs: Sequence[Record]) -> StageCounts:
-    ended = [max(row["num_tasks"], 0) for row in stage_runs if row["num_tasks"] is not None]
+    ended = [
+        # Of a stage that was cut, as by the end of its query, tasks that never ran are not missing.
+        max(row["num_ended"] if row["failed"] else row["num_tasks"], 0)
+        for row in stage_runs
+        if row["num_tasks"] is not None
+    ]
     return StageCounts(num_attempts=len(stage_runs), num_ended=len(ended), num_tasks=sum(ended))
 
 

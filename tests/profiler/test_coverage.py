@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from headway.api.profile import survey
 from headway.domain import Coverage, Share
 from headway.profiler.coverage import gaps, together
+from tests.profiler.event_log import AppLog, Query, write_plain
 
 _ALL = Share(seen=4, expected=4)
 WHOLE = Coverage(
@@ -45,3 +49,23 @@ def test_parts_that_are_not_there_are_reported(missing: int, said: str) -> None:
 def test_what_a_cut_log_lacks_is_not_laid_on_dropped_events(log: Coverage, said: bool) -> None:
     found = gaps(replace(log, tasks=Share(seen=2, expected=4)))
     assert any("events were dropped" in gap for gap in found) is said
+
+
+def test_a_stage_that_was_cut_with_its_query_lacks_no_tasks(tmp_path: Path) -> None:
+    events = [json.loads(line) for line in AppLog().add(Query(num_batches=20)).lines]
+    ends = [one for one in events if one["Event"] == "SparkListenerStageCompleted"]
+    cut = ends[-1]["Stage Info"]
+
+    def gaps_of(name: str) -> tuple[str, ...]:
+        left = [
+            json.dumps(one)
+            for one in events
+            if one["Event"] != "SparkListenerTaskEnd" or one["Stage ID"] != cut["Stage ID"]
+        ]
+        (log,) = survey(write_plain(left, tmp_path / name), engine="in-process").logs
+        assert log.coverage is not None
+        return gaps(log.coverage)
+
+    assert any("tasks missing" in gap for gap in gaps_of("lost"))
+    cut["Failure Reason"] = "[SPARK_JOB_CANCELLED] Job 39 cancelled"
+    assert not any("tasks missing" in gap for gap in gaps_of("cut"))
