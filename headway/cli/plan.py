@@ -377,7 +377,10 @@ def _in_words(plan: AnyAnswer, how: _Show) -> str:
 def _shown(plan: AnyAnswer, how: _Show, profile: str | JobProfile | None = None) -> int:
     output_format = how.output_format
     if output_format == _TEXT:
-        show(_in_words(plan, how).rstrip("\n"), is_met=plan.feasible)
+        # What is printed is computed when it is read.
+        with Progress("planning"):
+            text = _in_words(plan, how)
+        show(text.rstrip("\n"), is_met=plan.feasible)
         if not how.quiet and (plan.feasible or not plan.ends):
             suggest(_APPLY if plan.feasible else _WAYS_OUT)
     elif output_format == _JSON:
