@@ -14,6 +14,7 @@ from headway.models.job.setting import duration_model
 from headway.profiler import schema
 from tests.factories import a_profile
 
+JVM_AGE_S = 300.0
 QUERY_ID = "3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a"
 RUN_ID = "11111111-0d51-4a0e-9d1d-1f2e3d4c5b6a"
 BEGIN_S = 1_800_000_000.0
@@ -32,6 +33,7 @@ class FakeQuery:
     name: str = "orders"
     query_id: str = QUERY_ID
     seed: int = 1
+    jvm_age_s: float = JVM_AGE_S
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -53,7 +55,7 @@ class FakeQuery:
             yield json.dumps(
                 {
                     "Event": schema.EXECUTOR_ADDED,
-                    "Timestamp": int(BEGIN_S * 1000),
+                    "Timestamp": int((BEGIN_S - self.jvm_age_s) * 1000),
                     "Executor ID": str(number),
                     "Executor Info": {"Total Cores": cores},
                 }
@@ -68,6 +70,7 @@ class FakeQuery:
             latest = int(self.rate_per_s * (started_s - BEGIN_S + self.trigger_s))
             rows = latest - self.read
             mean_s = self.factor * float(model.mean_s(float(max(rows, 1))))
+            mean_s *= self.profile.age_factor(started_s - BEGIN_S + self.jvm_age_s)
             duration_s = mean_s * float(np.exp(noise * self.random.standard_normal()))
             yield self.line(started_s, duration_s, self.read, latest, latest)
             self.read, self.batch_id = latest, self.batch_id + 1

@@ -10,13 +10,22 @@ import numpy as np
 
 from headway.assumptions.live import SETTLING_BATCHES, SETTLING_S
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
-from headway.domain import Configuration, JobProfile, LatencyDistribution, Metric, Target
+from headway.domain import (
+    Configuration,
+    DurationNoise,
+    JobProfile,
+    LatencyDistribution,
+    Metric,
+    Target,
+)
 from headway.domain.live import SeenBatch
 from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.domain.watched import LiveBatch, SeenDrift
 from headway.errors import InputError
+from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from headway.models.estimation.live_latency import RowWaits, row_waits
+from headway.models.estimation.regression import warm_up_length
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
@@ -28,6 +37,7 @@ from headway.profiler.streaming.trigger import read_trigger
 _MOST_BATCHES = 20_000
 _LEAST_NOISE = 0.01
 _MOST_DRIFT_BATCHES = 2000
+_AGES_PER_DOUBLING = 8  # of a JVM: between two of them its driver is at most 1 % quicker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,7 @@ class LiveQuery:
     _total_rows: float = 0.0
     _base_rows: float = 0.0
     _counts_positions: bool = False
+    _before: LiveBatch | None = None
 
     def __post_init__(self) -> None:
         if self.target.metric is Metric.WINDOW:
@@ -107,6 +118,14 @@ class LiveQuery:
     def last(self) -> LiveBatch | None:
         """The newest batch."""
         return self.observed[-1].batch if self.observed else None
+
+    @property
+    def jvm_age_s(self) -> float | None:
+        """Age of the oldest executor when the newest batch began; None where nothing tells."""
+        last = self.last
+        if last is None or last.jvm_started_s is None:
+            return None
+        return max(last.started_s - last.jvm_started_s, 1.0)
 
     def configuration(self) -> Configuration:
         """The setting that it runs at; what nothing tells is as profiled."""
@@ -181,28 +200,45 @@ class LiveQuery:
 
         Notes
         -----
-        theory.md (A4), (A5). How far the profile may be off as a whole counts as batches that it
-        was fitted on: a run that differs by no more than runs do is no drift.
+        theory.md (A4), (A5): of the last run, since its cores changed, without its warm-up (E1), at
+        the age of its JVM (E6), (E35). Chance is what batches and runs differ by, (P2).
         """
-        telling = [one for one in self.observed if one.seen.tells_costs][-_MOST_DRIFT_BATCHES:]
+        telling = self._telling()
         if len(telling) < LEARNING_BATCHES.value:
             return None
         rows = np.array([float(one.batch.num_rows) for one in telling])
         durations_s = np.array([max(one.batch.duration_s, 1e-3) for one in telling])
-        model = self.model(configuration)
-        expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
-        ratio = float(np.exp(np.log(durations_s / expected_s)[-60:].mean()))
+        expected_s = self._expected_s(configuration, telling, rows)
+        warm = _warm_up_length(telling, durations_s / expected_s)
+        telling, rows = telling[warm:], rows[warm:]
+        ratios = (durations_s / expected_s)[warm:]
         usual = float(np.median(rows))
-        how = self._watched_for(configuration, usual, telling)
+        model = self.model(configuration)
         per_row_s = float(model.slope_s(usual))
-        fixed_s = float(model.mean_s(usual)) - per_row_s * usual
+        fixed_s = max(float(model.mean_s(usual)) - per_row_s * usual, 1e-6)
+        noise = self._noise(configuration, usual)
+        span_s = telling[-1].batch.started_s - telling[0].batch.started_s
+        interval_s = max(span_s / max(len(telling) - 1, 1), 1e-2)
         found = drift_found(
-            rows, durations_s, fixed_s=max(fixed_s, 1e-6), per_row_s=per_row_s, **how
+            rows,
+            ratios * (fixed_s + per_row_s * rows),
+            fixed_s=fixed_s,
+            per_row_s=per_row_s,
+            noise=noise,
+            interval_s=interval_s,
+        )
+        num_to_find = batches_to_find(
+            FOUND_DRIFT_RATIO.value,
+            expected_s=fixed_s + per_row_s * usual,
+            noise=noise,
+            interval_s=interval_s,
+            num_before=len(telling),
+            num_after=_MOST_DRIFT_BATCHES,
         )
         return SeenDrift(
-            duration_ratio=ratio,
+            duration_ratio=float(np.exp(np.log(ratios)[-60:].mean())),
             since_s=None if found is None else telling[found.first_batch].batch.started_s,
-            num_batches_to_find=round(batches_to_find(FOUND_DRIFT_RATIO.value, **how)),
+            num_batches_to_find=round(num_to_find) if np.isfinite(num_to_find) else None,
         )
 
     def model(self, configuration: Configuration) -> DurationModel:
@@ -211,23 +247,47 @@ class LiveQuery:
             self.profile, configuration.num_slots, configuration.shuffle_partitions
         )
 
-    def _watched_for(
-        self,
-        configuration: Configuration,
-        usual_rows: float,
-        telling: Sequence[Observed],
-    ) -> dict[str, float]:
-        """Noise of the batches, the confidence of the profile in them, and how often they come."""
-        noise = max(self.profile.noise.batch_ratio, _LEAST_NOISE)
+    def _telling(self) -> list[Observed]:
+        """The batches of the last run that tell of costs, at the cores that there are now."""
+        found: list[Observed] = []
+        last = self.last
+        for one in reversed(self.observed):
+            assert last is not None
+            is_same = one.batch.run_id == last.run_id and one.batch.num_cores == last.num_cores
+            if not is_same or len(found) == _MOST_DRIFT_BATCHES:
+                break
+            if one.seen.tells_costs:
+                found.append(one)
+        return found[::-1]
+
+    def _expected_s(
+        self, configuration: Configuration, telling: Sequence[Observed], rows: Array
+    ) -> Array:
+        """How long batches take by the profile, at the age that the JVM had."""
+        model, profile = self.model(configuration), self.profile
+        expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
+        start_s = telling[-1].batch.jvm_started_s
+        if start_s is None:
+            return expected_s
+        starts_s = np.array([one.batch.started_s for one in telling])
+        bins = np.round(np.log2(np.maximum(starts_s - start_s, 1.0)) * _AGES_PER_DOUBLING)
+        for each in np.unique(bins):
+            age_s = float(2.0 ** (each / _AGES_PER_DOUBLING))
+            driver_s = sum(phase.mean_s for phase in profile.at_age(age_s).driver_phases)
+            here = bins == each
+            expected_s[here] += driver_s - model.driver_s
+            expected_s[here] *= profile.age_factor(age_s)
+        return expected_s
+
+    def _noise(self, configuration: Configuration, usual_rows: float) -> DurationNoise:
+        """What batches and runs differ by, the fit and the distance to the profiled setting too."""
+        noise = self.profile.noise
         slots, partitions = configuration.num_slots, configuration.shuffle_partitions
-        doubt = float(spread_ratio(self.profile, slots, partitions, usual_rows))
-        span_s = telling[-1].batch.started_s - telling[0].batch.started_s
-        return {
-            "relative_noise": noise,
-            "autocorrelation": self.profile.noise.autocorrelation,
-            "num_fitted_batches": max((noise / max(doubt, 1e-3)) ** 2, 1.0),
-            "interval_s": max(span_s / max(len(telling) - 1, 1), 1e-2),
-        }
+        return replace(
+            noise,
+            batch_ratio=max(noise.batch_ratio, _LEAST_NOISE),
+            run_to_run_ratio=float(spread_ratio(self.profile, slots, partitions, usual_rows)),
+        )
 
     def _observed(self, batch: LiveBatch) -> Observed:
         self._total_rows += batch.num_rows
@@ -277,10 +337,15 @@ class LiveQuery:
         return position, max(batch.available_rows - self._base_rows, position)
 
     def _tells_costs(self, batch: LiveBatch) -> bool:
+        """Not the first batch of a run, nor those soon after a change, by whomever it was made."""
+        before, self._before = self._before, batch
+        is_first = before is None or before.run_id != batch.run_id
+        if before is not None and not is_first and before.num_cores != batch.num_cores:
+            self.settle(batch.started_s)
         if self.settle_batches > 0:
             self.settle_batches -= 1
             return False
-        return batch.started_s >= self.settled_from_s
+        return not is_first and batch.started_s >= self.settled_from_s
 
     def _read_trigger_s(self) -> float | None:
         recent = self.recent(within_s=3600.0)
@@ -290,3 +355,12 @@ class LiveQuery:
             np.array([one.batch.started_s for one in recent]),
             np.array([one.batch.duration_s for one in recent]),
         ).trigger_s
+
+
+def _warm_up_length(telling: Sequence[Observed], ratios: Array) -> int:
+    """Batches at the begin that are a warm-up: of those soon after it, and only if slower."""
+    until_s = telling[0].batch.started_s + SETTLING_S.value
+    num_young = sum(one.batch.started_s < until_s for one in telling)
+    num_cut = warm_up_length(np.log(ratios[:num_young]))
+    is_slower = num_cut and ratios[:num_cut].mean() > ratios[num_cut:num_young].mean()
+    return num_cut if is_slower else 0

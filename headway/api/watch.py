@@ -140,7 +140,7 @@ class Watcher:
         live, rule = self._live, self._rule
         recent = live.recent()
         rate_per_s = live.rate_per_s(recent)
-        prediction = None if rate_per_s is None else _predicted(live.profile, running, rate_per_s)
+        prediction = None if rate_per_s is None else _predicted(live, running, rate_per_s)
         drift = live.drift(running)
         late = sum(one.seen.late_rows for one in live.observed)
         rows = sum(one.seen.batch_rows for one in live.observed)
@@ -197,12 +197,14 @@ def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
     return Standing.HELD
 
 
-def _predicted(profile: JobProfile, running: Configuration, rate_per_s: float) -> Prediction:
+def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Prediction:
     from headway.models.job.predict import predict
 
-    arrivals = Arrivals(rate_per_s=rate_per_s, dispersion_ratio=profile.arrivals.dispersion_ratio)
+    dispersion_ratio = live.profile.arrivals.dispersion_ratio
+    arrivals = Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion_ratio)
     # A rate limit is not on record: what is profiled says nothing of the one that runs.
-    return predict(profile, replace(running, max_offsets_per_trigger=None), arrivals)
+    asked = replace(running, max_offsets_per_trigger=None)
+    return predict(live.profile, asked, arrivals, jvm_age_s=live.jvm_age_s)
 
 
 def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | None) -> Feed:

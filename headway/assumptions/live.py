@@ -81,6 +81,20 @@ SMALLEST_DRIFT_SPREADS = Assumption(
     source="judgement: a tenth slower, at the usual noise of a tenth",
     influences="when a drift of costs is reported (A5)",
 )
+FALSE_LEVEL_RATIO = Assumption(
+    name="Maximum share of runs whose level raises a false alarm of a drift",
+    value=0.01,
+    unit="-",
+    source="judgement: one that starts anew three times a day has one of them a month, too",
+    influences="when a drift of costs is reported (A5)",
+)
+MOST_SCORE = Assumption(
+    name="Maximum score of a batch in the sums that find a drift",
+    value=3.0,
+    unit="-",
+    source="judgement: normal noise is beyond once in 370 batches, a pause of the machine often",
+    influences="when a drift of costs is reported (E23, A5)",
+)
 SETTLING_S = Assumption(
     name="Settling time after a change",
     value=90.0,

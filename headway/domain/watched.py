@@ -18,7 +18,9 @@ class LiveBatch:
     ``started_s`` is an instant since 1970, ``committed_s`` when its rows were committed,
     ``ended_s`` when Spark was done with it. ``position_rows`` is how far it has read its sources,
     in rows since they began, ``available_rows`` how far they had come when it was planned; None of
-    sources whose offsets count something else, or that do not tell.
+    sources whose offsets count something else, or that do not tell. ``num_cores`` are those of the
+    executors when it was reported, ``jvm_started_s`` when the oldest of them started, an instant
+    since 1970; None where nothing tells.
     """
 
     query_id: str
@@ -33,6 +35,8 @@ class LiveBatch:
     available_rows: int | None = None
     shuffle_partitions: int | None = None
     sink: str | None = None
+    num_cores: int | None = None
+    jvm_started_s: float | None = None
 
     @property
     def duration_s(self) -> float:
@@ -62,13 +66,13 @@ class SeenDrift:
     """Durations of batches over what the profile predicts of them.
 
     ``since_s`` is the instant at which a drift most likely began; None without an alarm.
-    ``num_batches_to_find`` is the mean number of batches after which durations that have become a
-    fifth longer raise it.
+    ``num_batches_to_find`` is the number of batches after which durations that have become a fifth
+    longer raise it; None where they are taken for what runs differ by before.
     """
 
     duration_ratio: float
     since_s: float | None = None
-    num_batches_to_find: int = 0
+    num_batches_to_find: int | None = None
 
     @property
     def is_alarm(self) -> bool:

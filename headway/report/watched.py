@@ -76,6 +76,8 @@ def _facts(look: Look) -> Iterator[tuple[str, str]]:
         if drift.since_s is not None:
             since = datetime.fromtimestamp(drift.since_s, UTC).strftime("%H:%M:%S UTC")
             said += f", since {since}: profile anew"
+        elif drift.num_batches_to_find is None:
+            said += "; a fifth more does not stand out yet from what runs differ by"
         else:
             number = counted(drift.num_batches_to_find, "batch", "batches")
             said += f"; a fifth more is found after {number}"

@@ -70,6 +70,45 @@ def test_costs_that_drift_are_found_and_end_with_4(
     assert abs(look.drift.since_s - 1_800_000_060) < 10
 
 
+def test_a_run_that_begins_cold_and_lies_as_far_off_as_runs_do_is_no_drift(
+    tmp_path: Path, profile: str
+) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    query.factor = 3.0
+    lines = [*query.head(), *query.batches(1)]
+    query.factor = 1.05
+    log = a_file(tmp_path, "\n".join([*lines, *query.batches(120)]) + "\n")
+    assert run(["watch", log, "--profile", profile, "--target", TARGET, "--once"]) == 0
+    look = watch(log, profile=profile, target=TARGET).look()
+    assert look.drift is not None and not look.drift.is_alarm
+    assert look.drift.duration_ratio == pytest.approx(1.05, abs=0.03)
+    assert look.drift.num_batches_to_find is not None
+
+
+def test_batches_before_executors_came_are_no_drift(tmp_path: Path, profile: str) -> None:
+    query = FakeQuery(a_profile(), 5000.0, num_slots=4)
+    lines = [*query.head(executors=1), *query.batches(60)]
+    query.num_slots = 8
+    lines += [*list(query.head())[-1:], *query.batches(180)]
+    look = watch(a_file(tmp_path, "\n".join(lines) + "\n"), profile=profile, target=TARGET).look()
+    assert look.configuration.executors == 2
+    assert look.drift is not None and not look.drift.is_alarm
+    assert look.drift.duration_ratio == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_young_jvm_is_no_drift(tmp_path: Path, profile: str) -> None:
+    """A query beside the JVM that its profile was made in: a half slower at first, as foreseen."""
+    query = FakeQuery(a_profile(), 5000.0, jvm_age_s=5.0)
+    log = a_file(tmp_path, "\n".join([*query.head(), *query.batches(200)]) + "\n")
+    look = watch(log, profile=profile, target=TARGET).look()
+    assert look.drift is not None and not look.drift.is_alarm
+    assert look.prediction is not None and look.prediction.batch_duration is not None
+    assert look.batch_duration is not None
+    assert look.prediction.batch_duration.mean_s == pytest.approx(
+        look.batch_duration.mean_s, rel=0.1
+    )
+
+
 def test_a_backlog_shows_in_the_latency_and_in_the_late_rows(tmp_path: Path, profile: str) -> None:
     query = FakeQuery(a_profile(), 5000.0)
     lines = [*query.head(), *query.batches(30)]

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from headway.assumptions.live import (
     FACTOR_WEIGHT_RATIO,
     FALSE_ALARM_S,
+    FALSE_LEVEL_RATIO,
     SMALLEST_DRIFT_SPREADS,
 )
+from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.drift import (
-    Direction,
-    cusum_run_length,
-    cusum_threshold,
-    first_alarm,
-    guarded_allowance,
-    normal_scores,
-    pre_whitened,
-    whitened_shift,
-)
+from headway.models.estimation.drift import Alarm, Direction, cusum_threshold, first_alarm
+from headway.models.estimation.run_level import lasting_score, news_of
 from headway.models.estimation.shift import Shift, shift_since
+from headway.models.laws.normal import ndtri
 
 
 class CostDrift(NamedTuple):
@@ -81,9 +79,7 @@ def drift_found(
     *,
     fixed_s: float,
     per_row_s: float,
-    relative_noise: float,
-    autocorrelation: float,
-    num_fitted_batches: float,
+    noise: DurationNoise,
     interval_s: float,
 ) -> CostDrift | None:
     r"""Whether batches have come to cost more, or less, than the profile says.
@@ -91,15 +87,12 @@ def drift_found(
     Parameters
     ----------
     num_rows, duration_s : (n,) arrays
-        Batches at one setting, in order of time. [rows, s]
+        Batches of one run at one setting, in order of time. [rows, s]
     fixed_s, per_row_s : float, >= 0
         The line of the profile at that setting, positive for every batch. [s, s/row]
-    relative_noise : float, > 0
-        Noise in proportion to the duration. [-]
-    autocorrelation : float, 0 to 1, 1 excluded
-        Of successive batches. [-]
-    num_fitted_batches : float, >= 1
-        Batches that the profile was fitted on. [-]
+    noise : DurationNoise
+        Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
+        of (P2), the error of the fit included.
     interval_s : float, > 0
         Between two batches. [s]
 
@@ -115,54 +108,64 @@ def drift_found(
 
     Notes
     -----
-    **(A5)** Drift of costs: the scores (E22), pre-whitened (E23), in (E24) on both sides, `κ` half
-    of a shift of one standard deviation and what (E25) adds for the fit, `h` that of (E25) for one
-    false alarm in 30 days of batches. What has changed since is (E26).
+    **(A5)** Drift of costs: the scores of (E23), from which the level of the run and what lasts are
+    taken, in (E24) on both sides. `κ` is half of what a shift by one standard deviation leaves for
+    good, `h` that of (E25) for one false alarm in 30 days of batches. A run that lies off as a
+    whole is an alarm where its level is beyond `s Φ^-1(1-α/4)`, `α = 0.01`: estimates of a level
+    are a martingale whose variance grows up to `s^2`, so by reflection at most a share `α` of the
+    runs that differ as runs do ever gets there, however often one looks. A drift began where the
+    deviations up to the alarm part into two means of least squares (Hinkley 1970,
+    doi:10.1093/biomet/57.1.1). What has changed since is (E26).
 
     Examples
     --------
-    >>> import numpy as np
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
-    >>> found = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, relative_noise=0.1,
-    ...     autocorrelation=0.3, num_fitted_batches=1000.0, interval_s=10.0)
+    >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
+    >>> found = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
+    ...     interval_s=10.0)
     >>> found.first_batch, found.direction.value, round(found.shift.ratio, 2)
     (100, 'slower', 1.3)
     """
-    if not interval_s > 0.0:
-        raise ValueError("interval_s must be positive")
-    allowance, threshold = _watch(autocorrelation, num_fitted_batches, interval_s)
-    scores = pre_whitened(
-        normal_scores(num_rows, duration_s, fixed_s, per_row_s, relative_noise), autocorrelation
-    )
-    alarm = first_alarm(scores, allowance, threshold)
+    expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
+    if not (np.all(expected_s > 0.0) and np.all(np.asarray(duration_s) > 0.0)):
+        raise ValueError("need positive durations, measured and modelled")
+    log_ratio = np.log(duration_s / expected_s)
+    alarm = _alarm(log_ratio, expected_s, noise, interval_s)
     if alarm is None:
         return None
     since = slice(alarm.first_batch, None)
-    shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, relative_noise)
+    shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, noise.batch_ratio)
     return CostDrift(alarm.first_batch, alarm.batch, alarm.direction, shift)
 
 
 def batches_to_find(
     ratio: float,
     *,
-    relative_noise: float,
-    autocorrelation: float,
-    num_fitted_batches: float,
+    expected_s: float,
+    noise: DurationNoise,
     interval_s: float,
+    num_before: int,
+    num_after: int = 2000,
 ) -> float:
-    r"""Mean number of batches until a drift of a size raises the alarm.
+    r"""Number of batches in which a drift of a size raises the alarm.
 
     Parameters
     ----------
     ratio : float, > 0
         Durations after the drift over those before. [-]
-    relative_noise, autocorrelation, num_fitted_batches, interval_s
+    expected_s : float, > 0
+        Modelled duration of the batches. [s]
+    noise, interval_s
         As in `drift_found`.
+    num_before : int, >= 0
+        Batches of the run that were seen before the drift: they tell its level. [-]
+    num_after : int, >= 1
+        Batches after which it counts as not found. [-]
 
     Returns
     -------
     float
-        Without a drift the mean number between false alarms. [-]
+        ``inf`` where the drift is taken for the level of the run before it is found. [-]
 
     Raises
     ------
@@ -171,27 +174,67 @@ def batches_to_find(
 
     Notes
     -----
-    theory.md (A5), by (E23) and (E25).
+    theory.md (A5), of batches without noise.
 
     Examples
     --------
-    >>> round(batches_to_find(1.3, relative_noise=0.1, autocorrelation=0.3,
-    ...     num_fitted_batches=1000.0, interval_s=10.0))
-    10
+    >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
+    >>> how = {"expected_s": 1.0, "noise": noise, "interval_s": 10.0}
+    >>> batches_to_find(1.3, **how, num_before=300)
+    6.0
+    >>> batches_to_find(1.1, **how, num_before=10)
+    inf
     """
-    if not (ratio > 0.0 and relative_noise > 0.0):
-        raise ValueError("need a positive ratio and relative_noise > 0")
-    allowance, threshold = _watch(autocorrelation, num_fitted_batches, interval_s)
-    score = math.log(ratio) / math.sqrt(math.log1p(relative_noise**2))
-    shift = whitened_shift(score, autocorrelation)
-    return float(cusum_run_length(shift, allowance, threshold, two_sided=True))
+    if not (ratio > 0.0 and num_before >= 0 and num_after >= 1):
+        raise ValueError("need a positive ratio, num_before >= 0 and num_after >= 1")
+    log_variance = math.log1p(noise.batch_ratio**2 + (noise.added_sd_s / expected_s) ** 2)
+    steps = np.repeat([0.0, math.log(ratio)], [num_before, num_after]) - 0.5 * log_variance
+    alarm = _alarm(steps, np.full(len(steps), expected_s), noise, interval_s)
+    return math.inf if alarm is None else float(alarm.batch + 1 - num_before)
 
 
-def _watch(
-    autocorrelation: float, num_fitted_batches: float, interval_s: float
-) -> tuple[float, float]:
-    """Allowance and threshold of the sums."""
-    half = 0.5 * float(whitened_shift(SMALLEST_DRIFT_SPREADS.value, autocorrelation))
-    allowance = float(guarded_allowance(half, num_fitted_batches))
+def _alarm(
+    log_ratio: Array, expected_s: Array, noise: DurationNoise, interval_s: float
+) -> Alarm | None:
+    """The first alarm, of a change within the run or of the run as a whole."""
+    if not interval_s > 0.0:
+        raise ValueError("interval_s must be positive")
+    if len(log_ratio) == 0:
+        return None
+    news = news_of(log_ratio, expected_s, noise)
+    allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
-    return allowance, cusum_threshold(num_batches, allowance, two_sided=True)
+    found = first_alarm(news.score, allowance, _threshold(num_batches, allowance))
+    if found is not None:
+        found = found._replace(first_batch=_parted_at(log_ratio[: found.batch + 1]))
+    of_level = _level_alarm(news.level, noise.run_to_run_ratio)
+    if found is None or (of_level is not None and of_level.batch < found.batch):
+        return of_level
+    return found
+
+
+@lru_cache(maxsize=8)
+def _threshold(num_batches: float, allowance: float) -> float:
+    """Of the sums on both sides; asked twice at each look."""
+    return cusum_threshold(num_batches, allowance, two_sided=True)
+
+
+def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
+    """An alarm of the run as a whole: it lies further off than runs do."""
+    most = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
+    beyond = np.flatnonzero(np.abs(level) > most)
+    if not len(beyond):
+        return None
+    batch = int(beyond[0])
+    return Alarm(batch, 0, Direction.SLOWER if level[batch] > 0.0 else Direction.FASTER)
+
+
+def _parted_at(values: Array) -> int:
+    """Where values part into two means, best by least squares."""
+    if len(values) < 2:
+        return 0
+    num_before = np.arange(1, len(values))
+    before = np.cumsum(values)[:-1]
+    num_after = len(values) - num_before
+    gap = before / num_before - (values.sum() - before) / num_after
+    return int(np.argmax(num_before * num_after * np.square(gap))) + 1

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.normal import ndtri
 
 # Siegmund's correction for what a random walk overshoots a barrier by, twice 0.583.
 _OVERSHOOT = 1.166
@@ -30,123 +29,6 @@ class Alarm(NamedTuple):
     first_batch: int
     """Place of the first batch of the drift, most likely."""
     direction: Direction
-
-
-def normal_scores(
-    num_rows: Array, duration_s: Array, fixed_s: float, per_row_s: float, relative_noise: float
-) -> Array:
-    r"""Deviations of batches from the model, in standard deviations.
-
-    Parameters
-    ----------
-    num_rows : (n,) array, >= 0
-        Rows of each batch. [rows]
-    duration_s : (n,) array, > 0
-        How long each took. [s]
-    fixed_s, per_row_s : float, >= 0
-        The line, positive for every batch. [s, s/row]
-    relative_noise : float, > 0
-        Noise in proportion to the duration. [-]
-
-    Returns
-    -------
-    (n,) array
-        Of mean 0 and variance 1 for lognormal durations that follow the model. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    **(E22)** Scores: `z_k = (ln(D_k/(a+bn_k))+s^2/2)/s`, `s` of (D1): standard normal as long as
-    the model holds.
-
-    Examples
-    --------
-    >>> normal_scores(np.array([1e4]), np.array([5.0 * np.exp(0.1)]), 2.0, 3e-4, 0.1).round(3)
-    array([1.053])
-    """
-    mean = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
-    if not (np.all(mean > 0.0) and np.all(np.asarray(duration_s) > 0.0) and relative_noise > 0.0):
-        raise ValueError("need positive durations, measured and modelled, and relative_noise > 0")
-    log_variance = float(np.log1p(relative_noise**2))
-    return np.asarray((np.log(duration_s / mean) + 0.5 * log_variance) / np.sqrt(log_variance))
-
-
-def pre_whitened(scores: Array, autocorrelation: float) -> Array:
-    r"""Scores freed from what the batch before explains.
-
-    Parameters
-    ----------
-    scores : (n,) array
-        Deviations of variance 1, in order of time. [-]
-    autocorrelation : float, 0 to 1, 1 excluded
-        Correlation of successive ones, from when nothing drifted. [-]
-
-    Returns
-    -------
-    (n,) array
-        Uncorrelated, of variance 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If the autocorrelation is outside its range.
-
-    Notes
-    -----
-    **(E23)** Pre-whitening: `(z_k-φ z_(k-1))/sqrt(1-φ^2)`; a shift `δ` becomes
-    `δ sqrt((1-φ)/(1+φ))`.
-
-    A shift of the mean shrinks by `whitened_shift`.
-
-    Examples
-    --------
-    >>> pre_whitened(np.array([1.0, 1.0, 1.0]), 0.6)
-    array([1. , 0.5, 0.5])
-    """
-    if not 0.0 <= autocorrelation < 1.0:
-        raise ValueError("autocorrelation must lie in 0..1, 1 excluded")
-    values = np.asarray(scores, dtype=np.float64)
-    fresh = (values[1:] - autocorrelation * values[:-1]) / np.sqrt(1.0 - autocorrelation**2)
-    return np.concatenate([values[:1], fresh])
-
-
-def whitened_shift(shift: Numeric, autocorrelation: Numeric) -> Array:
-    r"""What is left of a shift of the mean after pre-whitening.
-
-    Parameters
-    ----------
-    shift : float or (n,) array
-        In standard deviations of a batch. [-]
-    autocorrelation : float or (n,) array, 0 to 1, 1 excluded
-        Of successive batches. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast. [-]
-
-    Raises
-    ------
-    ValueError
-        If the autocorrelation is outside its range.
-
-    Notes
-    -----
-    theory.md (E23).
-
-    Examples
-    --------
-    >>> float(whitened_shift(1.0, 0.6))
-    0.5
-    """
-    phi = np.asarray(autocorrelation, dtype=np.float64)
-    if not np.all((phi >= 0.0) & (phi < 1.0)):
-        raise ValueError("autocorrelation must lie in 0..1, 1 excluded")
-    return np.asarray(shift * np.sqrt((1.0 - phi) / (1.0 + phi)))
 
 
 def cusum(scores: Array, allowance: float) -> Array:
@@ -185,48 +67,6 @@ def cusum(scores: Array, allowance: float) -> Array:
         raise ValueError("allowance must not be negative")
     walk = np.cumsum(np.asarray(scores, dtype=np.float64) - allowance, axis=-1)
     return np.asarray(walk - np.minimum(np.minimum.accumulate(walk, axis=-1), 0.0))
-
-
-def guarded_allowance(
-    allowance: Numeric, num_fitted_batches: Numeric, confidence: float = 0.9
-) -> Array:
-    r"""Allowance that keeps false alarms rare although the model itself was fitted.
-
-    Parameters
-    ----------
-    allowance : float or (n,) array, >= 0
-        As in `cusum`, for a model that is known. [-]
-    num_fitted_batches : float or (n,) array, >= 1
-        Independent batches that the model was fitted on, as of `effective_batches`. [-]
-    confidence : float, 0.5 to 1, 1 excluded
-        Probability that false alarms are as rare as the threshold promises. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (E25). A model that is one standard error low after 40 batches brings false alarms
-    three times as often, at an allowance of 0.5 and a threshold of 4.
-
-    Examples
-    --------
-    >>> round(float(guarded_allowance(0.5, 100)), 3)
-    0.628
-    """
-    slack, batches = np.broadcast_arrays(
-        np.asarray(allowance, dtype=np.float64), np.asarray(num_fitted_batches, dtype=np.float64)
-    )
-    if not (np.all(slack >= 0.0) and np.all(batches >= 1.0) and 0.5 <= confidence < 1.0):
-        raise ValueError("need allowance >= 0, num_fitted_batches >= 1 and confidence in 0.5..1")
-    return np.asarray(slack + ndtri(confidence) / np.sqrt(batches))
 
 
 def first_alarm(
@@ -353,7 +193,7 @@ def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = Fa
 
     Notes
     -----
-    theory.md (E25), by bisection. For correlated batches pre-whiten the scores first: this
+    theory.md (E25), by bisection. Of correlated batches the scores are those of (E23): this
     threshold then holds as it is.
 
     Examples

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,7 +28,7 @@ from headway.profiler.schema import (
     QueryTerminated,
 )
 from headway.profiler.streaming.runs import query_label
-from headway.units import counted
+from headway.units import counted, ms_to_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ class LogFeed:
         self._log = GrowingLog(path)
         self._query = query
         self._positions = _Positions()
-        self._cores: dict[str, int] = {}
+        self._executors: dict[str, _Executor] = {}
         self._partitions: int | None = None
         self._partitions_of: dict[str, int] = {}
         self._query_id: str | None = None
@@ -117,7 +118,7 @@ class LogFeed:
     @property
     def executor_cores(self) -> list[int]:
         """As of :class:`Feed`."""
-        return list(self._cores.values())
+        return [one.num_cores for one in self._executors.values()]
 
     @property
     def shuffle_partitions(self) -> int | None:
@@ -126,14 +127,16 @@ class LogFeed:
 
     def _batch_of(self, progress: Progress) -> list[LiveBatch]:
         batch = live_batch(batch_row(progress), self._positions)
-        return [] if batch is None else [batch]
+        return [] if batch is None else [_on(batch, list(self._executors.values()))]
 
     def _note(self, event: schema.SparkEvent) -> None:
         match event:
             case ExecutorAdded(executor_id=str(name), info=info) if info is not None:
-                self._cores[name] = info.num_cores or 1
+                at_ms = event.timestamp_ms
+                started_s = None if at_ms is None else ms_to_s(at_ms)
+                self._executors[name] = _Executor(info.num_cores or 1, started_s)
             case ExecutorRemoved(executor_id=str(name)):
-                self._cores.pop(name, None)
+                self._executors.pop(name, None)
             case Environment(properties=dict(properties)):
                 self._partitions = _whole(properties.get(_PARTITIONS_KEY)) or self._partitions
             case JobStart(properties=of_job) if of_job is not None and of_job.query_id:
@@ -190,7 +193,8 @@ class QueryFeed:
         self._last = places[-1]
         rows = (batch_row(_DECODE(one.json())) for one in recent[first:])
         batches = (live_batch(row, self._positions) for row in rows)
-        return [one for one in batches if one is not None]
+        executors = self._executors()
+        return [_on(one, executors) for one in batches if one is not None]
 
     @property
     def is_active(self) -> bool:
@@ -200,13 +204,19 @@ class QueryFeed:
     @property
     def executor_cores(self) -> list[int]:
         """As of :class:`Feed`, from the driver's own store."""
+        return [one.num_cores for one in self._executors()]
+
+    def _executors(self) -> list[_Executor]:
         query: Any = self._query
         if query is None:
             return []
         context = query._jsq.sparkSession().sparkContext()
-        found = context.statusStore().executorList(True)
-        cores = (int(found.apply(at).totalCores()) for at in range(found.size()))
-        return [one for one in cores if one > 0]
+        listed = context.statusStore().executorList(True)
+        found = (listed.apply(at) for at in range(listed.size()))
+        executors = (
+            _Executor(int(one.totalCores()), ms_to_s(int(one.addTime().getTime()))) for one in found
+        )
+        return [one for one in executors if one.num_cores > 0]
 
     @property
     def shuffle_partitions(self) -> int | None:
@@ -237,6 +247,23 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
     raise InputError(
         f"the session has {counted(len(active), 'running query', 'running queries')} ({labels}); "
         f"expected {asked}: give the query itself, or its name"
+    )
+
+
+class _Executor(NamedTuple):
+    """An executor that is there: its cores, and when it started, in seconds since 1970."""
+
+    num_cores: int
+    started_s: float | None
+
+
+def _on(batch: LiveBatch, executors: Sequence[_Executor]) -> LiveBatch:
+    """The batch with the executors that there were when it was reported."""
+    starts_s = [one.started_s for one in executors if one.started_s is not None]
+    return replace(
+        batch,
+        num_cores=sum(one.num_cores for one in executors) or None,
+        jvm_started_s=min(starts_s, default=None),
     )
 
 

@@ -7,12 +7,21 @@ import math
 import numpy as np
 import pytest
 
+from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.cost_drift import batches_to_find, cost_factor, drift_found
+from headway.models.estimation.cost_drift import (
+    CostDrift,
+    batches_to_find,
+    cost_factor,
+    drift_found,
+)
 from headway.models.estimation.drift import Direction
 from headway.models.estimation.shift import ShiftKind
 
 NOISE, PHI = 0.1, 0.3
+OF_RUNS = DurationNoise(
+    batch_ratio=NOISE, autocorrelation=1.0 - 1e-9, run_to_run_ratio=0.003, persistence_ratio=PHI
+)
 FIXED_S, PER_ROW_S = 0.4, 1e-5
 
 
@@ -30,10 +39,10 @@ def batches(num: int, ratio: float, since: int, seed: int) -> tuple[Array, Array
     return rows, mean * np.exp(log_sd * score - 0.5 * log_sd**2)
 
 
-def found(rows: Array, duration_s: Array, interval_s: float = 10.0):  # type: ignore[no-untyped-def]
+def found(rows: Array, duration_s: Array, interval_s: float = 10.0) -> CostDrift | None:
     return drift_found(
-        rows, duration_s, fixed_s=FIXED_S, per_row_s=PER_ROW_S, relative_noise=NOISE,
-        autocorrelation=PHI, num_fitted_batches=1000.0, interval_s=interval_s,
+        rows, duration_s, fixed_s=FIXED_S, per_row_s=PER_ROW_S, noise=OF_RUNS,
+        interval_s=interval_s,
     )  # fmt: skip
 
 
@@ -53,9 +62,7 @@ def test_the_delay_is_the_predicted_one() -> None:
         drift = found(*batches(500, 1.2, 100, seed))
         assert drift is not None
         delays.append(drift.alarm_batch - 99)
-    predicted = batches_to_find(
-        1.2, relative_noise=NOISE, autocorrelation=PHI, num_fitted_batches=1000.0, interval_s=10.0
-    )
+    predicted = batches_to_find(1.2, expected_s=1.0, noise=OF_RUNS, interval_s=10.0, num_before=100)
     # The sum is not at zero when the drift begins: a little sooner than from there.
     assert 0.7 * predicted <= float(np.mean(delays)) <= 1.15 * predicted
 
@@ -90,6 +97,4 @@ def test_arguments_outside_their_range_are_refused() -> None:
     with pytest.raises(ValueError, match="interval_s"):
         found(*batches(10, 1.0, 0, 1), interval_s=0.0)
     with pytest.raises(ValueError, match="positive ratio"):
-        batches_to_find(
-            0.0, relative_noise=0.1, autocorrelation=0.0, num_fitted_batches=10.0, interval_s=1.0
-        )
+        batches_to_find(0.0, expected_s=1.0, noise=OF_RUNS, interval_s=1.0, num_before=10)

@@ -1,0 +1,173 @@
+"""What of a run is news: its batches, less what its own level and lasting noise foretell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.assumptions.live import MOST_SCORE
+from headway.domain import DurationNoise
+from headway.models.arrays import Array
+
+
+class News(NamedTuple):
+    """A run beside its profile, batch by batch."""
+
+    score: Array
+    """By how much each batch differs from what those before it foretold, in its spread."""
+    level: Array
+    """How far the run as a whole lies off, as it is known after each: the logarithm."""
+
+
+def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
+    r"""What each batch of a run tells that the batches before it did not.
+
+    Parameters
+    ----------
+    log_ratio : (n,) array
+        Logarithm of each measured over its modelled duration, in order of time. [-]
+    expected_s : (n,) array, > 0
+        The modelled ones. [s]
+    noise : DurationNoise
+        How batches lie around their run, and runs around the model: ``run_to_run_ratio`` is the
+        spread of this run's level, the error of the fit included.
+
+    Returns
+    -------
+    News
+        Scores are independent and of variance 1 as long as nothing but the noise is at work.
+
+    Raises
+    ------
+    ValueError
+        If a modelled duration is not positive, or there is no noise.
+
+    Notes
+    -----
+    **(E23)** A run is `ln(D_k/E[D_k]) + v_k/2 = u + a_k + w_k`. Its level `u` is normal of variance
+    `s^2` (P2); `a_k` lasts, of variance `ρ l` and correlation `ψ` from a batch to the next, with
+    `l = ln(1+c^2)`; `w_k` is fresh, of variance `v_k - ρ l`, `v_k = ln(1+c^2+(sd/E[D_k])^2)`.
+    Kalman's filter (1960, doi:10.1115/1.3662552) foretells each batch from those before it; what is
+    left, over its standard deviation, is `z_k`: standard normal and independent, whatever the level
+    of the run and however long its noise lasts. It is kept within 3 either way, so that one batch
+    is no drift. Of a shift by `δ` that stays, `δ(1-ψ)/(1-ψ(1-k))` over the standard deviation
+    `sqrt(p+v-ρ l)` is left at last where the level is known: `p` is the variance of `a_k` before
+    its batch, `p^2+p((1-ψ^2)(v-2ρ l)) = (1-ψ^2) ρ l (v-ρ l)`, and `k = p/(p+v-ρ l)`.
+
+    Examples
+    --------
+    A run that is a tenth slower from its first batch on: less and less of that is news.
+
+    >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
+    >>> found = news_of(np.full(4, 0.1), np.ones(4), noise)
+    >>> found.score.round(2), found.level.round(3)
+    (array([0.74, 0.43, 0.3 , 0.23]), array([0.053, 0.07 , 0.079, 0.084]))
+    """
+    fresh, values = _fresh_and_centred(log_ratio, expected_s, noise)
+    run = _Filter.begun(noise)
+    found = np.array(
+        [
+            (run.score(value, variance), run.level)
+            for value, variance in zip(values.tolist(), fresh.tolist(), strict=True)
+        ]
+    ).reshape(-1, 2)
+    return News(found[:, 0], found[:, 1])
+
+
+def lasting_score(expected_s: float, noise: DurationNoise) -> float:
+    r"""Mean score that a shift by one standard deviation leaves for as long as it stays.
+
+    Parameters
+    ----------
+    expected_s : float, > 0
+        Modelled duration of the batches. [s]
+    noise : DurationNoise
+        As in `news_of`; the level of the run is taken as known.
+
+    Returns
+    -------
+    float
+        1 where no noise lasts. [-]
+
+    Raises
+    ------
+    ValueError
+        If the modelled duration is not positive, or there is no noise.
+
+    Notes
+    -----
+    theory.md (E23).
+
+    Examples
+    --------
+    >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
+    >>> round(lasting_score(1.0, noise), 3)
+    0.284
+    """
+    fresh_variance = float(_fresh_and_centred(np.zeros(1), np.array([expected_s]), noise)[0][0])
+    lasting = _lasting_variance(noise)
+    kept = noise.persistence_ratio
+    new = (1.0 - kept**2) * lasting
+    half = 0.5 * ((1.0 - kept**2) * fresh_variance - new)
+    foretold = math.sqrt(half**2 + new * fresh_variance) - half
+    gain = foretold / (foretold + fresh_variance)
+    left = (1.0 - kept) / (1.0 - kept * (1.0 - gain))
+    return left * math.sqrt((fresh_variance + lasting) / (foretold + fresh_variance))
+
+
+@dataclass(slots=True)
+class _Filter:
+    """What is known of a run's level and of the noise that lasts, and how well: (E23)."""
+
+    persistence_ratio: float
+    lasting_variance: float
+    level_variance: float
+    noise_variance: float
+    """Of the lasting noise of the batch to come, as it is known."""
+    covariance: float = 0.0
+    level: float = 0.0
+    noise: float = 0.0
+
+    @classmethod
+    def begun(cls, noise: DurationNoise) -> _Filter:
+        """Before the first batch."""
+        lasting = _lasting_variance(noise)
+        return cls(noise.persistence_ratio, lasting, noise.run_to_run_ratio**2, lasting)
+
+    def score(self, value: float, fresh_variance: float) -> float:
+        """The score of a batch, which is learned from."""
+        of_level = self.level_variance + self.covariance
+        of_noise = self.noise_variance + self.covariance
+        spread = math.sqrt(of_level + of_noise + fresh_variance)
+        of_level, of_noise = of_level / spread, of_noise / spread
+        most = MOST_SCORE.value
+        score = min(max((value - self.level - self.noise) / spread, -most), most)
+        kept = self.persistence_ratio
+        self.level += of_level * score
+        self.noise = kept * (self.noise + of_noise * score)
+        self.level_variance -= of_level**2
+        self.covariance = kept * (self.covariance - of_level * of_noise)
+        left = self.noise_variance - of_noise**2
+        self.noise_variance = kept**2 * left + (1.0 - kept**2) * self.lasting_variance
+        return score
+
+
+def _lasting_variance(noise: DurationNoise) -> float:
+    return noise.autocorrelation * math.log1p(noise.batch_ratio**2)
+
+
+def _fresh_and_centred(
+    log_ratio: Array, expected_s: Array, noise: DurationNoise
+) -> tuple[Array, Array]:
+    """Variance of the fresh noise of each batch, and its deviation about a mean of 0."""
+    expected = np.asarray(expected_s, dtype=np.float64)
+    if not np.all(expected > 0.0):
+        raise ValueError("need positive modelled durations")
+    variance = np.log1p(noise.batch_ratio**2 + np.square(noise.added_sd_s / expected))
+    fresh = variance - _lasting_variance(noise)
+    if not np.all(fresh > 0.0):
+        raise ValueError("need noise: batch_ratio or added_sd_s above 0, autocorrelation below 1")
+    return fresh, np.asarray(log_ratio, dtype=np.float64) + 0.5 * variance
