@@ -136,17 +136,7 @@ class TunerChanges:
     def _after_change(self, phase: Phase) -> None:
         self._follow()
         if phase is Phase.RESTORING:
-            change = self.state.change
-            assert change is not None
-            blocked = BlockedChange(
-                now=change.then, then=change.now, until_s=self._now() + BLOCKED_S.value
-            )
-            self.state = replace(
-                self.state,
-                change=None,
-                last_good=self.running,
-                blocked=(*self.state.blocked, blocked),
-            )
+            self.state = replace(self.state, change=None, last_good=self.running)
             self.audit("restored", setting=self.running)
             self._to(Phase.HOLD, "restored")
         elif self._num_pending() == 0:
@@ -169,16 +159,22 @@ class TunerChanges:
         if self.state.phase is Phase.RESTORING:
             self._freeze(f"a change could not be taken back: {error}")
         if isinstance(error, ActuatorError) and self.actuators.is_active:
-            blocked = BlockedChange(
-                now=change.now, then=change.then, until_s=self._now() + _RETRY_AFTER_S
-            )
-            self.state = replace(self.state, change=None, blocked=(*self.state.blocked, blocked))
+            self._block(change, _RETRY_AFTER_S)
+            self.state = replace(self.state, change=None)
             self._to(Phase.HOLD, str(error))
             return
         self._restore(change, str(error))
 
+    def _block(self, change: TunerChange, for_s: float) -> None:
+        """A change is not made again for a while; what was blocked until now no longer counts."""
+        at_s = self._now()
+        still = tuple(one for one in self.state.blocked if one.until_s > at_s)
+        new = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
+        self.state = replace(self.state, blocked=(*still, new))
+
     def _restore(self, change: TunerChange, why: str) -> None:
-        """Back to the setting before, once."""
+        """Back to the setting before, once; a tuner that dies on the way does not try it again."""
+        self._block(change, BLOCKED_S.value)
         if self.actuators.is_active:
             self.running = change.then
             self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
@@ -205,7 +201,10 @@ class TunerChanges:
             tries = change.num_tries + 1
             self.state = state = replace(state, change=replace(change, num_tries=tries))
             save_tuner(state, self._path)
-            start_at = change.then if tries <= _MOST_TRIES else state.last_good
+            start_at = change.then
+            if tries > _MOST_TRIES:
+                start_at = state.last_good
+                self._block(change, BLOCKED_S.value)
         self._at("before first start")
         if self._is_stateful():
             start_at = self.actuators.with_partitions_of_checkpoint(start_at)

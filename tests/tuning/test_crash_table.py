@@ -78,6 +78,27 @@ def test_killed_twice_at_the_new_setting_it_goes_back_to_the_last_good_one(tmp_p
     again = a_machine(query, path)
     again.begin()
     assert query.configuration == a_configuration()
+    assert again.state.is_blocked(a_configuration(), FASTER, query.now_s)
+
+
+@pytest.mark.parametrize("point", RESTART_POINTS)
+def test_killed_on_the_way_back_it_does_not_try_the_change_again(
+    tmp_path: Path, point: str
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = begun(query, path, 60)
+    machine.change_to(FASTER, Reason.TRIGGER, Phase.APPLYING, why="a test")
+    query.at = machine._at = killed_at(point)
+    assert machine.state.change is not None
+    with pytest.raises(Killed):
+        machine._restore(machine.state.change, "it missed what the setting before keeps")
+    query.is_active = False
+    again = a_machine(query, path)
+    again.begin()
+    assert query.configuration == a_configuration()
+    assert again.state.is_blocked(a_configuration(), FASTER, query.now_s + 3600.0)
+    assert not again.state.is_blocked(a_configuration(), FASTER, query.now_s + 90_000.0)
 
 
 @pytest.mark.parametrize("phase", [Phase.HOLD, Phase.SETTLING, Phase.LEARN, Phase.OFF, Phase.LOST])

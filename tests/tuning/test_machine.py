@@ -85,6 +85,8 @@ def test_a_switch_that_says_restore_goes_back_first(tmp_path: Path) -> None:
     run_for(machine, query, 2)
     assert machine.running == machine.state.original == ONE
     assert phase_of(machine) is Phase.OFF
+    # It was asked for, and missed nothing: what it took back may be made again.
+    assert not machine.state.blocked
 
 
 def test_executors_that_do_not_come_are_given_back(tmp_path: Path) -> None:
