@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import DURATION, TARGET, Command, json_option, strict_option
+from headway.cli.options import (
+    DURATION,
+    TARGET,
+    Command,
+    given,
+    json_option,
+    refuse,
+    strict_option,
+)
 from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode, InputError
 from headway.report.columns import fitted
@@ -17,6 +26,11 @@ if TYPE_CHECKING:
     from headway.api.watch import Watcher
     from headway.domain import Target
     from headway.domain.watched import Look
+
+_OF_WATCHING = (
+    *("profile_path", "target", "query", "executors", "trigger", "once", "every", "prometheus"),
+    "strict",
+)
 
 
 def parse_executors(text: str) -> tuple[int, int]:
@@ -40,10 +54,8 @@ def parse_executors(text: str) -> tuple[int, int]:
 
 @click.command("watch", cls=Command)
 @click.argument("source", metavar="SOURCE")
-@click.option(
-    "--profile", "profile_path", required=True, metavar="PROFILE", help="Profile of the query."
-)
-@click.option("--target", type=TARGET, required=True, help="Target, e.g. 'p99 <= 3s'.")
+@click.option("--profile", "profile_path", metavar="PROFILE", help="Profile of the query.")
+@click.option("--target", type=TARGET, help="Target, e.g. 'p99 <= 3s'.")
 @click.option("--query", help="Name of the query or beginning of its id, where there are several.")
 @click.option(
     "--executors", help="Minimum and maximum number of executors for a change, e.g. 2:12."
@@ -56,18 +68,24 @@ def parse_executors(text: str) -> tuple[int, int]:
     "--every", type=DURATION, default="5s", show_default=True, help="Time between two looks."
 )
 @click.option("--prometheus", is_flag=True, help="Print metrics for Prometheus.")
+@click.option(
+    "--explain",
+    type=click.IntRange(1),
+    help="Explain a change by its number; SOURCE is a tuner's log.",
+)
 @json_option
 @strict_option
 def command(
     source: str,
-    profile_path: str,
-    target: Target,
+    profile_path: str | None,
+    target: Target | None,
     query: str | None,
     executors: str | None,
     trigger: float | None,
     once: bool,
     every: float,
     prometheus: bool,
+    explain: int | None,
     as_json: bool,
     strict: bool,
 ) -> int:
@@ -77,6 +95,7 @@ def command(
     headway watch orders.headway.jsonl --profile orders.profile.yaml --target 'p99 <= 3s'
     headway watch /spark-events/eventlog_v2_app-1 --profile p.yaml --target 'p99 <= 3s' --once
     headway watch orders.headway.jsonl --profile p.yaml --target 'p99 <= 3s' --once --prometheus
+    headway watch orders.tuner.jsonl --explain 3
 
     SOURCE is a file that headway.record writes, or an event log, finished or still being written.
     With --once it exits with 3 if no setting within bounds meets the target, and with 4 if costs
@@ -85,6 +104,12 @@ def command(
     """
     from headway.api.watch import watch
 
+    if explain is not None:
+        refuse(given(*_OF_WATCHING), "does nothing beside --explain")
+        return _explained(source, explain, as_json)
+    if profile_path is None or target is None:
+        missing = "--profile" if profile_path is None else "--target"
+        raise click.UsageError(f"Missing option '{missing}'.", click.get_current_context())
     if prometheus and as_json:
         raise InputError("--json contradicts --prometheus; give one of them")
     watcher = watch(
@@ -107,6 +132,17 @@ def command(
     if as_json or prometheus or not sys.stdout.isatty():
         return _follow(watcher, every, as_json, prometheus)
     return _show(watcher, every)
+
+
+def _explained(log: str, number: int, as_json: bool) -> int:
+    """Print why a tuner made a change, and what came of it."""
+    from headway.formats.as_json import json_text
+    from headway.formats.tuner_files import explained_change
+    from headway.report.tuned import explained_json, explained_text
+
+    found = explained_change(Path(log), number)
+    click.echo(json_text(explained_json(found)) if as_json else explained_text(found))
+    return ExitCode.OK
 
 
 def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
-from headway.domain.live import ChangeKind, Expectation, Reason
+from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 
 TUNER_SCHEMA = "headway.tuner/v1"
 
@@ -63,6 +63,35 @@ class TunerChange:
     expected: Expectation | None = None
     num_tries: int = 0
     pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOutcome:
+    """What came of a change: one line of the log.
+
+    ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``; ``at_s`` an
+    instant since 1970. ``duration_s`` and ``late_ratio`` are those of the batches that it was
+    judged by.
+    """
+
+    event: str
+    at_s: float
+    why: str | None = None
+    duration_s: float | None = None
+    late_ratio: float | None = None
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedChange:
+    """A change with what it was weighed against, and what came of it; as a tuner logged it.
+
+    ``proposal`` is None of changes that no forecast asked for: going back, other partitions.
+    """
+
+    change: TunerChange
+    proposal: Proposal | None
+    outcomes: tuple[ChangeOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

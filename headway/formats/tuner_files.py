@@ -15,7 +15,14 @@ import msgspec
 
 from headway.assumptions.tuning import LOST_AFTER_S
 from headway.domain import JobProfile
-from headway.domain.tuner import TUNER_SCHEMA, TunerState
+from headway.domain.live import Proposal
+from headway.domain.tuner import (
+    TUNER_SCHEMA,
+    ChangeOutcome,
+    ExplainedChange,
+    TunerChange,
+    TunerState,
+)
 from headway.errors import HeadwayError, InputError, TunerLockedError
 from headway.formats.profile_file import dump_profile
 from headway.formats.text_file import write_text
@@ -224,3 +231,54 @@ def read_audit(path: Path) -> list[dict[str, object]]:
         with contextlib.suppress(ValueError):
             found.append(json.loads(line))
     return found
+
+
+def explained_change(path: Path, number: int) -> ExplainedChange:
+    """A change that a tuner made, by its number in the log: why, and what came of it.
+
+    Raises
+    ------
+    InputError
+        If the file is no log of a tuner, or has no such change; names those that it has.
+    """
+    lines = _decisions(path)
+    ours = [place for place, one in enumerate(lines) if _number_of(one) == number]
+    if not ours:
+        known = sorted({found for one in lines if (found := _number_of(one)) is not None})
+        have = f"it has {', '.join(map(str, known))}" if known else "it has none yet"
+        raise InputError(f"{path}: no change {number}; {have}")
+    try:
+        change = msgspec.convert(lines[ours[-1]]["change"], TunerChange, strict=False)
+        proposal = _proposal_before(lines[: ours[0]], lines[ours[0]]["change"])
+        outcomes = [msgspec.convert(lines[one], ChangeOutcome, strict=False) for one in ours]
+        for line in lines[ours[-1] + 1 :]:
+            if line.get("event") in ("proposed", "restored"):
+                if line["event"] == "restored":
+                    outcomes.append(msgspec.convert(line, ChangeOutcome, strict=False))
+                break
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        raise InputError(f"{path}: not the log of a tuner ({error})") from None
+    return ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
+
+
+def _decisions(path: Path) -> list[dict[str, object]]:
+    """The lines of a tuner's log, or of the log beside its state."""
+    log = audit_file(path) if path.suffix == ".json" else path
+    if not log.is_file():
+        raise InputError(f"{log}: no such file; expected the log of a tuner, e.g. NAME.tuner.jsonl")
+    return [one for one in read_audit(log) if isinstance(one, dict)]
+
+
+def _number_of(line: Mapping[str, object]) -> int | None:
+    change = line.get("change")
+    found = change.get("number") if isinstance(change, dict) else None
+    return found if isinstance(found, int) else None
+
+
+def _proposal_before(lines: list[dict[str, object]], change: object) -> Proposal | None:
+    """The proposal that a change was made of: the last one, if it was for the same setting."""
+    asked = next((one for one in reversed(lines) if one.get("event") == "proposed"), None)
+    if asked is None or not isinstance(change, dict) or asked.get("then") != change["then"]:
+        return None
+    found = asked.get("proposal")
+    return None if found is None else msgspec.convert(found, Proposal, strict=False)
