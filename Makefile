@@ -13,7 +13,7 @@ DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
-        kafka-accuracy cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
+        kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered \
@@ -83,6 +83,9 @@ window-accuracy: $(READY) java  ## window latency predicted and measured on real
 
 kafka-accuracy: $(READY) java  ## Kafka to Spark to Kafka, predicted and measured -> docs/kafka-accuracy.md
 	$(BIN)/python benchmarks/run.py kafka_lane --results benchmarks/accuracy/results/kafka.jsonl --output docs/kafka-accuracy.md
+
+planned-real-time: $(READY) java  ## Real-Time Mode planned from micro-batches and run on a broker, five minutes on a quiet machine
+	$(BIN)/python benchmarks/run.py planned_real_time --results benchmarks/accuracy/results/planned-real-time.jsonl
 
 cluster-accuracy: $(READY)  ## published runs on clusters, predicted from smaller ones -> docs/cluster-accuracy.md
 	$(BIN)/python benchmarks/run.py clusters $(PUBLISHED) --output docs/cluster-accuracy.md

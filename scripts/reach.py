@@ -14,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _MODELS = "headway.models."
-_REAL_TIME = "planning Real-Time Mode"
 _GATE = "the gate between queries of one application"
 _JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
 _REPRODUCED = "nothing: benchmarks reproduce the figures of papers with it"
@@ -23,13 +22,9 @@ _REPRODUCED = "nothing: benchmarks reproduce the figures of papers with it"
 #: wires one takes it off; a test holds the list to the code.
 WAITING: Mapping[str, str] = {
     "stages.shared_resources.alternating_slowdown": _JUDGE,
-    "real_time.latency": _REAL_TIME,
-    "real_time.shuffled_queue": _REAL_TIME,
-    "real_time.stages": _REAL_TIME,
-    "simulation.real_time": _REAL_TIME,
+    "simulation.real_time": _JUDGE,
     "ordered.queues.gaussian_shares": _REPRODUCED,
     "simulation.ordered_reordering": _REPRODUCED,
-    "queues.wait.gamma_time": _REAL_TIME,
     "stages.skew.max_load_bound": _JUDGE,
     "scheduling.d_over": _GATE,
     "scheduling.memory.rows_removed": _GATE,

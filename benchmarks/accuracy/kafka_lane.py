@@ -45,7 +45,7 @@ REAL_TIME_RUN_S = 26.0
 JIT_WARM_S = 30.0
 _SEED = 5
 
-_REAL_TIME_CONF = {
+REAL_TIME_CONF = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -89,7 +89,7 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
         master=f"local[{REAL_TIME_SLOTS}]",
         event_log_dir=folder / "log",
         jars=connector_jars(),
-        extra_conf={**local_checkpoint_conf(), **_REAL_TIME_CONF},
+        extra_conf={**local_checkpoint_conf(), **REAL_TIME_CONF},
     ) as spark:
         first = replace(REAL_TIME_CASES[1], repeat=99)
         tell(f"warm-up: {first.name}")

@@ -72,13 +72,15 @@ def subjects() -> tuple[ModuleType, ...]:
         logs,
         planning,
         predictions,
+        real_time,
         resources,
         sharing,
         tuning,
         turns,
     )
 
-    return predictions, fits, logs, planning, resources, turns, live, tuning, sharing, advice
+    of_plans = predictions, fits, logs, planning, resources, real_time
+    return *of_plans, turns, live, tuning, sharing, advice
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

@@ -141,6 +141,9 @@ concurrent_jobs_option = click.option(
     type=click.IntRange(1, 1000),
     help="DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
 )
+task_cpus_option = click.option(
+    "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
+)
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )
@@ -159,3 +162,34 @@ def setting_options(command: Function) -> Function:
     ):
         command = option(command)
     return command
+
+
+MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
+
+
+def mode_options(command: Function) -> Function:
+    """How the query runs, and what is only asked of one way."""
+    for option in (
+        concurrent_jobs_option,
+        click.option(
+            "--path",
+            type=DURATION,
+            help="Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
+        ),
+        click.option(
+            "--mode",
+            type=click.Choice([MICRO_BATCH, REAL_TIME]),
+            default=MICRO_BATCH,
+            show_default=True,
+            help="Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def runs_in_real_time(mode: str) -> bool:
+    """Whether the question is about Real-Time Mode; refuses what only that mode has."""
+    if mode != REAL_TIME:
+        refuse(given("path"), "only Real-Time Mode has one: --mode real-time")
+    return mode == REAL_TIME

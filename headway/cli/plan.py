@@ -20,13 +20,15 @@ from headway.cli.options import (
     RATE,
     TARGET,
     Command,
-    concurrent_jobs_option,
     given,
     json_option,
+    mode_options,
     one_format,
     refuse,
+    runs_in_real_time,
     setting_options,
     strict_option,
+    task_cpus_option,
 )
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
@@ -111,9 +113,7 @@ _OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbos
     type=PARTITIONS,
     help="Number of source partitions (or input splits) to plan for.",
 )
-@click.option(
-    "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
-)
+@task_cpus_option
 @click.option(
     "--burst",
     "bursts",
@@ -134,7 +134,7 @@ _OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbos
 @click.option(
     "--from-start", is_flag=True, help="Plan for the batch durations of a freshly started JVM."
 )
-@concurrent_jobs_option
+@mode_options
 @click.option(
     "--confidence",
     type=LEVEL,
@@ -181,6 +181,8 @@ def command(
     lower_memory: bool,
     from_start: bool,
     concurrent_jobs: int | None,
+    mode: str,
+    path: float | None,  # noqa: ARG001
     confidence: float,
     output_format: str,
     output: str | None,
@@ -210,8 +212,11 @@ def command(
     met, prints the nearest feasible plan and exits with 3.
     """
     from headway.api.specs import is_spec
+    from headway.cli.real_time import plan_in_real_time
 
     output_format = one_format(as_json, output_format)
+    if runs_in_real_time(mode):
+        return plan_in_real_time(output_format)
     if quiet and verbose:
         refuse(["--quiet"], "contradicts --verbose; give one of them")
     if output_format != _TEXT:

@@ -7,18 +7,19 @@ import click
 from headway.api.pipelines import is_pipeline
 from headway.api.predict import predict
 from headway.cli.options import (
-    CORES,
     DURATION,
     EXECUTORS,
     RATE,
     ROWS,
     Command,
-    concurrent_jobs_option,
     given,
     json_option,
+    mode_options,
     refuse,
+    runs_in_real_time,
     setting_options,
     strict_option,
+    task_cpus_option,
 )
 from headway.cli.terminal import answer, suggest
 from headway.domain import JobProfile
@@ -35,11 +36,9 @@ from headway.report.text import prediction_text
 @click.option(
     "--max-offsets", type=ROWS, help="Rate limit: maximum records per batch (maxOffsetsPerTrigger)."
 )
-@click.option(
-    "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
-)
+@task_cpus_option
 @click.option("--jvm-age", type=DURATION, help="Age of the executor JVMs, e.g. 2min.")
-@concurrent_jobs_option
+@mode_options
 @strict_option
 @json_option
 def command(
@@ -53,6 +52,8 @@ def command(
     task_cpus: int | None,
     jvm_age: float | None,
     concurrent_jobs: int | None,
+    mode: str,
+    path: float | None,  # noqa: ARG001
     strict: bool,
     as_json: bool,
 ) -> int:
@@ -61,10 +62,15 @@ def command(
     \b
     headway predict job.profile.yaml --rate 50k/s --trigger 2s
     headway predict job.profile.yaml --executors 4 --partitions 32 --json
+    headway predict job.profile.yaml --rate 4k/s --mode real-time
     headway predict pipeline.yaml                 a MicroBatchPipeline or OrderedPipeline
 
     Every option that is left out is as profiled.
     """
+    if runs_in_real_time(mode):
+        from headway.cli.real_time import predict_in_real_time
+
+        return predict_in_real_time()
     if is_pipeline(profile):
         from headway.cli.pipelines import predict_of_pipeline
 

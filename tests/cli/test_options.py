@@ -28,6 +28,7 @@ from tests.factories import a_profile
 from tests.gate.conftest import SPEC
 from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_deadline import a_long_job
+from tests.planner.test_real_time import a_query
 from tests.profiler.event_log import AppLog, Query, write_plain
 
 Value = str | None
@@ -118,6 +119,16 @@ WAYS: tuple[Way, ...] = (
     ),
     Way(name="schedule a log again", arguments=(), options={"--decisions": "gate.jsonl"}),
     Way(name="predict", arguments=("orders.profile.yaml",), neutral={"--strict": IN_RANGE}),
+    Way(
+        name="predict in Real-Time Mode",
+        arguments=("live.profile.yaml",),
+        options={"--mode": "real-time"},
+    ),
+    Way(
+        name="plan in Real-Time Mode",
+        arguments=("live.profile.yaml",),
+        options={**PLAN, "--mode": "real-time"},
+    ),
     Way(
         name="plan a stream",
         arguments=("orders.profile.yaml",),
@@ -291,7 +302,7 @@ NOT_TRIED = {
     # They follow a query that runs; tests/cli/test_watch.py and tests/tuning try them.
     *(("watch", option) for option in ("--profile", "--target", "--query", "--executors")),
     *(("watch", option) for option in ("--trigger", "--once", "--every", "--prometheus")),
-    *(("watch", option) for option in ("--json", "--strict")),
+    *(("watch", option) for option in ("--json", "--strict", "--explain")),
     *(("tune", option) for option in ("--act", "--allow", "--supervise", "--for")),
     *(("tune", option) for option in ("--off", "--on", "--restore")),
 }
@@ -315,6 +326,7 @@ VALUES: dict[str, Value] = {
     "--query": "another", "--rate": "6k/s",
     "--rate-trace": "more.csv",
     "--concurrent-jobs": "2", "--decisions": "gate.jsonl", "--equation": "P2",
+    "--mode": "real-time", "--path": "20ms",
     "--explain": "plan.txt",
     "--policy": "fcfs", "--window": "2min every 10s",
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
@@ -373,6 +385,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One of everything that commands read."""
     folder = tmp_path_factory.mktemp("kitchen")
     save_profile(a_profile(), folder / "orders.profile.yaml")
+    save_profile(a_query(), folder / "live.profile.yaml")
     save_profile(a_long_job(), folder / "nightly.profile.yaml")
     (folder / "clicks.windows.yaml").write_text(scaffold("SharedWindows", name="c", file="c"))
     save_profile(windowed(windows=(SLIDING,)), folder / "windows.profile.yaml")

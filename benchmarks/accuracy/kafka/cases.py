@@ -40,6 +40,7 @@ class Case:
     mode: Mode = Mode.PLAIN
     is_fitted: bool = False
     repeat: int = 0
+    shuffle_partitions: int | None = None
 
     @property
     def name(self) -> str:
@@ -56,6 +57,8 @@ class Case:
             parts.append(f"max{self.max_offsets}")
         if self.mode is not Mode.PLAIN:
             parts.append(self.mode.value.split()[0])
+        if self.shuffle_partitions is not None:
+            parts.append(f"s{self.shuffle_partitions}")
         if self.repeat:
             parts.append(f"again{self.repeat}")
         return "-".join(parts)

@@ -25,6 +25,8 @@ def topics(case: Case) -> tuple[str, str]:
 
 def shuffle_partitions(case: Case) -> int:
     """Reduce tasks; in Real-Time Mode each takes a slot all the time."""
+    if case.shuffle_partitions is not None:
+        return case.shuffle_partitions
     return _REAL_TIME_SHUFFLE_PARTITIONS if case.mode is Mode.REAL_TIME else SHUFFLE_PARTITIONS
 
 

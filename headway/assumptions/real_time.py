@@ -1,0 +1,63 @@
+"""Real-Time Mode: what batches of it cost beside the work on rows."""
+
+from __future__ import annotations
+
+from headway.assumptions import Assumption
+
+PATH_S = Assumption(
+    name="Time of a row through source and sink in Real-Time Mode",
+    value=0.002,
+    unit="s",
+    source="measured, Spark 4.3: median from one Kafka topic to another; docs/kafka-accuracy.md",
+    influences="latencies of Real-Time Mode (N9)",
+)
+STATELESS_GAP_S = Assumption(
+    name="Gap between two batches of Real-Time Mode, without state",
+    value=0.2,
+    unit="s",
+    source="measured, Spark 4.3: 195 and 214 ms; docs/kafka-accuracy.md",
+    influences="latencies and batch length of Real-Time Mode (N7, N10)",
+)
+STATEFUL_GAP_S = Assumption(
+    name="Gap between two batches of Real-Time Mode, with state",
+    value=0.3,
+    unit="s",
+    source="measured, Spark 4.3: 240 and 319 ms, a small state in RocksDB; docs/kafka-accuracy.md",
+    influences="latencies and batch length of Real-Time Mode (N7, N10)",
+)
+GAP_RATIOS = Assumption(
+    name="Ends of the 90 % interval of a gap, over the gap",
+    value=(0.8, 2.2),
+    unit="-",
+    source="judgement: four runs on one machine lie within 0.8 to 1.1; other disks and a larger "
+    "state take longer",
+    influences="intervals and margins of Real-Time Mode (N9, N10)",
+)
+ROW_CV = Assumption(
+    name="Coefficient of variation of the time of a row in Real-Time Mode",
+    value=1.0,
+    unit="-",
+    source="judgement: tasks of batches tell the mean of many rows only",
+    influences="waits of rows in Real-Time Mode (N9)",
+)
+MOST_BUSY_RATIO = Assumption(
+    name="Maximum busy share of a task in Real-Time Mode",
+    value=0.7,
+    unit="-",
+    source="simulation: beyond, the p99 behind a shuffle is up to 12 % off (N8)",
+    influences="shuffle partitions of plans of Real-Time Mode (N10)",
+)
+BATCH_LENGTH_S = Assumption(
+    name="Default batch length of Real-Time Mode",
+    value=300.0,
+    unit="s",
+    source="Spark 4.3: what the real-time trigger takes where nothing is said",
+    influences="plans of Real-Time Mode, and what is done again after a failure (N10)",
+)
+SHORTEST_BATCH_S = Assumption(
+    name="Minimum batch length of Real-Time Mode",
+    value=5.0,
+    unit="s",
+    source="Spark 4.3: spark.sql.streaming.realTimeMode.minBatchDuration",
+    influences="which batch lengths are refused",
+)

@@ -1,0 +1,132 @@
+"""``headway predict`` and ``headway plan`` in Real-Time Mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.assumptions.real_time import PATH_S
+from headway.cli.options import given, refuse
+from headway.domain import Deadline
+from headway.errors import ExitCode, InputError
+from headway.formats.as_json import json_text
+from headway.version import __version__
+
+if TYPE_CHECKING:
+    from headway.domain.real_time import RealTimePlan
+
+_WHY_NOT = {
+    "max_offsets": "Real-Time Mode reads what there is; Spark takes no rate limit there",
+    "jvm_age": "the warm-up of Real-Time Mode is not modelled",
+    "concurrent_jobs": "only DStreams run several jobs at a time",
+    "node_types": "in Real-Time Mode nodes are described by --node-cores",
+    "catalog": "in Real-Time Mode nodes are described by --node-cores",
+    "platform": "in Real-Time Mode nodes are described by --node-cores",
+    "objective": "in Real-Time Mode the fewest nodes are planned",
+    "budget": "in Real-Time Mode the fewest nodes are planned; use --max-nodes",
+    "checkpoint": "in Real-Time Mode state is kept in format 2, of a new checkpoint",
+    "bursts": "bursts of Real-Time Mode are not modelled; give the burst's rate as --rate",
+    "relaxation": "there is no such bound for Real-Time Mode",
+    "lower_memory": "in Real-Time Mode the heap is as profiled",
+    "from_start": "the warm-up of Real-Time Mode is not modelled",
+    "output": "there is no such page for Real-Time Mode",
+    "verbose": "in Real-Time Mode a plan has no further details",
+    "quiet": "in Real-Time Mode a plan has one length",
+}
+
+
+def predict_in_real_time() -> int:
+    """Print what is expected of a setting, as the command line of ``predict`` says."""
+    from headway.api.real_time import predict_real_time
+    from headway.formats.real_time_json import real_time_prediction_json
+    from headway.report.real_time import real_time_prediction_text
+
+    asked = _asked()
+    prediction = predict_real_time(
+        asked["profile"],
+        rate=asked["rate"],
+        trigger=asked["trigger"],
+        executors=asked["executors"],
+        cores=asked["cores"],
+        partitions=asked["partitions"],
+        task_cpus=asked["task_cpus"],
+        path=PATH_S.value if asked["path"] is None else asked["path"],
+    )
+    if asked["as_json"]:
+        click.echo(json_text(real_time_prediction_json(prediction)))
+    else:
+        click.echo(real_time_prediction_text(prediction))
+    return ExitCode.OUTSIDE if asked["strict"] and not prediction.calibrated else ExitCode.OK
+
+
+def plan_in_real_time(output_format: str) -> int:
+    """Print the plan, as the command line of ``plan`` says."""
+    from headway.api.real_time import plan_real_time
+    from headway.api.specs import is_spec
+
+    asked = _asked()
+    context = click.get_current_context()
+    if is_spec(asked["profile"]):
+        refuse(["--mode"], "a spec file is planned in micro-batches; give the profile")
+    for one in asked["targets"]:
+        if isinstance(one, Deadline):
+            raise InputError(
+                f"--mode real-time: target '{one}': a streaming job has no end; use a latency, "
+                "e.g. 'p99 <= 300ms'"
+            )
+    for name in ("rate", "targets"):
+        if not asked[name]:
+            raise click.UsageError(f"Missing option '--{name.removesuffix('s')}'.", context)
+    plan = plan_real_time(
+        asked["profile"],
+        rate=asked["rate"],
+        target=list(asked["targets"]),
+        max_nodes=asked["max_nodes"],
+        node_cores=asked["node_cores"],
+        cores=asked["cores"],
+        partitions=asked["partitions"],
+        trigger=asked["trigger"],
+        source_partitions=asked["source_partitions"],
+        task_cpus=asked["task_cpus"],
+        confidence=asked["confidence"],
+        path=PATH_S.value if asked["path"] is None else asked["path"],
+    )
+    click.echo(_rendered(plan, output_format).rstrip("\n"))
+    if not plan.feasible:
+        return ExitCode.INFEASIBLE
+    return ExitCode.OUTSIDE if asked["strict"] and not plan.calibrated else ExitCode.OK
+
+
+def _asked() -> dict[str, Any]:
+    """The parameters of the command, without those that would do nothing."""
+    context = click.get_current_context()
+    known = {each.name for each in context.command.params}
+    for name, why in _WHY_NOT.items():
+        if name in known:
+            refuse(given(name), why)
+    return context.params
+
+
+def _rendered(plan: RealTimePlan, output_format: str) -> str:
+    if output_format == "json":
+        from headway.formats.real_time_json import real_time_plan_json
+
+        return json_text(real_time_plan_json(plan))
+    from headway.report.real_time import real_time_header, real_time_plan_text
+
+    if output_format == "text":
+        return real_time_plan_text(plan)
+    header = real_time_header(plan, __version__)
+    if output_format == "pyspark":
+        from headway.emitters.real_time import real_time_snippet
+
+        return real_time_snippet(plan, header)
+    if output_format == "spark-defaults":
+        from headway.sparkconf import render_properties
+
+        return render_properties(plan.spark_conf, header=header)
+    raise click.UsageError(
+        f"--format {output_format}: in Real-Time Mode text, json, spark-defaults or pyspark",
+        click.get_current_context(),
+    )

@@ -1,0 +1,114 @@
+"""Real-Time Mode: what a user can set, what is expected of it, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.domain.checks import require_count, require_seconds
+from headway.domain.configuration import task_slots
+from headway.domain.prediction import LatencyDistribution
+from headway.domain.target import Promise, Target
+from headway.limits import MOST_INT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimeSetting:
+    """The settings of a query in Real-Time Mode that Headway predicts for and plans.
+
+    All tasks of all stages run at once, for as long as a batch: ``batch_length_s`` is the argument
+    of the trigger. ``shuffle_partitions`` are the tasks of each stage behind an exchange.
+
+    Examples
+    --------
+    >>> RealTimeSetting(
+    ...     executors=7, cores_per_executor=4, source_partitions=8, shuffle_partitions=20,
+    ...     batch_length_s=300.0
+    ... ).num_slots
+    28
+    """
+
+    executors: int
+    cores_per_executor: int
+    source_partitions: int
+    shuffle_partitions: int
+    batch_length_s: float
+    task_cpus: int = 1
+
+    def __post_init__(self) -> None:
+        for name in (
+            *("executors", "cores_per_executor", "source_partitions", "shuffle_partitions"),
+            "task_cpus",
+        ):
+            require_count(MOST_INT, **{name: getattr(self, name)})
+        require_seconds(batch_length_s=self.batch_length_s)
+
+    @property
+    def num_slots(self) -> int:
+        """Tasks that can run at the same time."""
+        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimePrediction:
+    """What is expected of a query in Real-Time Mode.
+
+    ``tuple_latency`` is from the source to the sink, with 90 % intervals; None where the backlog
+    grows. Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, the wait in the shuffle
+    before it included, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
+    stage, ``num_slots_needed`` the tasks of all stages, ``gap_s`` the time between two batches in
+    which nothing is read, and ``gap_share`` the share of the rows that it delays.
+    """
+
+    setting: RealTimeSetting
+    rate_per_s: float
+    stable: bool
+    num_slots_needed: int
+    tuple_latency: LatencyDistribution | None
+    path_s: float
+    stage_mean_s: Mapping[str, float]
+    gap_mean_s: float
+    gap_s: float
+    gap_share: float
+    busy_ratio: Mapping[str, float]
+    sustainable_rate_per_s: float
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the profile speaks for it: none holds runs of Real-Time Mode yet."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimePlan:
+    """The fewest nodes with which a query keeps its targets in Real-Time Mode.
+
+    ``planned_s`` is the latency of the target at ``confidence``; where it is not ``feasible``, the
+    setting is the one that comes nearest, and ``binding`` says what is in the way, or what decides
+    the size. ``max_rate_per_s`` is the highest rate that the setting takes within the targets.
+    """
+
+    target: Target
+    also: tuple[Promise, ...]
+    rate_per_s: float
+    feasible: bool
+    nodes: int
+    setting: RealTimeSetting
+    planned_s: float
+    confidence: float
+    expected: RealTimePrediction
+    max_rate_per_s: float | None
+    binding: tuple[str, ...]
+    spark_conf: Mapping[str, str]
+    keeps_state: bool
+    spark_version: str
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the profile speaks for it."""
+        return self.expected.calibrated
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """Everything that is to be met."""
+        return (self.target, *self.also)

@@ -1,0 +1,187 @@
+"""Real-Time Mode: the latency of a profiled query at a setting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.assumptions.real_time import GAP_RATIOS, ROW_CV, STATEFUL_GAP_S, STATELESS_GAP_S
+from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
+from headway.domain import Interval, JobProfile, LatencyDistribution, StageProfile, Target
+from headway.domain.prediction import QUOTED_PROBABILITIES
+from headway.domain.real_time import RealTimePrediction, RealTimeSetting
+from headway.models.job.calibration import of_runs_and_fit
+from headway.models.real_time.latency import RealTimeLatency, gap_probability, real_time_latency
+from headway.models.real_time.stages import (
+    RealTimeStage,
+    required_slots,
+    shuffle_wait_limit_s,
+    sustainable_rate_per_s,
+)
+
+_LEAST_ROW_S = 1e-9  # of a stage whose rows cost too little to show
+_Z90 = 1.6448536
+
+
+def stages_of(
+    profile: JobProfile, source_partitions: int, shuffle_partitions: int, factor: float = 1.0
+) -> list[RealTimeStage]:
+    """The stages of a profiled query as they run in Real-Time Mode.
+
+    Notes
+    -----
+    **(N9)** From a profile of micro-batches: a stage has the tasks of the source's partitions, or
+    the shuffle partitions; a row takes its `t_1` of (T2), lognormal with a coefficient of variation
+    of 1, for tasks tell the mean of many rows only. As many rows enter as in the smallest profiled
+    batch, or where batches combine them as enter the stage before: nothing is combined row by row,
+    and what multiplies rows and combines them at once counts as one. The busiest task has the
+    share of the busiest partition, or that of the hottest key beside its share of the others. Rows
+    come one by one, Poisson. Each takes 2 ms more from the source and to the sink, which is no work
+    of a task. Intervals are those of a gap of 0.8 and of 2.2 times the usual one, with all rows
+    `e^(-1.645 s)` and `e^(1.645 s)` times as long, `s` of (P2) without doublings; a latency at a
+    level of confidence has its own quantile of the latter.
+    """
+    found: list[RealTimeStage] = []
+    rows_ratio, fewest = 1.0, max(profile.rows_per_batch_range[0], 1.0)
+    for stage in profile.stages:
+        rows_ratio = max(min(rows_ratio, stage.rows.scale), stage.rows.rows(fewest) / fewest)
+        num_tasks = source_partitions if stage.num_source_tasks else shuffle_partitions
+        found.append(
+            RealTimeStage(
+                num_tasks=num_tasks,
+                row_s=max(factor * stage.task_per_row_s, _LEAST_ROW_S),
+                row_cv=ROW_CV.value,
+                rows_ratio=max(rows_ratio, _LEAST_ROW_S),
+                largest_share=_largest_share(profile, stage, num_tasks),
+            )
+        )
+    return found
+
+
+def predicted(
+    profile: JobProfile, setting: RealTimeSetting, rate_per_s: float, path_s: float
+) -> RealTimePrediction:
+    """What is expected of a setting; its slots must be enough.
+
+    Notes
+    -----
+    theory.md (N1)-(N9).
+    """
+    found = RealTimeAt(profile, setting, path_s).latency(rate_per_s)
+    gap_s, busy = gap_of(profile), found.utilization_ratio
+    stages = stages_of(profile, setting.source_partitions, setting.shuffle_partitions)
+    names = [stage.name for stage in profile.stages]
+    highest = max(busy)
+    return RealTimePrediction(
+        setting=setting,
+        rate_per_s=rate_per_s,
+        stable=found.is_stable,
+        num_slots_needed=required_slots(stages),
+        tuple_latency=_with_interval(profile, setting, rate_per_s, path_s, found),
+        path_s=path_s,
+        stage_mean_s=dict(zip(names, found.stage_mean_s, strict=True)),
+        gap_mean_s=found.gap_mean_s,
+        gap_s=gap_s,
+        gap_share=gap_probability(highest, setting.batch_length_s, gap_s) if highest < 1.0 else 1.0,
+        busy_ratio=dict(zip(names, busy, strict=True)),
+        sustainable_rate_per_s=sustainable_rate_per_s(
+            stages, trigger_s=setting.batch_length_s, gap_s=gap_s
+        ),
+    )
+
+
+def gap_of(profile: JobProfile) -> float:
+    """Time between two batches in which nothing is read [s]."""
+    keeps_state = bool(profile.shape.stateful_operators)
+    return STATEFUL_GAP_S.value if keeps_state else STATELESS_GAP_S.value
+
+
+@dataclass(frozen=True, slots=True)
+class RealTimeAt:
+    """A query at a setting, with rows and gaps so many times as long as expected."""
+
+    profile: JobProfile
+    setting: RealTimeSetting
+    path_s: float
+    factor: float = 1.0
+    gap_ratio: float = 1.0
+
+    def latency(self, rate_per_s: float) -> RealTimeLatency:
+        setting = self.setting
+        stages = stages_of(
+            self.profile, setting.source_partitions, setting.shuffle_partitions, self.factor
+        )
+        return real_time_latency(
+            rate_per_s,
+            stages,
+            num_slots=setting.num_slots,
+            trigger_s=setting.batch_length_s,
+            gap_s=self.gap_ratio * gap_of(self.profile),
+            flush_s=_flush_s(self.profile, stages, rate_per_s),
+        )
+
+    def statistic_s(self, rate_per_s: float, target: Target) -> float:
+        """What the target is about [s]; ``inf`` where the backlog grows."""
+        found = self.latency(rate_per_s)
+        quantile = target.quantile
+        known_s = found.mean_s if quantile is None else float(found.quantile_s(quantile))
+        return self.path_s + known_s
+
+
+def _with_interval(
+    profile: JobProfile,
+    setting: RealTimeSetting,
+    rate_per_s: float,
+    path_s: float,
+    found: RealTimeLatency,
+) -> LatencyDistribution | None:
+    if not found.is_stable:
+        return None
+    factor = math.exp(_Z90 * spread_of(profile))
+    low_gap, high_gap = GAP_RATIOS.value
+    low = RealTimeAt(profile, setting, path_s, 1.0 / factor, low_gap).latency(rate_per_s)
+    high = RealTimeAt(profile, setting, path_s, factor, high_gap).latency(rate_per_s)
+    known = LatencyDistribution.of(
+        path_s + found.mean_s, path_s + found.quantile_s(np.array(QUOTED_PROBABILITIES))
+    )
+    p99 = QUOTED_PROBABILITIES[-1]
+    return replace(
+        known,
+        interval90_mean_s=Interval(low=path_s + low.mean_s, high=path_s + high.mean_s),
+        interval90_p99_s=Interval(
+            low=path_s + float(low.quantile_s(p99)), high=path_s + float(high.quantile_s(p99))
+        ),
+    )
+
+
+def spread_of(profile: JobProfile) -> float:
+    return of_runs_and_fit(profile.noise.run_to_run_ratio, len(profile.settings))
+
+
+def _largest_share(profile: JobProfile, stage: StageProfile, num_tasks: int) -> float | None:
+    """Share of the busiest task, where it is more than an even one."""
+    even = 1.0 / num_tasks
+    if stage.num_source_tasks is None:
+        share = stage.hot_share_ratio + (1.0 - stage.hot_share_ratio) * even
+    else:
+        arrivals = profile.observed_arrivals
+        known = None if arrivals is None else arrivals.largest_partition_share
+        share = known if known is not None and num_tasks == stage.num_source_tasks else even
+    return share if share > even else None
+
+
+def _flush_s(profile: JobProfile, stages: Sequence[RealTimeStage], rate_per_s: float) -> float:
+    """How long the slowest buffer between two tasks waits to be full (N5) [s]."""
+    found = [
+        shuffle_wait_limit_s(
+            rate_per_s * after.rows_ratio / (before.num_tasks * after.num_tasks), row_bytes
+        )
+        for before, after, stage in zip(stages[:-1], stages[1:], profile.stages[1:], strict=True)
+        if stage.observed is not None
+        and (row_bytes := stage.observed.shuffle_read_bytes_per_row) > 0.0
+    ]
+    complete = len(found) == len(stages) - 1
+    return max(found, default=SHUFFLE_MAX_WAIT_S.value) if complete else SHUFFLE_MAX_WAIT_S.value

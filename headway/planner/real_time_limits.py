@@ -1,0 +1,114 @@
+"""What Spark does not run in Real-Time Mode, said before anything is planned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from headway.assumptions.real_time import SHORTEST_BATCH_S
+from headway.domain import Burst, CatchUp, JobProfile, Metric, Promise, Target
+from headway.errors import InputError
+from headway.units import format_duration
+
+_FIRST_SPARK, _FIRST_SPARK_WITH_STATE = (4, 1), (4, 3)
+# Spark 4.3.0, RealTimeModeAllowlist, as progress and plans name them.
+_STATE_OPERATORS = frozenset({"statestoresave", "dedupe", "transformwithstateexec"})
+_SINKS = re.compile(r"kafka|foreachwriter|console|memory", re.IGNORECASE)
+_MODE = "STREAMING_REAL_TIME_MODE"
+
+
+def require_real_time(profile: JobProfile, target: Target | None = None) -> None:
+    """Refuse a query that Spark refuses in Real-Time Mode, or that is not modelled there.
+
+    Raises
+    ------
+    InputError
+        Says what is in the way, with Spark's own condition, and what is expected.
+    """
+    why = next(iter((*_of_target(target), *_of_profile(profile), *_of_query(profile))), None)
+    if why is not None:
+        raise InputError(f"--mode real-time: {why}")
+
+
+def require_batch_length(batch_length_s: float) -> None:
+    """Refuse a batch length that Spark refuses.
+
+    Raises
+    ------
+    InputError
+        If it is too short.
+    """
+    least_s = SHORTEST_BATCH_S.value
+    if batch_length_s < least_s:
+        raise InputError(
+            f"Real-Time Mode: a batch length of {format_duration(batch_length_s)} is too short; "
+            f"expected --trigger of {format_duration(least_s)} or more (Spark: "
+            "INVALID_STREAMING_REAL_TIME_MODE_TRIGGER_INTERVAL)"
+        )
+
+
+def require_promises(promises: list[Promise]) -> list[CatchUp]:
+    """The other promises, if all can be planned for.
+
+    Raises
+    ------
+    InputError
+        If one of them is not about the time after an outage.
+    """
+    found = []
+    for one in promises:
+        if not isinstance(one, CatchUp) or isinstance(one.after, Burst):
+            raise InputError(
+                f"Real-Time Mode: target '{one}' is not planned; expected one latency of rows, "
+                "e.g. 'p99 <= 300ms', and at most 'catch_up <= 5m after 1m'"
+            )
+        found.append(one)
+    return found
+
+
+def _of_target(target: Target | None) -> Iterator[str]:
+    if target is not None and target.metric is not Metric.TUPLE:
+        yield f"target '{target}' is not about rows; expected e.g. 'p99 <= 300ms'"
+
+
+def _of_profile(profile: JobProfile) -> Iterator[str]:
+    if profile.declared is not None:
+        yield "the costs of this job were declared; profile a log of it in micro-batches"
+    levels = [stage.level for stage in profile.stages]
+    if len(set(levels)) < len(levels):
+        yield "stages that run side by side, of several sources, are not modelled"
+    if profile.stages[0].num_source_tasks is None:
+        yield "the first stage of the profile does not read a source; profile the query anew"
+
+
+def _of_query(profile: JobProfile) -> Iterator[str]:
+    shape, spark = profile.shape, profile.application.spark_version
+    version = tuple(int(part) for part in re.findall(r"\d+", spark)[:2])
+    if version < _FIRST_SPARK:
+        yield f"it begins with Spark 4.1, and the profile is of {spark}; profile the query there"
+    if shape.stateful_operators and version < _FIRST_SPARK_WITH_STATE:
+        yield f"state begins with Spark 4.3, and the profile is of {spark}; profile it there"
+    for source in shape.sources:
+        if "kafka" not in source.lower():
+            yield f"source {source}: expected Kafka (Spark: {_MODE}.INPUT_STREAM_NOT_SUPPORTED)"
+    if not _SINKS.search(shape.sink):
+        yield (
+            f"sink {shape.sink}: expected Kafka, foreach, console or memory "
+            f"(Spark: {_MODE}.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST)"
+        )
+    if shape.output_mode not in (None, "update"):
+        yield (
+            f"output mode {shape.output_mode}: expected update "
+            f"(Spark: {_MODE}.OUTPUT_MODE_NOT_SUPPORTED)"
+        )
+    refused = [
+        *(one for one in shape.stateful_operators if one.lower() not in _STATE_OPERATORS),
+        *(one for one in shape.joins if not one.startswith("BroadcastHashJoin")),
+        *shape.python_operators,
+    ]
+    for name in refused:
+        yield (
+            f"operator {name}: expected none of its kind, but projections, filters, aggregates, "
+            "dropDuplicates, transformWithState and joins with a broadcast table "
+            f"(Spark: {_MODE}.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST)"
+        )

@@ -1,0 +1,307 @@
+"""Real-Time Mode: the fewest nodes that keep a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from headway.assumptions.real_time import (
+    BATCH_LENGTH_S,
+    GAP_RATIOS,
+    MOST_BUSY_RATIO,
+    SHORTEST_BATCH_S,
+)
+from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
+from headway.domain import Burst, CatchUp, JobProfile, Target
+from headway.domain.real_time import RealTimePlan, RealTimeSetting
+from headway.limits import MOST_PARTITIONS
+from headway.models.laws.normal import ndtri
+from headway.models.real_time.stages import required_slots
+from headway.planner.real_time import RealTimeAt, gap_of, predicted, spread_of, stages_of
+from headway.units import counted, format_duration
+
+_WHOLE_S = 60.0
+_MOST_STEPS = 12
+_MANY = 10**9
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimeSpace:
+    """What a plan may choose from; None is for the plan to choose, or as profiled."""
+
+    max_nodes: int
+    executors_per_node: int
+    cores_per_executor: int
+    task_cpus: int
+    source_partitions: int
+    shuffle_partitions: int | None
+    batch_length_s: float | None
+    path_s: float
+
+
+def planned(
+    profile: JobProfile,
+    rate_per_s: float,
+    target: Target,
+    space: RealTimeSpace,
+    *,
+    also: Sequence[CatchUp] = (),
+    confidence: float,
+) -> RealTimePlan:
+    """The fewest nodes that keep a target in Real-Time Mode.
+
+    Notes
+    -----
+    **(N10)** The shuffle partitions are the fewest that leave no task busier than 0.7, at the
+    confidence of the plan, and keep the target; slots those of (N1). A batch lasts 5 min, or longer
+    where only so a gap `g`, 2.2 times the usual one, leaves the quantile `q`:
+    `T ≥ g(1/((1-ρ)(1-q))-1)` by (N7), `ρ` of the busiest task. A batch that failed is done again
+    from its begin, so that after an outage of `H` the query is back after
+    `(H+T) ρ/(1-ρ)` at most, which a promise of catching up bounds.
+    """
+    margin = math.exp(float(ndtri(confidence)) * spread_of(profile))
+    search = _Search(profile, rate_per_s, target, space, also, confidence, margin)
+    return search.plan()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The question that a plan answers."""
+
+    profile: JobProfile
+    rate_per_s: float
+    target: Target
+    space: RealTimeSpace
+    also: Sequence[CatchUp]
+    confidence: float
+    margin: float
+
+    def plan(self) -> RealTimePlan:
+        partitions = self._partitions()
+        setting = self._setting(partitions)
+        planned_s = self._planned_at(setting, self.rate_per_s)
+        why = (*self._in_the_way(setting), *self._too_late(planned_s), *self._not_back(setting))
+        return RealTimePlan(
+            target=self.target,
+            also=tuple(self.also),
+            rate_per_s=self.rate_per_s,
+            feasible=not why,
+            nodes=-(-setting.executors // self.space.executors_per_node),
+            setting=setting,
+            planned_s=planned_s,
+            confidence=self.confidence,
+            expected=predicted(self.profile, setting, self.rate_per_s, self.space.path_s),
+            max_rate_per_s=None if why else self._max_rate_per_s(setting),
+            binding=why or tuple(self._what_decides(setting)),
+            spark_conf=_spark_conf(self.profile, setting, has_shuffle=self._has_shuffle),
+            keeps_state=bool(self.profile.shape.stateful_operators),
+            spark_version=self.profile.application.spark_version,
+        )
+
+    def _partitions(self) -> int:
+        """The fewest shuffle partitions that keep the target; as profiled where none are needed."""
+        given = self.space.shuffle_partitions
+        if given is not None or not self._has_shuffle:
+            return given or self.profile.baseline.shuffle_partitions
+        most = max(min(self._most_partitions(), MOST_PARTITIONS), 1)
+
+        def keeps(partitions: int) -> bool:
+            setting = self._setting(partitions)
+            return self._planned_at(setting, self.rate_per_s) <= self.target.limit_s
+
+        return _first_that(keeps, min(self._fewest_partitions(), most), most)
+
+    def _in_the_way(self, setting: RealTimeSetting) -> Iterator[str]:
+        """Tasks that would be too busy, and slots that no node has."""
+        most = MOST_BUSY_RATIO.value
+        partitions = setting.shuffle_partitions
+        for name, busy in self._busy(partitions).items():
+            if busy <= most + 1e-9:
+                continue
+            stage = next(one for one in self.profile.stages if one.name == name)
+            number, of_what = partitions, "shuffle partitions"
+            if stage.num_source_tasks is not None:
+                number, of_what = self.space.source_partitions, "source partitions"
+            cure = f"about {math.ceil(number * busy / most)} even ones are enough"
+            if stage.hot_share_ratio and self._busy(_MANY)[name] > most:
+                cure = "the rows of its hottest key alone are too many"
+            yield (
+                f"{name}: the busiest of {number} {of_what} is busy for {busy:.0%} of the time, "
+                f"more than {most:.0%}; {cure}"
+            )
+        space = self.space
+        if setting.executors > space.max_nodes * space.executors_per_node:
+            yield (
+                f"{counted(self._num_slots(partitions), 'task')} of all stages run at once, more "
+                f"than {counted(space.max_nodes, 'node')} have slots for"
+            )
+
+    @property
+    def _has_shuffle(self) -> bool:
+        return any(stage.num_source_tasks is None for stage in self.profile.stages)
+
+    def _busy(self, partitions: int, rate_per_s: float | None = None) -> dict[str, float]:
+        """Busy share of the busiest task of each stage, at the confidence of the plan."""
+        rate_per_s = self.rate_per_s if rate_per_s is None else rate_per_s
+        stages = stages_of(self.profile, self.space.source_partitions, partitions, self.margin)
+        return {
+            stage.name: one.utilization_ratio(rate_per_s)
+            for stage, one in zip(self.profile.stages, stages, strict=True)
+        }
+
+    def _fewest_partitions(self) -> int:
+        """The fewest shuffle partitions that leave no task behind an exchange too busy."""
+        fewest = 1
+        for stage in self.profile.stages:
+            if stage.num_source_tasks is None:
+                hot = stage.hot_share_ratio
+                all_rows = self._busy(1)[stage.name]
+                left = MOST_BUSY_RATIO.value - hot * all_rows
+                if left > 0.0:
+                    fewest = max(fewest, math.ceil((1.0 - hot) * all_rows / left - 1e-9))
+        return fewest
+
+    def _most_partitions(self) -> int:
+        """The most shuffle partitions that all nodes have slots for."""
+        space = self.space
+        per_executor = space.cores_per_executor // space.task_cpus
+        slots = space.max_nodes * space.executors_per_node * per_executor
+        shuffles = sum(stage.num_source_tasks is None for stage in self.profile.stages)
+        return (slots - space.source_partitions) // max(shuffles, 1)
+
+    def _num_slots(self, partitions: int) -> int:
+        return required_slots(stages_of(self.profile, self.space.source_partitions, partitions))
+
+    def _setting(self, partitions: int) -> RealTimeSetting:
+        space = self.space
+        per_executor = space.cores_per_executor // space.task_cpus
+        setting = RealTimeSetting(
+            executors=-(-self._num_slots(partitions) // per_executor),
+            cores_per_executor=space.cores_per_executor,
+            source_partitions=space.source_partitions,
+            shuffle_partitions=partitions,
+            batch_length_s=space.batch_length_s or BATCH_LENGTH_S.value,
+            task_cpus=space.task_cpus,
+        )
+        if space.batch_length_s is not None:
+            return setting
+        return replace(setting, batch_length_s=self._batch_length_s(partitions))
+
+    def _batch_length_s(self, partitions: int) -> float:
+        """The default, longer for the quantile, shorter for catching up (N10)."""
+        busy = max(self._busy(partitions).values())
+        length_s = BATCH_LENGTH_S.value
+        if busy >= 1.0:
+            return length_s
+        quantile = self.target.quantile
+        if quantile is not None:
+            gap_s = GAP_RATIOS.value[1] * gap_of(self.profile)
+            least_s = gap_s * (1.0 / ((1.0 - busy) * (1.0 - quantile)) - 1.0)
+            length_s = max(length_s, math.ceil(least_s / _WHOLE_S) * _WHOLE_S)
+        for one in self.also:
+            longest_s = one.limit_s * (1.0 - busy) / max(busy, 1e-9) - _outage_s(one)
+            length_s = min(length_s, max(math.floor(longest_s), SHORTEST_BATCH_S.value))
+        return length_s
+
+    def _planned_at(self, setting: RealTimeSetting, rate_per_s: float) -> float:
+        worst = RealTimeAt(
+            self.profile, setting, self.space.path_s, self.margin, GAP_RATIOS.value[1]
+        )
+        return worst.statistic_s(rate_per_s, self.target)
+
+    def _not_back(self, setting: RealTimeSetting) -> Iterator[str]:
+        busy = max(self._busy(setting.shuffle_partitions).values())
+        for one in self.also:
+            back_s = math.inf
+            if busy < 1.0:
+                back_s = (_outage_s(one) + setting.batch_length_s) * busy / (1.0 - busy)
+            if back_s > one.limit_s:
+                known = "never" if math.isinf(back_s) else f"after {format_duration(back_s)}"
+                yield (
+                    f"'{one}': with batches of {format_duration(setting.batch_length_s)}, which "
+                    f"are done again from their begin, the query is back {known}"
+                )
+
+    def _too_late(self, planned_s: float) -> Iterator[str]:
+        if planned_s <= self.target.limit_s:
+            return
+        known = "unbounded" if math.isinf(planned_s) else format_duration(planned_s)
+        beside = ""
+        if self._has_shuffle:
+            most = format_duration(SHUFFLE_MAX_WAIT_S.value)
+            beside = f"; a shuffle holds rows for up to {most} on any number of nodes"
+        yield f"the planned {self.target.statistic} is {known}{beside}"
+
+    def _what_decides(self, setting: RealTimeSetting) -> Iterator[str]:
+        yield (
+            f"slots: {counted(self._num_slots(setting.shuffle_partitions), 'task')} of all stages "
+            "run at once, and hold their slots as long as the query runs"
+        )
+        name, busy = max(self._busy(setting.shuffle_partitions).items(), key=lambda item: item[1])
+        yield f"busiest task: of {name}, {busy:.0%} of {MOST_BUSY_RATIO.value:.0%} at the most"
+
+    def _max_rate_per_s(self, setting: RealTimeSetting) -> float:
+        """The highest rate at which the setting keeps the target, to 2 %, in three digits."""
+
+        def keeps(rate_per_s: float) -> bool:
+            busy = max(self._busy(setting.shuffle_partitions, rate_per_s).values())
+            return (
+                busy <= MOST_BUSY_RATIO.value
+                and self._planned_at(setting, rate_per_s) <= self.target.limit_s
+            )
+
+        busy = max(self._busy(setting.shuffle_partitions).values())
+        low, high = self.rate_per_s, self.rate_per_s * MOST_BUSY_RATIO.value / busy
+        if keeps(high):
+            low = high
+        while high / low > 1.02:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if keeps(middle) else (low, middle)
+        digits = 10.0 ** (math.floor(math.log10(low)) - 2)
+        return max(math.floor(low / digits) * digits, self.rate_per_s)
+
+
+def _outage_s(promise: CatchUp) -> float:
+    """How long nothing was read; bursts are refused before."""
+    assert not isinstance(promise.after, Burst)
+    return float(promise.after)
+
+
+def _first_that(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """The least number for which something holds that holds from there on; the most if none."""
+    if most <= least or holds(least):
+        return least
+    if not holds(most):
+        return least
+    for _ in range(_MOST_STEPS):
+        if most - least <= 1:
+            break
+        middle = (least + most) // 2
+        least, most = (least, middle) if holds(middle) else (middle, most)
+    return most
+
+
+def _spark_conf(
+    profile: JobProfile, setting: RealTimeSetting, *, has_shuffle: bool
+) -> dict[str, str]:
+    """What Spark is to be started with."""
+    found = {
+        "spark.executor.instances": str(setting.executors),
+        "spark.executor.cores": str(setting.cores_per_executor),
+        "spark.dynamicAllocation.enabled": "false",
+    }
+    if setting.task_cpus != 1:
+        found["spark.task.cpus"] = str(setting.task_cpus)
+    if profile.application.executor_memory is not None:
+        found["spark.executor.memory"] = profile.application.executor_memory
+    if has_shuffle:
+        found["spark.sql.shuffle.partitions"] = str(setting.shuffle_partitions)
+        found["spark.sql.execution.sortBeforeRepartition"] = "false"
+    if profile.shape.stateful_operators:
+        store = "spark.sql.streaming.stateStore"
+        found[f"{store}.providerClass"] = _ROCKSDB
+        found[f"{store}.checkpointFormatVersion"] = "2"
+        found[f"{store}.rocksdb.changelogCheckpointing.enabled"] = "true"
+    return found
