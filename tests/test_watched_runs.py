@@ -11,9 +11,7 @@ import pytest
 import headway
 from headway.domain import JobProfile
 from headway.domain.watched import Look
-
-RECORDED = Path(__file__).parent / "data" / "recorded"
-SHARED = Path(__file__).parents[2] / "shared" / "data" / "groundtruth"
+from tests.shared_data import GROUND_TRUTH, RECORDED, needs
 
 
 def looks_at(log: Path, profile: JobProfile, queries: list[str]) -> dict[str, Look]:
@@ -49,11 +47,14 @@ def test_the_runs_that_a_profile_is_of_are_no_drift() -> None:
     assert not alarms(looks)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="no shared data")
+@needs(
+    GROUND_TRUTH,
+    stand_in="tests/test_watched_runs.py::test_the_runs_that_a_profile_is_of_are_no_drift",
+)
 @pytest.mark.parametrize("name", ["sha_agg_local1", "sha_agg_local2"])
 def test_runs_of_one_machine_raise_no_alarm(name: str) -> None:
     """28 runs of a quarter of a minute: one false alarm in a hundred of them is stated."""
-    folder = SHARED / name
+    folder = GROUND_TRUTH / name
     (log,) = folder.glob("eventlog_v2_*")
     queries = truths(folder)
     own = headway.profile(log, queries=queries)
