@@ -8,6 +8,7 @@ import click
 
 from headway.assumptions.real_time import PATH_S
 from headway.cli.options import given, refuse
+from headway.cli.terminal import show
 from headway.domain import Deadline
 from headway.errors import ExitCode, InputError
 from headway.formats.as_json import json_text
@@ -56,7 +57,7 @@ def predict_in_real_time() -> int:
     if asked["as_json"]:
         click.echo(json_text(real_time_prediction_json(prediction)))
     else:
-        click.echo(real_time_prediction_text(prediction))
+        show(real_time_prediction_text(prediction))
     return ExitCode.OUTSIDE if asked["strict"] and not prediction.calibrated else ExitCode.OK
 
 
@@ -92,7 +93,11 @@ def plan_in_real_time(output_format: str) -> int:
         confidence=asked["confidence"],
         path=PATH_S.value if asked["path"] is None else asked["path"],
     )
-    click.echo(_rendered(plan, output_format).rstrip("\n"))
+    text = _rendered(plan, output_format).rstrip("\n")
+    if output_format == "text":
+        show(text, is_met=plan.feasible)
+    else:
+        click.echo(text)
     if not plan.feasible:
         return ExitCode.INFEASIBLE
     return ExitCode.OUTSIDE if asked["strict"] and not plan.calibrated else ExitCode.OK

@@ -141,7 +141,10 @@ def _explained(log: str, number: int, as_json: bool) -> int:
     from headway.report.tuned import explained_json, explained_text
 
     found = explained_change(Path(log), number)
-    click.echo(json_text(explained_json(found)) if as_json else explained_text(found))
+    if as_json:
+        click.echo(json_text(explained_json(found)))
+    else:
+        show(explained_text(found))
     return ExitCode.OK
 
 
