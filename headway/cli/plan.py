@@ -244,10 +244,7 @@ def command(
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
-            raise click.UsageError(
-                f"'{deadlines[0]}' is for batch jobs and must be the only target",
-                click.get_current_context(),
-            )
+            refuse(["--target"], f"'{deadlines[0]}' is for batch jobs and must be the only target")
         from headway.formats.profile_file import load_application_profile
 
         # What the profile is of comes before what its options are for.
