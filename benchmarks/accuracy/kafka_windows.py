@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from kafka.jars import KafkaUnavailableError, connector_jars
 
 import headway
 from headway.domain.sharing import WindowsHow
+from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.measure import (
@@ -42,6 +44,7 @@ TOPIC_PARTITIONS, SHUFFLE_PARTITIONS, CORES = 4, 2, 2
 # Texts of the load process; each is a key.
 KEYS = 8192
 DELAY = "1 second"
+_FIRST_BATCH_WITHIN_S, _LOOK_EVERY_S = 120.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -202,13 +205,19 @@ def _followed(
     try:
         query = _started(_rows(spark, lane, topic, "readStream"), window, how, trigger_s, folder)
         try:
+            deadline_s = time.monotonic() + _FIRST_BATCH_WITHIN_S
+            while query.lastProgress is None and time.monotonic() < deadline_s:
+                wait_while_running(query, _LOOK_EVERY_S)
             wait_while_running(query, seconds)
         finally:
             query.stop()
     finally:
         lane.stop_flow(topic)
         spark.conf.unset("spark.sql.streaming.statefulOperator.useStrictDistribution")
-    return progress_events(query)
+    events = progress_events(query)
+    if not events:
+        raise HeadwayError(f"{topic}: no batch in {_FIRST_BATCH_WITHIN_S + seconds:.0f} s")
+    return events
 
 
 def _rows(spark: SparkSession, lane: Lane, topic: str, reader: str) -> DataFrame:
