@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -378,6 +378,15 @@ def test_every_command_and_option_is_in_the_tables() -> None:
             assert option in VALUES, f"{command} {option}"
     ways = {way.name for way in WAYS}
     assert len(ways) == len(WAYS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_pages() -> Iterator[None]:
+    """Pages with a what-if of few settings; tests/report has what stands on whole ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headway.report.what_if._RATES", 4)
+        patch.setattr("headway.report.what_if._TRIGGERS_S", (1.0,))
+        yield
 
 
 @pytest.fixture(scope="module")
