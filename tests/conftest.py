@@ -17,9 +17,9 @@ from hypothesis import settings
 settings.register_profile("same-examples", derandomize=True, deadline=None)
 settings.load_profile("same-examples")
 
-# A JVM of a test lives for minutes and runs each query a few times: to compile it twice, or to
-# collect garbage beside it, costs more than it is worth.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more
+# than it is worth. No garbage collector here: a JVM refuses a second one, and readers name theirs.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 _SPARK = "spark"
 # What starts JVMs or runs many commands takes long in few tests: begun last, it would be waited for
