@@ -209,9 +209,11 @@ def _code(gain: SharingGain) -> Iterator[str]:
             yield f"    windows={mine},"
             yield f'    sink={sink}, name="{query.name}",'
             yield ")"
-        given = "" if gain.queries else "sink=write, "
         yield "query = log.start("
-        yield f'    {given}checkpoint="CHECKPOINT", trigger={{"processingTime": "{trigger}"}},'
+        if not gain.queries:
+            yield "    sink=write,"
+        yield '    checkpoint="CHECKPOINT",'
+        yield f'    trigger={{"processingTime": "{trigger}"}},'
         yield ")"
         return
     fused = ', checkpoint="CHECKPOINT"' if best.how is WindowsHow.FUSED else ""

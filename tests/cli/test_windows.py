@@ -249,7 +249,7 @@ def test_the_code_of_several_queries_on_a_log_adds_each_as_a_reader() -> None:
     )
     text = sharing_text(several)
     assert 'sink=write_dash_board, name="dash-board",' in text
-    assert '    checkpoint="CHECKPOINT", trigger=' in text
+    assert '\n    checkpoint="CHECKPOINT",\n    trigger=' in text
     # Direct windows of all in one query are no choice in update mode.
     direct = replace(several, best=replace(gain.ways[0], utilization_ratio=0.1))
     assert direct.paying
