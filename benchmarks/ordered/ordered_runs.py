@@ -49,6 +49,8 @@ class Amount:
     warm: int = 10
     batches: int = 60
     repeats: int = 3
+    warm_most_s: float = 60.0
+    counted_most_s: float = 180.0
     exponents: Sequence[float] = (0.8, 1.2)
     partitions: Sequence[int] = (4, 8, 16, 32)
     table_rows: int = 200_000
@@ -60,17 +62,17 @@ SHORT = Amount(keys=(100,), rows=(2_000,), warm=1, batches=2, repeats=1, exponen
 
 
 def measure(results: Path, amount: Amount) -> None:
-    """All runs that the results do not have yet."""
+    """All runs that the results do not have yet, the short ones first."""
     results.parent.mkdir(parents=True, exist_ok=True)
     done = {line["run"] for line in lines_of(results)}
     with tempfile.TemporaryDirectory() as name:
         for repeat in range(amount.repeats):
-            for rows in amount.rows:
-                for keys in amount.keys:
-                    _run_ways(results, done, amount, keys, rows, repeat, Path(name))
-        for repeat in range(amount.repeats):
             for exponent in (0.0, *amount.exponents):
                 _run_tables(results, done, amount, exponent, repeat, Path(name))
+        for keys in amount.keys:
+            for repeat in range(amount.repeats):
+                for rows in amount.rows:
+                    _run_ways(results, done, amount, keys, rows, repeat, Path(name))
 
 
 def lines_of(results: Path) -> list[dict[str, Any]]:
@@ -126,7 +128,10 @@ def _session(conf: Mapping[str, str], events: Path | None = None) -> Any:
 def _batches_s(
     spark: SparkSession, way: str, keys: int, rows: int, amount: Amount, work: Path
 ) -> list[float]:
-    """Durations of the batches after the warm-up, one behind the other."""
+    """Durations of the batches after the warm-up, one behind the other.
+
+    Of long batches fewer are run: what the amount says, or three after the most time.
+    """
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     place = Path(tempfile.mkdtemp(dir=work))
     source = (
@@ -144,15 +149,24 @@ def _batches_s(
         .option("checkpointLocation", str(place / "checkpoint"))
         .start()
     )
-    wanted = amount.warm + amount.batches
     try:
-        while len(query.recentProgress) <= wanted and not query.awaitTermination(1):
-            pass
+        warm = _awaited(query, amount.warm, amount.warm_most_s, least=1)
+        wanted = warm + _awaited(query, amount.batches, amount.counted_most_s, least=3, after=warm)
     finally:
         query.stop()
         shutil.rmtree(place, ignore_errors=True)
-    events = [e for e in progress_events(query) if e["numInputRows"]][amount.warm : wanted]
+    events = [e for e in progress_events(query) if e["numInputRows"]][warm:wanted]
     return [event["durationMs"]["triggerExecution"] / 1000 for event in events]
+
+
+def _awaited(query: Any, most: int, most_s: float, *, least: int, after: int = 0) -> int:
+    """Batches finished after so many: the most, or no fewer than the least once time is up."""
+    until_s = time.monotonic() + most_s
+    while not query.awaitTermination(1):
+        finished = len(query.recentProgress) - after
+        if finished > most or (finished > least and time.monotonic() > until_s):
+            return min(finished - 1, most)
+    return max(len(query.recentProgress) - after, 0)
 
 
 def _buckets(source: DataFrame, checkpoint: str) -> DataFrame:
