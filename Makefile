@@ -11,7 +11,7 @@ FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla \
+        accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
@@ -95,6 +95,9 @@ scaling-accuracy: $(READY)  ## how errors grow beyond a profile, from the commit
 
 scalla: $(READY)  ## the paper's study, formula against simulation -> docs/scalla.md
 	$(BIN)/python benchmarks/run.py scalla_study --output docs/scalla.md
+
+scalla-costs: $(READY)  ## costs that bring out half of the paper's cells; then make scalla
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py scalla_fit
 
 scheduling: $(READY)  ## figures of the scheduling papers by simulation -> docs/scheduling.md
 	$(BIN)/python benchmarks/run.py reproductions --output docs/scheduling.md

@@ -1,12 +1,13 @@
 """The VLDB'15 paper's Table 4, and what the corrected model says of its cells.
 
-``results/scalla-table-4.csv`` also lays down two halves, for whoever fits costs: those of one are
-for fitting, those of the other judge.
+``results/scalla-table-4.csv`` also lays down two halves: cells of one are fitted by `scalla_fit`,
+those of the other judge the costs that it finds, in ``results/scalla-costs.json``.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from headway.spec.spec_file import load_spec_of
 
 HERE = Path(__file__).parent
 TABLE = HERE / "results" / "scalla-table-4.csv"
+FITTED = HERE / "results" / "scalla-costs.json"
 EXAMPLES = HERE.parents[1] / "examples" / "pipelines"
 JOBS = ("sessionization", "word-count", "windowed-word-count")
 BAND = 0.15
@@ -83,6 +85,12 @@ def chosen_costs() -> dict[str, float]:
     return found | {"finalize_s": windows.finalize_s}
 
 
+def fitted_costs() -> dict[str, float]:
+    """The costs that were fitted, by the same names."""
+    found: dict[str, float] = json.loads(FITTED.read_text(encoding="utf-8"))["costs"]
+    return found
+
+
 def with_costs(job: str, costs: Mapping[str, float]) -> MicroBatchPipeline:
     """A job with other costs."""
     spec = declared(job)
@@ -121,14 +129,15 @@ def settings_of(cells: Sequence[Cell]) -> PipelineSetting:
 def predicted_s(cells: Sequence[Cell], costs: Mapping[str, float]) -> Array:
     """The corrected model's mean of each cell, infinite where saturated."""
     found = np.full(len(cells), np.inf)
-    for _, places, pipeline in _of_jobs(cells, costs):
+    for _, places, pipeline in pipelines_of(cells, costs):
         found[places] = np.broadcast_to(latency_of(pipeline).mean_s, len(places))
     return found
 
 
-def _of_jobs(
+def pipelines_of(
     cells: Sequence[Cell], costs: Mapping[str, float]
 ) -> list[tuple[str, list[int], Pipeline]]:
+    """Each job with the places of its cells and the pipeline of their settings."""
     found = []
     for job in JOBS:
         places = [at for at, cell in enumerate(cells) if cell.job == job]

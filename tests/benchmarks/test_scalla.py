@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from scalla_costs import JOBS, Cell, chosen_costs, predicted_s, score, table_4
+from scalla_costs import JOBS, Cell, chosen_costs, fitted_costs, predicted_s, score, table_4
+from scalla_fit import loss
 
 PAGE = Path(__file__).parents[2] / "docs" / "scalla.md"
 
@@ -27,5 +30,24 @@ def test_the_table_has_ten_cells_of_each_job_in_two_halves(cells: list[Cell]) ->
 
 
 def test_the_page_has_the_score(cells: list[Cell]) -> None:
-    found = score(cells, predicted_s(cells, chosen_costs()))
-    assert f"| all | {found} |" in PAGE.read_text(encoding="utf-8")
+    scores = [score(cells, predicted_s(cells, costs)) for costs in (chosen_costs(), fitted_costs())]
+    assert f"| all | {scores[0]} | {scores[1]} |" in PAGE.read_text(encoding="utf-8")
+
+
+def test_cells_that_come_out_lose_nothing(cells: list[Cell]) -> None:
+    costs = chosen_costs()
+    true = [
+        replace(cell, mean_s=float(mean_s) if np.isfinite(mean_s) else None)
+        for cell, mean_s in zip(cells, predicted_s(cells, costs), strict=True)
+    ]
+    assert loss(true, costs) == pytest.approx(0.0)
+    dearer = costs | {"tweet.map_s": 1.1 * costs["tweet.map_s"]}
+    assert loss(true, dearer) > 0.0
+
+
+def test_a_wrong_verdict_loses_more_than_any_value(cells: list[Cell]) -> None:
+    (cell,) = [c for c in cells if c.job == "word-count" and c.poll_s == 1.0 and c.shuffle_s == 0.1]
+    costs = chosen_costs()
+    far_off, unbounded = replace(cell, mean_s=1e6), replace(cell, mean_s=None)
+    assert loss([far_off], costs) == pytest.approx(2.0)
+    assert loss([unbounded], costs) >= 4.0
