@@ -41,8 +41,8 @@ def test_cells_that_come_out_lose_nothing(cells: list[Cell]) -> None:
         for cell, mean_s in zip(cells, predicted_s(cells, costs), strict=True)
     ]
     assert loss(true, costs) == pytest.approx(0.0)
-    dearer = costs | {"tweet.map_s": 1.1 * costs["tweet.map_s"]}
-    assert loss(true, dearer) > 0.0
+    slower = costs | {"tweet.map_s": 1.1 * costs["tweet.map_s"]}
+    assert loss(true, slower) > 0.0
 
 
 def test_a_wrong_verdict_loses_more_than_any_value(cells: list[Cell]) -> None:

@@ -103,7 +103,7 @@ def test_many_nodes_are_searched_as_well_as_one_by_one(
     question = large(rate_per_s, 150)
     quick = fewest_nodes(question)
     monkeypatch.setattr(
-        "headway.planner.fewest.NODE_COUNTS_TRIED", replace(NODE_COUNTS_TRIED, value=1000)
+        "headway.planner.enumeration.NODE_COUNTS_TRIED", replace(NODE_COUNTS_TRIED, value=1000)
     )
     scanned = fewest_nodes(question)
     assert quick.nodes == scanned.nodes

@@ -109,7 +109,7 @@ def test_what_cannot_be_ordered_is_refused(spark: SparkSession, tmp_path: Path) 
         ("cannot be made of Python's values", {"output": "i interval year"}),
         ("one key column", {"key": ["k", "text"], "place": place}),
         ("keys cannot be read as int64", {"key": "offset", "place": place}),
-        ("cannot be read", {"place": tmp_path / "none.csv"}),
+        ("none.csv: no such file", {"place": tmp_path / "none.csv"}),
     ]
     for said, changed in refused:
         with pytest.raises(InputError, match=said):
