@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from headway.assumptions.live import SETTLING_BATCHES, SETTLING_S
+from headway.assumptions.live import FALSE_LEVEL_RATIO, SETTLING_BATCHES, SETTLING_S
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
     Configuration,
@@ -22,10 +22,12 @@ from headway.domain.live import SeenBatch
 from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.domain.watched import LiveBatch, SeenDrift
 from headway.errors import InputError
+from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from headway.models.estimation.live_latency import RowWaits, row_waits
 from headway.models.estimation.regression import warm_up_length
+from headway.models.estimation.run_level import noise_at_most
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
@@ -280,12 +282,20 @@ class LiveQuery:
         return expected_s
 
     def _noise(self, configuration: Configuration, usual_rows: float) -> DurationNoise:
-        """What batches and runs differ by, the fit and the distance to the profiled setting too."""
+        """What batches and runs differ by, the fit and the distance to the profiled setting too.
+
+        Of a profile of few batches the noise may be larger than they show.
+        """
         noise = self.profile.noise
+        batch_ratio = max(noise.batch_ratio, _LEAST_NOISE)
+        if self.profile.settings:
+            num_free = max(sum(each.num_batches - 1 for each in self.profile.settings), 1)
+            most = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)
+            batch_ratio = min(most, MOST_SPREAD_RATIO)
         slots, partitions = configuration.num_slots, configuration.shuffle_partitions
         return replace(
             noise,
-            batch_ratio=max(noise.batch_ratio, _LEAST_NOISE),
+            batch_ratio=batch_ratio,
             run_to_run_ratio=float(spread_ratio(self.profile, slots, partitions, usual_rows)),
         )
 

@@ -77,6 +77,48 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
     return News(found[:, 0], found[:, 1])
 
 
+def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> float:
+    r"""Noise of batches that is exceeded with a small probability, estimated from a few of them.
+
+    Parameters
+    ----------
+    batch_ratio : float, > 0
+        Coefficient of variation as estimated. [-]
+    num_free : float, > 0
+        Batches that it was estimated from, less the means that were fitted to them. [-]
+    probability : float, in (0, 1)
+        That the noise is larger. [-]
+
+    Returns
+    -------
+    float
+        At least ``batch_ratio`` for probabilities below a half. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(A14)** Upper end of the noise: `c sqrt(ν/χ^2_α(ν))`, with the `α`-quantile of the chi-squared
+    distribution of `ν` degrees of freedom: of normal deviations, `ν ĉ^2/c^2` has that distribution.
+    A watcher that takes an estimate `ĉ` of ten batches for the noise itself calls half of all later
+    runs noisier than it, and noise that is larger than was thought looks like drift.
+
+    Examples
+    --------
+    >>> [round(noise_at_most(0.06, num_free, 0.01), 3) for num_free in (9, 99, 9999)]
+    [0.125, 0.072, 0.061]
+    """
+    from scipy.special import gammaincinv
+
+    if not (batch_ratio > 0.0 and num_free > 0.0 and 0.0 < probability < 1.0):
+        raise ValueError("need noise above 0, num_free above 0 and a probability in (0, 1)")
+    chi_squared = 2.0 * float(gammaincinv(0.5 * num_free, probability))
+    return batch_ratio * math.sqrt(num_free / chi_squared)
+
+
 def lasting_score(expected_s: float, noise: DurationNoise) -> float:
     r"""Mean score that a shift by one standard deviation leaves for as long as it stays.
 

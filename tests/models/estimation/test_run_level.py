@@ -11,7 +11,7 @@ from headway.assumptions.live import FALSE_ALARM_S, FALSE_LEVEL_RATIO
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
-from headway.models.estimation.run_level import lasting_score, news_of
+from headway.models.estimation.run_level import lasting_score, news_of, noise_at_most
 from tests.models.estimation.batches import correlated_scores, from_scores, mean_s
 
 
@@ -115,6 +115,29 @@ def test_false_alarms_are_as_rare_as_stated(noise: DurationNoise) -> None:
     assert stated / 4.0 <= alarms / num_runs <= stated + 3.0 * error
 
 
+def test_noise_that_few_batches_tell_raises_no_more_alarms_than_stated() -> None:
+    """Profiles of ten batches: their estimate taken for the noise itself finds drifts in noise."""
+    random = np.random.default_rng(11)
+    true_ratio, num_runs, num_free = 0.1, 200, 9
+
+    def alarms(least_free: float) -> float:
+        found = 0
+        for _ in range(num_runs):
+            seen = float(np.std(true_ratio * random.standard_normal(num_free + 1), ddof=1))
+            taken = noise_at_most(seen, least_free, FALSE_LEVEL_RATIO.value)
+            noise = DurationNoise(batch_ratio=taken, autocorrelation=0.0, run_to_run_ratio=0.2)
+            run = np.exp(true_ratio * random.standard_normal(400) - 0.5 * true_ratio**2)
+            found += drift_found(
+                np.zeros(400), run, fixed_s=1.0, per_row_s=0.0, noise=noise, interval_s=10.0
+            ) is not None  # fmt: skip
+        return found / num_runs
+
+    stated = FALSE_LEVEL_RATIO.value + 400 * 10.0 / FALSE_ALARM_S.value
+    most = stated + 3.0 * math.sqrt(stated / num_runs)
+    assert alarms(1e9) > most
+    assert alarms(num_free) <= most
+
+
 @pytest.mark.parametrize("noise", NOISES[:3])
 def test_a_drift_by_three_tenths_is_found_within_the_stated_delay(noise: DurationNoise) -> None:
     num_before, num_runs = 600, 60
@@ -156,6 +179,8 @@ def test_one_batch_is_no_drift() -> None:
 
 
 def test_refusals() -> None:
+    with pytest.raises(ValueError, match="num_free above 0"):
+        noise_at_most(0.1, 0, 0.01)
     with pytest.raises(ValueError, match="positive modelled durations"):
         news_of(np.zeros(1), np.zeros(1), a_noise())
     with pytest.raises(ValueError, match="need noise"):
