@@ -135,7 +135,7 @@ def _predicted_figures(
     asked = [name for name in dict.fromkeys((statistic, "mean")) if name in values_s]
     return [
         (
-            f"expected {name}",
+            f"predicted {name}",
             format_duration(values_s[name]),
             f"90% interval {interval_text(intervals[name])}" if name in intervals else "",
         )

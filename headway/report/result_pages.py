@@ -216,7 +216,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
         if plan.feasible
         else f"Infeasible: no configuration meets {plan.deadline}"
     )
-    rows = [("nodes", "expected run time", "up to", "deadline", "cost per run")]
+    rows = [("nodes", "predicted run time", "up to", "deadline", "cost per run")]
     rows += [
         (
             f"{one.nodes:,}" + (", the plan" if plan.feasible and one.nodes == plan.nodes else ""),
@@ -237,7 +237,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
         facts=(("configuration", f"{counted(plan.executors, 'executor')} x {cores}"),),
         key_figures=[
             ("nodes", f"{plan.nodes:,}", "" if plan.node_type is None else plan.node_type.name),
-            ("expected run time", format_duration(plan.run.mean_s), ""),
+            ("predicted run time", format_duration(plan.run.mean_s), ""),
             ("planned run time", format_duration(plan.run.planned_s), f"{plan.confidence:.0%}"),
         ],
         notes=(*plan.binding, *all_words(plan.findings)),
