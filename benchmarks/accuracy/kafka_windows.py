@@ -10,7 +10,6 @@ counts over the whole topic afterwards. Steps that are in the results are not ru
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.broker import Lane, running_lane
 from kafka.jars import KafkaUnavailableError, connector_jars
+from result_lines import keep, lines_of
 
 import headway
 from headway.domain.sharing import WindowsHow
@@ -88,16 +88,9 @@ def run(given: argparse.Namespace) -> None:
         print(f"kafka_windows: skipped: {error}", file=sys.stderr)
 
 
-def lines_of(results: Path) -> dict[str, Mapping[str, Any]]:
-    """Finished runs by their way; a line that a kill has cut counts as none."""
-    found = {}
-    for text in results.read_text().splitlines() if results.exists() else ():
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError:
-            continue
-        found[line["how"]] = line
-    return found
+def runs_of(results: Path) -> dict[str, Mapping[str, Any]]:
+    """Finished runs by their way."""
+    return {line["how"]: line for line in lines_of(results)}
 
 
 def _measure(lane: Lane, amount: Amount, results: Path, scratch: Path) -> None:
@@ -111,7 +104,7 @@ def _measure(lane: Lane, amount: Amount, results: Path, scratch: Path) -> None:
     ways = {way.how: way for way in gain.ways}
     best = max(gain.ways[1:], key=lambda way: way.saved_s)
     for how in (WindowsHow.DIRECT, best.how):
-        if how.value in lines_of(results):
+        if how.value in runs_of(results):
             continue
         tell(f"{how.value}: {amount.warm_s + amount.run_s:.0f} s")
         with _session(scratch, None) as spark:
@@ -125,13 +118,7 @@ def _measure(lane: Lane, amount: Amount, results: Path, scratch: Path) -> None:
             "predicted_window_p99_s": expected.window_p99_s,
             **found,
         }
-        _append(results, line)
-
-
-def _append(results: Path, line: Mapping[str, Any]) -> None:
-    cut = results.exists() and results.read_bytes()[-1:] not in (b"", b"\n")
-    with results.open("a") as out:
-        out.write(("\n" if cut else "") + json.dumps(line) + "\n")
+        keep(results, line)
 
 
 def _profile(lane: Lane, amount: Amount, scratch: Path, profile: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from result_lines import keep, lines_of
 
 import headway
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -75,21 +76,8 @@ def measure(results: Path, amount: Amount) -> None:
                     _run_ways(results, done, amount, keys, rows, repeat, Path(name))
 
 
-def lines_of(results: Path) -> list[dict[str, Any]]:
-    """Finished runs; a line that a kill has cut counts as none."""
-    found = []
-    for line in results.read_text().splitlines() if results.exists() else ():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return found
-
-
-def _keep(results: Path, line: Mapping[str, Any]) -> None:
-    cut = results.exists() and results.read_bytes()[-1:] not in (b"", b"\n")
-    with results.open("a") as out:
-        out.write(("\n" if cut else "") + json.dumps(line) + "\n")
+def _kept(results: Path, line: Mapping[str, Any]) -> None:
+    keep(results, line)
     print(line["run"], flush=True)
 
 
@@ -106,7 +94,7 @@ def _run_ways(
             continue
         with _session({**(ROCKSDB if way == "rows by key" else {})}) as spark:
             seconds = _batches_s(spark, way, keys, rows, amount, work)
-        _keep(results, {"run": run, "way": way, "keys": keys, "rows": rows, "repeat": repeat,
+        _kept(results, {"run": run, "way": way, "keys": keys, "rows": rows, "repeat": repeat,
                         "batches_s": seconds})  # fmt: skip
 
 
@@ -274,7 +262,7 @@ def _run_tables(
         counted = {name: _through_table(spark, name, one, work) for name, one in left.items()}
     tasks = _tasks_of(events)
     for name, one in left.items():
-        _keep(results, {"run": name, **asdict(one), "repeat": repeat, **counted[name],
+        _kept(results, {"run": name, **asdict(one), "repeat": repeat, **counted[name],
                         **tasks[name]})  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-from ordered_runs import CORES, SHORT, WAYS, Amount, lines_of, makespan_s, measure
+from ordered_runs import CORES, SHORT, WAYS, Amount, makespan_s, measure
+from result_lines import lines_of
 
 from headway.units import format_duration
 

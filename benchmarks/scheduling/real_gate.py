@@ -30,8 +30,9 @@ from real.calibration import calibrated, session
 from real.cells import CELLS, TARGETS, WAYS, WINDOW_S, Cell, Way, ways_of_run
 from real.measured import num_rows, outcome
 from real.queries import Planned, start
-from real.records import commit, keep, lines_of, mean_of_ways_s
+from real.records import commit, mean_of_ways_s
 from real.verdicts import verdict_of
+from result_lines import keep, lines_of
 
 from headway.units import parse_duration_s
 

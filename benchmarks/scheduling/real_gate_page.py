@@ -24,8 +24,8 @@ from real.comparison import (
     quantile_s,
     runs_of_ways,
 )
-from real.records import lines_of
 from real_gate import RESULTS
+from result_lines import lines_of
 
 from headway.units import counted
 

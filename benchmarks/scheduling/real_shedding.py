@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from real.calibration import session
-from real.records import commit, keep, lines_of
+from real.records import commit
 from real.shedding import (
     CHEAP_SHARE,
     FOREVER_S,
@@ -35,6 +35,7 @@ from real.shedding import (
     limits_of,
 )
 from real_gate import NUM_CORES, RESULTS
+from result_lines import keep, lines_of
 
 from headway.units import parse_duration_s
 

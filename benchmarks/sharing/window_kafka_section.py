@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from pages import headed
+from result_lines import lines_of
 
 from headway.domain.sharing import WindowsHow
 from headway.units import format_rate
@@ -18,9 +18,7 @@ def section(results: Path) -> Iterator[str]:
     """One run of the direct query and one of the best way, each beside what was predicted."""
     yield "## On a Kafka topic"
     yield ""
-    lines = (
-        [json.loads(text) for text in results.read_text().splitlines()] if results.exists() else []
-    )
+    lines = lines_of(results)
     if not lines:
         yield "Not measured yet: `make window-kafka`, ten minutes on a quiet machine."
         return

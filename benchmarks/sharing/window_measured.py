@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,6 +9,8 @@ from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+
+from result_lines import lines_of
 
 from headway.domain import JobProfile
 from headway.domain.sharing import WindowsHow
@@ -75,12 +76,7 @@ class Cell:
 
 def cells_of(results: Path) -> list[Cell]:
     """All cells with a run, in the order of their first runs; a line that a kill cut counts not."""
-    lines = []
-    for text in results.read_text().splitlines() if results.exists() else ():
-        try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError:
-            continue
+    lines = lines_of(results)
     if not lines:
         return []
     profile = load_profile(results.with_name("profile.yaml"))

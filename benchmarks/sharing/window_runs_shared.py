@@ -7,7 +7,6 @@ fast as possible, and are predicted from that profile when the page is made.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
+
+from result_lines import keep, lines_of
 
 import headway
 from headway.domain.sharing import WindowsHow
@@ -91,7 +92,6 @@ SHORT = Amount(profiled=(Setting(100, 2_000, FOUR), Setting(100, 6_000, FOUR)),
 def measure(results: Path, *, short: bool) -> None:
     """Profile two direct runs, then a line for each judged run that the results lack."""
     amount = SHORT if short else ALL
-    results.parent.mkdir(parents=True, exist_ok=True)
     done = {(line["setting"], line["how"], line["repeat"]) for line in lines_of(results)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -110,26 +110,12 @@ def measure(results: Path, *, short: bool) -> None:
                 with _session(setting, None) as spark:
                     for how in ways:
                         seconds = _batches_s(spark, setting, how, folder, amount, trigger_s=0.0)
-                        _keep(results, setting, how, repeat, seconds)
+                        _kept(results, setting, how, repeat, seconds)
 
 
-def lines_of(results: Path) -> list[dict[str, Any]]:
-    """Finished runs; a line that a kill has cut counts as none."""
-    found = []
-    for line in results.read_text().splitlines() if results.exists() else ():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return found
-
-
-def _keep(results: Path, setting: Setting, how: str, repeat: int, seconds: list[float]) -> None:
-    line = {"setting": setting.name, **asdict(setting), "how": how, "repeat": repeat,
-            "batches_s": seconds}  # fmt: skip
-    cut = results.exists() and results.read_bytes()[-1:] not in (b"", b"\n")
-    with results.open("a") as out:
-        out.write(("\n" if cut else "") + json.dumps(line) + "\n")
+def _kept(results: Path, setting: Setting, how: str, repeat: int, seconds: list[float]) -> None:
+    line = {"setting": setting.name, **asdict(setting), "how": how, "repeat": repeat}
+    keep(results, {**line, "batches_s": seconds})
     print(setting.name, how, repeat, f"{fmean(seconds):.3f} s", flush=True)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import ordered_runs
 import ordered_speed
 import pytest
+from result_lines import lines_of
 
 
 def page(lines: list[dict[str, Any]], folder: Path) -> str:
@@ -74,7 +75,7 @@ def test_what_is_measured_is_not_measured_again(
     ordered_runs.measure(results, ordered_runs.SHORT)
     assert len(asked) == 4
     assert asked[3] == asked[2]
-    runs = [line["run"] for line in ordered_runs.lines_of(results)]
+    runs = [line["run"] for line in lines_of(results)]
     assert len(runs) == len(set(runs)) == 3
 
 

@@ -13,8 +13,8 @@ import real_gate_page
 from real.cells import CELLS, WAYS, ways_of_run
 from real.comparison import difference
 from real.measured import epoch_s, outcome
-from real.records import keep, lines_of
 from real.shedding import FOREVER_S, Limits, RowCosts, in_time, limits_of
+from result_lines import keep, lines_of
 
 from headway.domain import WindowGrid
 

@@ -1,9 +1,7 @@
-"""Results on disk: what is there is not measured again."""
+"""Results of real queries: committed as they come, and read as one figure a run."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping
@@ -13,26 +11,6 @@ from typing import Any
 import numpy as np
 
 Line = Mapping[str, Any]
-
-
-def lines_of(file: Path) -> list[dict[str, Any]]:
-    """Its lines; none if there is no such file yet, and without one that was cut."""
-    if not file.exists():
-        return []
-    whole = file.read_text(encoding="utf-8").rpartition("\n")[0]
-    return [json.loads(line) for line in whole.splitlines()]
-
-
-def keep(file: Path, line: Line) -> None:
-    """Append a line, on the disk before anything else is measured."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    cut = file.exists() and not file.read_bytes().endswith(b"\n") and file.stat().st_size > 0
-    if cut:
-        file.write_bytes(file.read_bytes().rpartition(b"\n")[0] + b"\n")
-    with file.open("a", encoding="utf-8") as out:
-        out.write(json.dumps(line) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def commit(folder: Path, message: str) -> None:
