@@ -81,7 +81,7 @@ def cells_of(results: Path) -> list[Cell]:
         return []
     profile = load_profile(results.with_name("profile.yaml"))
     seconds: dict[tuple[str, str], list[float]] = {}
-    first: dict[str, Mapping[str, Any]] = {}
+    first: dict[str, dict[str, Any]] = {}
     for line in lines:
         first.setdefault(line["setting"], line)
         seconds.setdefault((line["setting"], line["how"]), []).append(fmean(line["batches_s"]))
