@@ -1,7 +1,8 @@
 """Real-Time Mode as planned, run on a real broker: p99 predicted from a profile in micro-batches.
 
 A query between two topics runs in micro-batches first, at two rates; its profile is planned for
-Real-Time Mode, and the planned setting is started. A line of JSON per plan, the table to stdout.
+Real-Time Mode, and the planned setting is started. A line of JSON per plan, the table to stdout; a
+job that has its line is not run again.
 
     python benchmarks/run.py planned_real_time --results planned-real-time.jsonl
     python benchmarks/run.py planned_real_time --results try.jsonl --quick
@@ -10,10 +11,9 @@ Real-Time Mode, and the planned setting is started. A line of JSON per plan, the
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from kafka_lane import (
     tell,
 )
 from read_logs import read_logs_of_runs
+from result_lines import keep, lines_of
 
 from headway.api.real_time import plan_real_time
 from headway.domain import JobProfile
@@ -72,9 +73,10 @@ def profiles_of(
     return {job: log.profile(names[job]) for job in jobs}
 
 
-def run_plans(lane: Lane, folder: Path, profiles: dict[Job, JobProfile]) -> list[Record]:
+def run_plans(
+    lane: Lane, folder: Path, profiles: dict[Job, JobProfile]
+) -> Iterator[tuple[Job, Record]]:
     """Each profile planned, and its plan started."""
-    found = []
     with embedded_session(
         app_name="planned real time",
         master=f"local[{REAL_TIME_SLOTS}]",
@@ -104,8 +106,7 @@ def run_plans(lane: Lane, folder: Path, profiles: dict[Job, JobProfile]) -> list
             tell(f"planned: {case.name}")
             run_s = _BATCHES * BATCH_LENGTH_S
             run = run_case(spark, lane, case, folder, warm_s=WARM_S, run_s=run_s)
-            found.append(_judged(plan, run))
-    return found
+            yield job, _judged(plan, run)
 
 
 def _judged(plan: RealTimePlan, run: Record) -> Record:
@@ -133,30 +134,40 @@ def _levels(found: Record) -> Record:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
-    parser.add_argument("--results", type=Path, required=True, help="JSONL, written")
+    parser.add_argument("--results", type=Path, required=True, help="JSONL, added to")
     parser.add_argument("--quick", action="store_true", help="one job, a short warm-up: a try")
 
 
 def run(given: argparse.Namespace) -> None:
     """Measure, write the lines, and print the table."""
-    jobs = [Job.TRANSFORM] if given.quick else list(_RATES_PER_S)
+    known = lines_of(given.results)
+    done = {one["job"] for one in known if "job" in one}
+    asked = [Job.TRANSFORM] if given.quick else list(_RATES_PER_S)
+    jobs = [job for job in asked if job.value not in done]
     try:
-        with tempfile.TemporaryDirectory(prefix="headway-planned-") as scratch:
-            folder = Path(scratch)
-            with running_lane(folder / "broker") as lane:
-                warm_s = 5.0 if given.quick else JIT_WARM_S
-                plans = run_plans(lane, folder, profiles_of(lane, folder, jobs, warm_s))
+        if jobs and not known:
             first = about()
             first["about"]["command"] = "make planned-real-time"
-            lines = [first, *plans]
+            keep(given.results, first)
+        if jobs:
+            _measure(given.results, jobs, 5.0 if given.quick else JIT_WARM_S)
     except KafkaUnavailableError as error:
         print(f"planned_real_time: skipped: {error}", file=sys.stderr)
         return
-    given.results.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    for one in plans:
+    for one in (line for line in lines_of(given.results) if "job" in line):
         low_s, high_s = one["interval90_p99_s"]
         print(
             f"{one['name']}: {one['slots']} slots, p99 {one['predicted']['p99'] * 1e3:.0f} ms "
             f"({low_s * 1e3:.0f} to {high_s * 1e3:.0f}), measured "
             f"{one['measured']['p99'] * 1e3:.0f} ms, {'inside' if one['is_inside'] else 'outside'}"
         )
+
+
+def _measure(results: Path, jobs: Sequence[Job], warm_s: float) -> None:
+    """Profile, plan and run the jobs; a line of the results for each."""
+    with tempfile.TemporaryDirectory(prefix="headway-planned-") as scratch:
+        folder = Path(scratch)
+        with running_lane(folder / "broker") as lane:
+            profiles = profiles_of(lane, folder, jobs, warm_s)
+            for job, found in run_plans(lane, folder, profiles):
+                keep(results, {"job": job.value, **found})

@@ -18,8 +18,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from result_lines import keep, lines_of
 
 HERE = Path(__file__).parent
 DRIVER = HERE / "rows_driver.py"
@@ -87,8 +89,10 @@ def run_cell(cell: Cell, folder: Path) -> dict[str, object]:
 
 
 def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
-    """One run of the driver; whether it was killed."""
-    share = max(cell.changes // (cell.kills + 1), 1) if cell.point else cell.changes
+    """One run of the driver; whether it was killed. The last one makes what is left of changes."""
+    share = max(cell.changes // (cell.kills + 1), 1)
+    if is_last:
+        share = max(cell.changes - len(_lines(folder / "changes.jsonl")), 1)
     command = [sys.executable, str(DRIVER), str(folder), "--sinks", ",".join(cell.sinks)]
     command += ["--kinds", ",".join(cell.kinds), "--changes", str(share)]
     command += ["--seed", str(100 * cell.seed + turn), "--master", cell.master]
@@ -192,13 +196,12 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Run the cells that have no result yet; end with an error if a row was lost or doubled."""
-    given.results.parent.mkdir(parents=True, exist_ok=True)
-    done = {json.loads(line)["cell"]: json.loads(line) for line in _lines(given.results)}
-    todo: Sequence[Cell] = [one for one in cells() if one.name not in done][: given.most]
+    done = {line["cell"]: line for line in lines_of(given.results)}
+    every = [replace(one, changes=given.changes or one.changes) for one in cells()]
+    todo: Sequence[Cell] = [one for one in every if one.name not in done][: given.most]
     faults: list[str] = []
     for number, cell in enumerate(todo, 1):
-        if given.changes is not None:
-            cell = Cell(**{**asdict(cell), "changes": given.changes})
+        print(f"[{number}/{len(todo)}] {cell.name}", flush=True)
         began_s = time.monotonic()
         try:
             with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
@@ -206,12 +209,12 @@ def run(given: argparse.Namespace) -> None:
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             # It is run again the next time; the others go on.
             faults.append(str(error))
+            print(f"  not finished: {error}", flush=True)
             continue
         found["took_s"] = round(time.monotonic() - began_s, 1)
-        with given.results.open("a") as file:
-            file.write(json.dumps(found) + "\n")
+        keep(given.results, found)
         done[cell.name] = found
-        print(f"[{number}/{len(todo)}] {cell.name}: {found['rows']}", flush=True)
+        print(f"  {found['num_changes']} changes, {found['took_s']} s: {found['rows']}", flush=True)
     total = sum(one["num_changes"] for one in done.values())
     faults += [fault for one in done.values() for fault in faults_of(one)]
     print(f"{total} changes, {sum(one['num_killed'] for one in done.values())} kills")

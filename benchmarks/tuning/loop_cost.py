@@ -3,6 +3,7 @@
     python benchmarks/run.py loop_cost --run 60 --repeats 3
 
 On a quiet machine: the query alone and with a tuner in turn, processor time of driver and Python.
+Each run ends in a line of the results; one that has its line is not run again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import argparse
 import contextlib
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from result_lines import keep, lines_of
 
 from headway.api.tune import tune
 from headway.domain import JobProfile, QuerySetting, Target
@@ -30,8 +34,10 @@ from headway.planner.space import SearchSpace
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 
 ROOT = Path(__file__).parents[2]
-NUM_DECISIONS = 4000
+RESULTS = Path(__file__).parent / "results" / "loop-cost.jsonl"
+NUM_LOOKS, LOOK_S = 4000, 2.0
 NUM_EXECUTORS = 12
+NUM_CORES = 2
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -39,6 +45,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """How long each run takes, and how often."""
     parser.add_argument("--run", type=float, default=60.0, help="Seconds of each run.")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--results", type=Path, default=RESULTS)
 
 
 def text(given: argparse.Namespace) -> str:
@@ -46,12 +53,16 @@ def text(given: argparse.Namespace) -> str:
     profile = load_profile(ROOT / "examples" / "word-count.profile.yaml")
     decision_s, table_s = decisions(profile)
     with tempfile.TemporaryDirectory(prefix="headway-loop-") as folder:
-        runs = beside_a_query(profile, Path(folder), given.run, given.repeats)
+        beside_a_query(profile, Path(folder), given)
+    runs = [one for one in lines_of(given.results) if one["run_s"] == given.run]
+    thread = [one["thread"] for one in runs if one["is_tuned"]]
+    alone = [one["cores"] for one in runs if not one["is_tuned"]]
+    tuned = [one["cores"] for one in runs if one["is_tuned"]]
     lines = [
         "# What the loop costs",
         "",
-        f"{NUM_DECISIONS} decisions of {NUM_EXECUTORS} sizes. Each run took {given.run:.0f} s,",
-        f"alone and tuned in turn, {given.repeats} of each, on local[2].",
+        f"{len(decision_s)} decisions of {NUM_EXECUTORS} sizes. Each run took {given.run:.0f} s,",
+        f"alone and tuned in turn, {len(alone)} and {len(tuned)} of them, on local[{NUM_CORES}].",
         "",
         "| what | measured |",
         "|---|---|",
@@ -59,15 +70,18 @@ def text(given: argparse.Namespace) -> str:
         f"| a decision, 99 % | {1e3 * sorted(decision_s)[int(0.99 * len(decision_s))]:.2f} ms |",
         f"| a decision, longest | {1e3 * max(decision_s):.2f} ms |",
         f"| the table, made when profile or bounds change | {table_s:.2f} s |",
-        f"| thread of the tuner, share of the cores | {statistics.median(runs['thread']):.3%} |",
-        f"| processor time of all, query alone | {statistics.median(runs['alone']):.3f} cores |",
-        f"| processor time of all, with the tuner | {statistics.median(runs['tuned']):.3f} cores |",
+        f"| thread of the tuner, share of the cores | {statistics.median(thread):.3%} |",
+        f"| processor time of all, query alone | {statistics.median(alone):.3f} cores |",
+        f"| processor time of all, with the tuner | {statistics.median(tuned):.3f} cores |",
     ]
     return "\n".join(lines) + "\n"
 
 
 def decisions(profile: JobProfile) -> tuple[list[float], float]:
-    """Times of decisions, and of the table that they look things up in [s]."""
+    """Times of decisions, and of the table that they look things up in [s].
+
+    A look decides once a bin of 15 s; the others only count rows.
+    """
     space = SearchSpace(
         max_nodes=NUM_EXECUTORS,
         cores_per_executor=profile.baseline.cores_per_executor,
@@ -77,38 +91,43 @@ def decisions(profile: JobProfile) -> tuple[list[float], float]:
         profile=profile, target=Target.parse("p99 <= 5s"), space=space, confidence=0.95
     )
     began_s = time.perf_counter()
-    table = capacity_table(question, range(1, NUM_EXECUTORS + 1), (1.0, 2.0))
+    table = capacity_table(question, range(1, NUM_EXECUTORS + 1), (1.0, LOOK_S))
     table_s = time.perf_counter() - began_s
     memory, bounds = Memory(), Bounds(min_executors=1, max_executors=NUM_EXECUTORS)
     rate, took_s = profile.arrivals.rate_per_s, []
-    for number in range(NUM_DECISIONS):
-        at_s = 2.0 * number
+    for number in range(NUM_LOOKS):
+        at_s = LOOK_S * number
         signal = Signal(
             at_s=at_s,
             arrived_rows=rate * at_s,
             backlog_rows=0.0,
             executors=1 + number // 500 % NUM_EXECUTORS,
-            trigger_s=2.0,
-            batch=SeenBatch(batch_rows=2.0 * rate, duration_s=0.5, late_rows=0.0),
+            trigger_s=LOOK_S,
+            batch=SeenBatch(batch_rows=LOOK_S * rate, duration_s=0.5, late_rows=0.0),
         )
         began_s = time.perf_counter()
-        memory = decide(memory, signal, table, bounds, 2.0).memory
-        took_s.append(time.perf_counter() - began_s)
+        found = decide(memory, signal, table, bounds, LOOK_S)
+        if found.estimate is not None:
+            took_s.append(time.perf_counter() - began_s)
+        memory = found.memory
     return took_s, table_s
 
 
-def beside_a_query(
-    profile: JobProfile, folder: Path, run_s: float, repeats: int
-) -> dict[str, list[float]]:
-    """Cores that Python and the JVM keep busy, the query alone and tuned in turn."""
-    found: dict[str, list[float]] = {"alone": [], "tuned": [], "thread": []}
+def beside_a_query(profile: JobProfile, folder: Path, given: argparse.Namespace) -> None:
+    """Cores that Python and the JVM keep busy, the query alone and tuned in turn, a line each."""
+    done = {one["number"] for one in lines_of(given.results) if one["run_s"] == given.run}
+    todo = [one for one in range(1, 2 * given.repeats + 1) if one not in done]
+    if not todo:
+        return
     conf = {"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf()}
     small = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=1000.0))
     with embedded_session(
-        app_name="loop cost", master="local[2]", driver_memory="1g", extra_conf=conf
+        app_name="loop cost", master=f"local[{NUM_CORES}]", driver_memory="1g", extra_conf=conf
     ) as spark:
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-        for number in range(2 * repeats + 1):
+        # The first of all warms the JVM up.
+        for number in (0, *todo):
+            print(f"run {number} of {2 * given.repeats}", file=sys.stderr, flush=True)
             build = _build_into(folder / str(number))
             is_tuned = bool(number % 2)
             with contextlib.ExitStack() as tuned:
@@ -127,20 +146,17 @@ def beside_a_query(
                     query: Any = tuner.query
                 else:
                     query = build(spark, QuerySetting(configuration=profile.baseline))
-                time.sleep(run_s / 4)  # what starts costs more
+                time.sleep(given.run / 4)  # what starts costs more
                 before_s, began_s = _busy_s(jvm), time.perf_counter()
                 thread_s = tuner.status.busy_s if is_tuned else 0.0
-                time.sleep(run_s)
+                time.sleep(given.run)
                 elapsed_s = time.perf_counter() - began_s
                 cores = (_busy_s(jvm) - before_s) / elapsed_s
-                if is_tuned:
-                    own_s = tuner.status.busy_s - thread_s
-                    found["thread"].append(own_s / elapsed_s / 2)
-                # The first of all warms the JVM up.
-                if number:
-                    found["tuned" if is_tuned else "alone"].append(cores)
+                own_s = tuner.status.busy_s - thread_s if is_tuned else 0.0
             query.stop()
-    return found
+            if number:
+                line = {"number": number, "run_s": given.run, "is_tuned": is_tuned, "cores": cores}
+                keep(given.results, {**line, "thread": own_s / elapsed_s / NUM_CORES})
 
 
 def _build_into(folder: Path) -> Any:

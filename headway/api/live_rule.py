@@ -130,9 +130,9 @@ class LiveRule:
         )
 
     def with_limit(self, running: Configuration) -> Configuration:
-        """The setting with a rate limit that never has to change with the executors."""
+        """The setting with a rate limit that none of the settings within bounds needs more of."""
         table = self.table(running)
-        highest = table.sustained(table.most(running.trigger_s), running.trigger_s)
+        highest = max(table.sustained(table.most(each), each) for each in table.triggers_s)
         rows = LEAST_LIMIT_RATIO.value * highest * max(running.trigger_s, 1.0)
         return replace(running, max_offsets_per_trigger=max(math.ceil(rows), 1))
 

@@ -132,12 +132,13 @@ def simulate_policies(
     profile: JobProfile | str | Path,
     policies: Sequence[str] = ("headway", "hpa", "flink", "ds2", "static", "optimum"),
     executors: tuple[int, int] | None = None,
+    triggers: Sequence[float | str] = (),
     outages: Sequence[Outage | str] = (),
     runs: int = 2,
     seed: int = 1,
     length: float | str | None = None,
 ) -> PolicyComparison:
-    """Simulate a plan under a rate trace while policies change its executors.
+    """Simulate a plan under a rate trace while policies change its executors, or its trigger.
 
     Parameters
     ----------
@@ -152,6 +153,8 @@ def simulate_policies(
         ``"flink:0.7"``, ``"ds2:1.2"``, ``"static:8"``.
     executors : (int, int), optional
         Fewest and most; by default from 1 to half more than the highest rate needs.
+    triggers : sequence of float or str
+        Trigger intervals that Headway's rule may change to beside the plan's, e.g. ``["1s"]``.
     outages : sequence of Outage or str
         When the query stands still, e.g. ``"5m at 1h"``.
     runs, seed : int
@@ -175,6 +178,7 @@ def simulate_policies(
         trace,
         [parse_policy(one) for one in policies],
         executors=executors,
+        triggers_s=[positive_seconds(one, "triggers") for one in triggers],
         outages=[parse_outage(one) if isinstance(one, str) else one for one in outages],
         num_runs=runs,
         seed=seed,

@@ -84,10 +84,23 @@ class TunerChanges:
     def _see(self, pending: int = 0) -> int:
         """Show the rule the batches that have ended; how many."""
         found = self._live.read()
+        if found:
+            self._require_same_query(found[-1].batch.query_id)
         for one in found:
             self.rule.see(one, self.running, num_pending=pending)
         self._since_start += len(found)
         return len(found)
+
+    def _require_same_query(self, query_id: str) -> None:
+        """Refuse what an application of its own started from another checkpoint than before."""
+        known = self.state.query_id
+        if known not in (None, query_id):
+            raise InputError(
+                f"the query runs from another checkpoint (its id is {query_id[:8]}, was "
+                f"{(known or '')[:8]}); give it the same checkpointLocation each time, or this "
+                "tuner another state file"
+            )
+        self.state = replace(self.state, query_id=query_id)
 
     def _num_pending(self) -> int:
         change = self.state.change
@@ -222,7 +235,7 @@ class TunerChanges:
             self.actuators.ask_for_executors(start_at.executors)
         self.state = replace(
             self.state,
-            query_id=self.actuators.query_id,
+            query_id=self.actuators.query_id or self.state.query_id,
             root=self.actuators.root,
             last_good=start_at,
             change=None,

@@ -76,6 +76,13 @@ _RUNS, _RUNS_OF_POLICIES = 16, 2
     "the highest rate needs.",
 )
 @click.option(
+    "--trigger",
+    "triggers",
+    type=DURATION,
+    multiple=True,
+    help="With --policy headway: trigger interval that it may change to; repeatable.",
+)
+@click.option(
     "--runs",
     type=click.IntRange(1, 1000),
     help=f"Number of simulated runs.  [default: {_RUNS}; {_RUNS_OF_POLICIES} of each policy, "
@@ -93,6 +100,7 @@ def command(
     policies: str | None,
     profile: Path | None,
     executors: tuple[int, int] | None,
+    triggers: tuple[float, ...],
     runs: int | None,
     rate: float | None,
     seed: int,
@@ -123,13 +131,16 @@ def command(
     planned = load_plan(plan)
     trace = load_rate_trace(rate_trace, length=length)
     if policies is not None:
-        found = _compared(planned, trace, policies, profile, executors, outages, runs, seed)
+        found = _compared(
+            planned, trace, policies, profile, executors, triggers, outages, runs, seed
+        )
         if output is not None:
             write_text(output, policies_page(planned, found), what="the page")
             remark(f"wrote {output}")
         answer(found, partial(policies_text, planned), policies_json, as_json=as_json)
         return 0
-    refuse(given("profile", "executors"), "is used with --policy; add it, or leave this out")
+    of_policies = given("profile", "executors", "triggers")
+    refuse(of_policies, "is used with --policy; add it, or leave this out")
     runs = _RUNS if runs is None else runs
     _say_if_long(planned, trace, str(rate_trace), runs)
     with Progress() as progress:
@@ -154,6 +165,7 @@ def _compared(
     policies: str,
     profile: Path | None,
     executors: tuple[int, int] | None,
+    triggers: tuple[float, ...],
     outages: Sequence[Outage],
     runs: int | None,
     seed: int,
@@ -168,6 +180,8 @@ def _compared(
             "--policy needs --profile: the plan holds how long batches take at its own number of "
             "executors only, its profile at any"
         )
+    if triggers and "headway" not in names:
+        refuse(["--trigger"], "is for --policy headway; the others change executors only")
     runs = _RUNS_OF_POLICIES if runs is None else runs
     _say_if_long(plan, trace, "--policy", runs * len(names))
     with Progress() as progress:
@@ -178,6 +192,7 @@ def _compared(
             profile=profile,
             policies=names,
             executors=executors,
+            triggers=triggers,
             outages=outages,
             runs=runs,
             seed=seed,

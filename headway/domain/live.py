@@ -231,10 +231,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStep:
-    """Executors that are asked for from a moment on [s]."""
+    """Executors that are asked for, and the trigger interval, from a moment on [s]."""
 
     at_s: float
     executors: int
+    trigger_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +269,7 @@ class PolicyComparison(Result):
     most_late_ratio: float
     min_executors: int
     max_executors: int
+    triggers_s: tuple[float, ...]
     executors_per_node: int
     num_runs: int
     outcomes: tuple[PolicyOutcome, ...]

@@ -76,6 +76,11 @@ def facts(found: PolicyComparison) -> list[tuple[str, str]]:
         ("simulated", f"{counted(found.num_runs, 'run')} of each policy"),
         ("executors", f"{found.min_executors} to {found.max_executors}"),
         *(
+            [("trigger", f"{', '.join(map(format_duration, found.triggers_s))} (headway)")]
+            if len(found.triggers_s) > 1
+            else []
+        ),
+        *(
             ("outage", f"{format_duration(one.length_s)} at {format_duration(one.start_s)}")
             for one in found.outages
         ),

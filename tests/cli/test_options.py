@@ -342,6 +342,7 @@ OF_COMMAND: dict[tuple[str, str], Value] = {
     ("profile", "--conf"): "spark.app.name=x",
     ("simulate", "--policy"): "static",
     ("simulate", "--executors"): "1..4",
+    ("simulate", "--trigger"): "1s",
 }
 
 

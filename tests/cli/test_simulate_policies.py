@@ -84,6 +84,11 @@ def test_the_same_by_the_api(files: dict[str, str]) -> None:
         (["--policy", "headway"], "--policy needs --profile"),
         (["--profile", "p.yaml"], "is used with --policy"),
         (["--executors", "1..4"], "is used with --policy"),
+        (["--trigger", "1s"], "is used with --policy"),
+        (
+            ["--policy", "hpa", "--profile", "p.yaml", "--trigger", "1s"],
+            "--trigger: is for --policy headway",
+        ),
         (["--policy", "hpa", "--executors", "4..1"], "not a range of executors"),
         (["--policy", "hpa", "--profile", "missing.yaml"], "missing.yaml"),
     ],

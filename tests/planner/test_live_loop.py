@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,10 +16,11 @@ from headway.models.simulation.closed_loop import LoopTrace
 from headway.planner.live.loop import POLICIES, compare_policies
 from headway.planner.live.optimum import PathCosts, cheapest_path, optimal_steps, path_costs
 from headway.planner.live.policies import PathPolicy
+from headway.planner.live.table import capacity_table
 from headway.planner.playback import simulate_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from tests.planner.live_cases import TRIGGER_S, the_case, waves_profile
+from tests.planner.live_cases import TRIGGER_S, the_case, the_question, waves_profile
 
 
 def random_costs(seed: int, num_steps: int = 6, num_sizes: int = 3) -> PathCosts:
@@ -108,6 +110,33 @@ def test_without_a_policy_it_is_the_playback_of_the_plan() -> None:
         planned(), waves_profile(), trace, [("static", None)], executors=(1, 12), num_runs=4
     )
     assert found.outcomes[0].late_ratio == pytest.approx(playback.late_ratio, abs=0.003)
+
+
+def test_the_trigger_is_changed_where_executors_are_at_their_end() -> None:
+    """What two executors miss at a long interval they keep at a short one."""
+    slow = replace(
+        planned(), configuration=replace(planned().configuration, executors=4, trigger_s=2.4)
+    )
+    fast_per_s = capacity_table(the_question(), [4], [1.0]).sustained(4, 1.0)
+    slow_per_s = capacity_table(the_question(), [4], [2.4]).sustained(4, 2.4)
+    assert slow_per_s < fast_per_s
+    rate = 0.3 * slow_per_s + 0.7 * fast_per_s
+    trace = RateTrace(times_s=(0.0,), rates_per_s=(rate,), end_s=5400.0)
+    kept, changed = (
+        compare_policies(
+            slow,
+            waves_profile(),
+            trace,
+            [("headway", None)],
+            executors=(4, 4),
+            num_runs=1,
+            triggers_s=also,
+        )
+        for also in ((), (1.0,))
+    )
+    assert [one.trigger_s for one in kept.outcomes[0].steps] == [2.4]
+    assert [one.trigger_s for one in changed.outcomes[0].steps] == [2.4, 1.0]
+    assert changed.outcomes[0].late_ratio < 0.5 * kept.outcomes[0].late_ratio
 
 
 def test_what_cannot_be_compared_is_one_line() -> None:

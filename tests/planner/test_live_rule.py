@@ -283,3 +283,15 @@ def test_a_decision_takes_less_than_twenty_milliseconds() -> None:
         query.runs(TRIGGER_S, 80e3)
         taken.append(time.process_time() - began)
     assert float(np.median(taken)) < 0.020
+
+
+def test_what_no_size_within_bounds_sustains_is_said() -> None:
+    query = Query(2, Bounds(min_executors=1, max_executors=2))
+    query.runs(1800.0, 60e3)
+    assert query.last is not None and query.last.reason is not Reason.AT_MAXIMUM
+    reasons = set()
+    for _ in range(120):
+        query.runs(TRIGGER_S, 240e3)
+        reasons.add(query.last.reason)
+    assert Reason.AT_MAXIMUM in reasons
+    assert query.proposals == []

@@ -19,6 +19,8 @@ def exactness() -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["exactness"] = module
+    if str(path.parents[1]) not in sys.path:
+        sys.path.append(str(path.parents[1]))  # as benchmarks/run.py has it
     spec.loader.exec_module(module)
     return module
 

@@ -16,6 +16,7 @@ from headway.formats.tuner_files import (
     audit_file,
     load_tuner,
     read_audit,
+    save_tuner,
     switch_file,
 )
 from tests.factories import a_configuration
@@ -236,3 +237,58 @@ def test_other_partitions_are_proposed_where_nothing_else_is_enough_and_made_whe
     run_for(machine, query, 200)
     assert phase_of(machine) is Phase.HOLD
     assert "verified" in events(path)
+
+
+def test_other_partitions_are_thought_of_when_the_most_executors_are_too_few(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    one = a_configuration(shuffle_partitions=1)
+    machine = a_machine(query, path, executors=(2, 2), first=one)
+    carried = machine.rule.table(one).sustained(2, one.trigger_s)
+    query.rate_per_s = lambda since_s: (0.5 if since_s < STEP_AT_S else 1.3) * carried
+    machine.begin()
+    run_for(machine, query, STEP_AT_S)
+    assert "proposed" not in events(path)
+    run_for(machine, query, 300)
+    proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    assert proposed
+    assert all(one["then"]["shuffle_partitions"] > 1 for one in proposed)  # type: ignore[index]
+    assert machine.running == one, "its state is not repartitioned unasked"
+
+
+def test_a_function_that_ignores_the_rate_limit_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    limited = replace(a_configuration(), max_offsets_per_trigger=1000)
+    machine = a_machine(query, path, first=limited)
+    machine.begin()
+    query.configuration = a_configuration()
+    with pytest.raises(InputError, match="asked for at most 1,000 rows per batch"):
+        run_for(machine, query, 60)
+    assert query.is_active
+
+
+class Apart(SimulatedQuery):
+    """As an application of its own: what query it is shows in its progress only."""
+
+    def start(self, configuration: Configuration) -> object:
+        super().start(configuration)
+        self.query_id = None
+        return self
+
+
+def test_an_application_that_starts_from_another_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    begun(Apart(), path, 60).end(restore=False)
+    known = load_tuner(path)
+    assert known is not None and known.query_id is not None
+    begun(Apart(), path, 60).end(restore=False)
+    save_tuner(replace(known, query_id="0c0ffee0-0d51-4a0e-9d1d-1f2e3d4c5b6a"), path)
+    query = Apart()
+    machine = a_machine(query, path)
+    machine.begin()
+    with pytest.raises(InputError, match="its id is 3f1c7e0a, was 0c0ffee0"):
+        run_for(machine, query, 30)
+    assert machine.state.num_changes == known.num_changes

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from headway.assumptions.live import FIRST_BATCHES, FIRST_BATCHES_RATIO, REMOVAL_PAUSE_S
+from headway.assumptions.live import (
+    FIRST_BATCHES,
+    FIRST_BATCHES_RATIO,
+    REMOVAL_PAUSE_S,
+    RESTART_PAUSE_S,
+)
 from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
 from headway.models.arrays import Array
 from headway.models.simulation.loop_run import LoopRun, Step
@@ -17,6 +22,7 @@ from headway.models.simulation.rate_trace import BatchNoise, CumulativeRows
 
 _HAIR = 1e-9
 _DRAWN_AT_ONCE = 8192
+_LEAST_LIMITED_S = 1.0
 
 #: Mean time as a function of rows: a constant, and terms of time per row and exponent.
 Costs = tuple[float, tuple[tuple[float, float], ...]]
@@ -68,6 +74,15 @@ class Policy(Protocol):
         """Executors that are wanted from now on."""
 
 
+@runtime_checkable
+class ChangesTrigger(Protocol):
+    """A policy that wants a trigger interval, too."""
+
+    @property
+    def trigger_s(self) -> float:
+        """The one that is wanted from now on. [s]"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopJob:
     """The query, and the cluster that it runs on."""
@@ -85,6 +100,7 @@ class LoopJob:
     dispersion: float = 1.0
     provisioning_s: tuple[float, float] = (20.0, 60.0)
     removal_pause_s: float = REMOVAL_PAUSE_S.value
+    restart_pause_s: float = RESTART_PAUSE_S.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +146,10 @@ def simulate_closed_loop(
     -----
     **(A11)** Closed loop: (S6) with executors that change. More are billed from the request on and
     there after a uniform time; the first 2 batches with them take twice as long. Fewer are gone
-    with the next batch, which takes 5.9 s longer. A policy sees what the last batch reported: what
-    had arrived when it began. Late are the rows of a batch that arrived more than `L` before its
-    commit, and at the end those that no batch has committed.
+    with the next batch, which takes 5.9 s longer. Another trigger interval restarts the query: the
+    next batch takes 2.2 s longer, and the rate limit changes with the interval. A policy sees what
+    the last batch reported: what had arrived when it began. Late are the rows of a batch that
+    arrived more than `L` before its commit, and at the end those that no batch has committed.
 
     Examples
     --------
@@ -172,8 +189,10 @@ class _Loop:
         self.delays = np.random.default_rng([seed, 2])
         self.alive, self.asked, self.young_batches = executors, executors, 0
         self.pending: list[float] = []
-        self.removal_s = 0.0
-        self.steps = [Step(self.first_s, executors)]
+        self.pause_s = 0.0
+        self.trigger_s, self.most_rows = job.trigger_s, job.max_rows_per_trigger
+        self.also_trigger = policy if isinstance(policy, ChangesTrigger) else None
+        self.steps = [Step(self.first_s, executors, job.trigger_s)]
         self.billed_s, self.billed_until_s = 0.0, self.first_s
         self.taken = self.busy_s = self.cpu_s = self.core_s = 0.0
         self.core_until_s = self.first_s
@@ -182,7 +201,7 @@ class _Loop:
 
     def run(self) -> LoopRun:
         job, batches = self.job, []
-        start = self._grid_after(self.first_s) if job.trigger_s > 0.0 else self.first_s
+        start = self._grid_after(self.first_s) if self.trigger_s > 0.0 else self.first_s
         costs = iter((*self.trace.cost_ratio[1:], (math.inf, 1.0)))
         cost, (cost_until_s, next_cost) = self.trace.cost_ratio[0][1], next(costs)
         while (start := self._after_outages(start)) < self.end_s:
@@ -191,16 +210,16 @@ class _Loop:
                 cost, (cost_until_s, next_cost) = next_cost, next(costs)
             self._executors_come(start)
             waiting = max(self._arrived(start) - self.taken, 0.0)
-            rows = min(waiting, job.max_rows_per_trigger)
+            rows = min(waiting, self.most_rows)
             self.asked_s, self.asked_rows = start, self.taken + waiting
             self.backlog = waiting - rows
             if rows <= 0.0:
                 polled = start + POLLING_DELAY_S.value
-                start = polled if job.trigger_s == 0.0 else self._grid_after(start)
+                start = polled if self.trigger_s == 0.0 else self._grid_after(start)
                 continue
             duration = cost * self._slowed(_mean_s(job.duration[self.alive], rows))
-            duration = duration * next(self.noise) + self.removal_s
-            self.removal_s = 0.0
+            duration = duration * next(self.noise) + self.pause_s
+            self.pause_s = 0.0
             end = start + duration
             commit = max(end - job.after_commit_s, start)
             late = min(max(self._arrived(commit - job.limit_s) - self.taken, 0.0), rows)
@@ -212,7 +231,7 @@ class _Loop:
             if self.policy.sees_batches and end < self.end_s:
                 self._apply(self._sight(end, None, (rows, duration, late)))
             later = self._grid_after(start)
-            start = end if job.trigger_s == 0.0 else max(end, later)
+            start = end if self.trigger_s == 0.0 else max(end, later)
         return self._done(batches)
 
     def _done(self, batches: Sequence[tuple[float, float, float, float]]) -> LoopRun:
@@ -271,6 +290,8 @@ class _Loop:
     def _apply(self, sight: Sight) -> None:
         """Ask the policy, and do what it wants."""
         wanted = self.policy.wanted(sight)
+        if self.also_trigger is not None and self.also_trigger.trigger_s != self.trigger_s:
+            self._restart(sight.at_s, self.also_trigger.trigger_s)
         if wanted == self.asked:
             return
         if wanted not in self.job.duration:
@@ -286,9 +307,16 @@ class _Loop:
         if fewer > 0:
             self._count_cores(sight.at_s)
             self.alive -= fewer
-            self.removal_s = self.job.removal_pause_s
+            self.pause_s = max(self.pause_s, self.job.removal_pause_s)
         self.asked = wanted
-        self.steps.append(Step(sight.at_s, wanted))
+        self.steps.append(Step(sight.at_s, wanted, self.trigger_s))
+
+    def _restart(self, at_s: float, trigger_s: float) -> None:
+        """Another trigger interval from the next batch on, and its rate limit."""
+        self.most_rows *= max(trigger_s, _LEAST_LIMITED_S) / max(self.trigger_s, _LEAST_LIMITED_S)
+        self.trigger_s = trigger_s
+        self.pause_s = max(self.pause_s, self.job.restart_pause_s)
+        self.steps.append(Step(at_s, self.asked, trigger_s))
 
     def _executors_come(self, moment: float) -> None:
         self._count_cores(moment)
@@ -333,7 +361,7 @@ class _Loop:
         return start
 
     def _grid_after(self, moment: float) -> float:
-        trigger_s = self.job.trigger_s
+        trigger_s = self.trigger_s
         return trigger_s * (math.floor(moment / trigger_s + _HAIR) + 1.0) if trigger_s else 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ _NO_ROW = 1e-9
 
 
 class Step(NamedTuple):
-    """Executors that are asked for from a moment on."""
+    """Executors that are asked for, and the trigger interval, from a moment on."""
 
     at_s: float
     executors: int
+    trigger_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class LoopRun:
 
     @property
     def num_changes(self) -> int:
-        """How often the executors were changed."""
+        """How often executors or trigger interval were changed."""
         return len(self.steps) - 1
 
     @property
@@ -70,9 +72,10 @@ class LoopRun:
         return float(np.mean(late <= most_late_ratio * rows + _NO_ROW * self.arrived_rows))
 
     def num_reversals(self, within_s: float) -> int:
-        """Changes that go back in another direction within a time of the one before."""
-        found = 0
-        for before, here, after in zip(self.steps, self.steps[1:], self.steps[2:], strict=False):
+        """Changes of executors that go back within a time of the one before."""
+        found, steps = 0, [self.steps[0]]
+        steps += [one for last, one in pairwise(self.steps) if one.executors != last.executors]
+        for before, here, after in zip(steps, steps[1:], steps[2:], strict=False):
             turns = (here.executors - before.executors) * (after.executors - here.executors) < 0
             found += turns and after.at_s - here.at_s < within_s
         return found

@@ -56,8 +56,16 @@ class LoopCase:
     trigger_s: float
 
     @classmethod
-    def of(cls, question: Question, bounds: Bounds, trigger_s: float) -> LoopCase:
+    def of(
+        cls,
+        question: Question,
+        bounds: Bounds,
+        trigger_s: float,
+        triggers_s: Sequence[float] = (),
+    ) -> LoopCase:
         """The case of a question whose partitions are fixed.
+
+        ``triggers_s`` are the intervals that Headway's rule may choose from beside the first. [s]
 
         Raises
         ------
@@ -70,11 +78,11 @@ class LoopCase:
                 "quantile of the tuple latency, e.g. 'p99 <= 3s'"
             )
         executors = range(bounds.min_executors, bounds.max_executors + 1)
-        table = capacity_table(question, executors, [trigger_s])
+        table = capacity_table(question, executors, sorted({trigger_s, *triggers_s}))
         profile = question.profile
         partitions = question.space.shuffle_partitions or profile.baseline.shuffle_partitions
         one_core = duration_model(profile, 1, partitions)._replace(driver_s=0.0)
-        highest_per_s = max(table.sustained(one, trigger_s) for one in executors)
+        highest_per_s = max(table.sustained(*one) for one in table.settings)
         interval_s = max(trigger_s, 0.25 * table.limit_s)
         job = LoopJob(
             duration={one: _costs(table, one, trigger_s) for one in executors},
@@ -156,6 +164,7 @@ def compare_policies(
     policies: Sequence[tuple[str, float | None]],
     *,
     executors: tuple[int, int] | None = None,
+    triggers_s: Sequence[float] = (),
     outages: Sequence[Outage] = (),
     num_runs: int = 2,
     seed: int = 1,
@@ -174,6 +183,8 @@ def compare_policies(
         Of `POLICIES`; without a constant its usual one.
     executors : (int, int) or None
         Fewest and most; None is from 1 to half more than the highest rate of the trace needs.
+    triggers_s : sequence of float, > 0
+        Intervals that Headway's rule may change to, beside the plan's [s].
     outages : sequence of Outage
         When the query starts no batch, counted from the start of the trace.
     num_runs, seed : int
@@ -190,7 +201,7 @@ def compare_policies(
     """
     trigger_s = plan.configuration.trigger_s
     bounds = _bounds(plan, trace, executors)
-    case = LoopCase.of(_question(plan, profile, bounds), bounds, trigger_s)
+    case = LoopCase.of(_question(plan, profile, bounds), bounds, trigger_s, triggers_s)
     first_s = trace.times_s[0]
     loop_trace = LoopTrace(
         edges_s=np.array([*trace.times_s, trace.end_s]),
@@ -216,6 +227,7 @@ def compare_policies(
         most_late_ratio=1.0 - case.table.quantile,
         min_executors=bounds.min_executors,
         max_executors=bounds.max_executors,
+        triggers_s=case.table.triggers_s,
         executors_per_node=max(plan.configuration.executors // plan.nodes, 1),
         num_runs=num_runs,
         outcomes=tuple(outcomes),
@@ -259,7 +271,8 @@ def outcome_of(
         changes_per_run=float(np.mean([run.num_changes for run in runs])),
         reversals_per_run=float(np.mean([run.num_reversals(_REVERSAL_S) for run in runs])),
         steps=tuple(
-            ExecutorStep(at_s=step.at_s, executors=step.executors) for step in runs[0].steps
+            ExecutorStep(at_s=step.at_s, executors=step.executors, trigger_s=step.trigger_s)
+            for step in runs[0].steps
         ),
         stretch_late_ratio=tuple((late / np.maximum(rows, 1e-9)).tolist()),
     )

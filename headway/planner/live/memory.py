@@ -24,6 +24,7 @@ from headway.planner.live.table import CapacityTable
 from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
 _BUDGET_BIN_S = 300.0
+_SURE_BINS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,8 @@ class Memory:
 
     ``above_s`` has, by number of executors, when more than that were last needed; ``calm_late_s``
     are the seconds of late arrivals up to when the query last was neither behind nor too small.
+    In ``num_short`` bins in a row more was needed than runs; in ``num_at_end`` the most that may be
+    was too few.
     """
 
     forecast: RateForecast = field(default_factory=RateForecast)
@@ -103,6 +106,7 @@ class Memory:
     first_s: float = math.nan
     decided_bins: int = 0
     num_short: int = 0
+    num_at_end: int = 0
     spent: tuple[SpentHour, ...] = ()
     seen_s: float = math.nan
     above_s: dict[int, float] = field(default_factory=dict)
@@ -117,6 +121,11 @@ class Memory:
     def cost_ratio(self) -> float:
         """By what durations exceed the predicted ones: theory.md (A4). [-]"""
         return math.exp(self.log_factor)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the most executors were too few in two bins in a row."""
+        return self.num_at_end >= _SURE_BINS
 
 
 def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float) -> Memory:

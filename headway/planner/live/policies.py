@@ -1,7 +1,7 @@
 """Who changes the executors of a running query: Headway's rule, and the rules of others.
 
 The others are as their projects define them. All of them change executors of the running query
-here, which is kind to those that restart it.
+here, which is kind to those that restart it. Headway's may change the trigger interval, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DS2_INTERVAL_S, _DS2_WARM_UP_S = 60.0, 30.0
 
 @dataclass(slots=True, kw_only=True)
 class HeadwayPolicy:
-    """`planner.live.rule` on what the last batch reported."""
+    """`planner.live.rule` on what the last batch reported; ``trigger_s`` is what it wants now."""
 
     table: CapacityTable
     bounds: Bounds
@@ -34,15 +34,16 @@ class HeadwayPolicy:
     memory: Memory = field(default_factory=Memory)
     period_s: float = BIN_S.value
     sees_batches: bool = True
-    _executors: int = -1
+    _setting: tuple[int, float] = (-1, 0.0)
     _young_since_s: float = -math.inf
     _num_since: int = 0
 
     def wanted(self, sight: Sight) -> int:
         """What is proposed, which is done at once."""
         there = sight.executors - sight.num_pending
-        if there != self._executors:
-            self._executors, self._young_since_s, self._num_since = there, sight.at_s, 0
+        if (there, self.trigger_s) != self._setting:
+            self._setting = there, self.trigger_s
+            self._young_since_s, self._num_since = sight.at_s, 0
         batch = None
         if sight.batch is not None:
             rows, duration_s, late_rows = sight.batch
@@ -71,6 +72,7 @@ class HeadwayPolicy:
         if decision.proposal is None:
             return sight.executors
         self.memory = applied(self.memory, decision.proposal)
+        self.trigger_s = decision.proposal.after_trigger_s
         return decision.proposal.after_executors
 
 

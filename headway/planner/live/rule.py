@@ -87,6 +87,8 @@ def decide(
         proposal, reason = look.down(now)
     if proposal is None and reason is Reason.HOLD:
         proposal, reason = look.other_trigger(now)
+    if proposal is None and reason is Reason.HOLD and now.is_at_end:
+        reason = Reason.AT_MAXIMUM
     refused = None if proposal is None else look.refused(proposal, now)
     return Decision(
         memory=now,
@@ -184,6 +186,15 @@ class _Look:
     def needed_at_least(self) -> int:
         return self._need(self.lower.planned_per_s)
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the most executors run, and sustain less than even the lower margin asks for."""
+        if self.executors < self.bounds.clipped(self.table.most(self.trigger_s)):
+            return False
+        costs = self.estimate.cost_ratio
+        carried = self.table.sustained(self.executors, self.trigger_s, costs)
+        return carried < self.lower.planned_per_s
+
     def _need(self, rate_per_s: float) -> int:
         found = self.table.need(rate_per_s, self.trigger_s, self.estimate.cost_ratio)
         most = self.table.most(self.trigger_s)
@@ -206,7 +217,12 @@ class _Look:
             for size in self.table.sizes[self.trigger_s]
         }
         is_short = self.needed_at_least > self.executors
-        found = replace(memory, above_s=above_s, num_short=memory.num_short + 1 if is_short else 0)
+        found = replace(
+            memory,
+            above_s=above_s,
+            num_short=memory.num_short + 1 if is_short else 0,
+            num_at_end=memory.num_at_end + 1 if self.is_at_end else 0,
+        )
         if is_short or self.is_behind or self.signal.num_pending:
             return found
         return _learned(replace(found, calm_late_s=found.late_s), at_s)
@@ -214,20 +230,15 @@ class _Look:
     def up(self, memory: Memory) -> tuple[Proposal | None, Reason]:
         """To what the forecast needs, or the backlog."""
         after, reason = self.executors, Reason.HOLD
-        if memory.num_short:
-            confirmed = memory.num_short >= 2 or self.estimate.is_jump
-            if confirmed:
-                after = max(self.needed, after)
-                reason = Reason.JUMP if self.estimate.is_jump else Reason.FORECAST
-            else:
-                reason = Reason.CONFIRMING
+        is_confirmed = memory.num_short >= 2 or (memory.num_short > 0 and self.estimate.is_jump)
+        if is_confirmed:
+            after = max(self.needed, after)
+            reason = Reason.JUMP if self.estimate.is_jump else Reason.FORECAST
         if self.is_behind and (catching_up := self._to_catch_up()) > after:
             after, reason = catching_up, Reason.BACKLOG
         if after <= self.executors:
-            at_end = memory.num_short and self.executors >= self.bounds.clipped(
-                self.table.most(self.trigger_s)
-            )
-            return None, Reason.AT_MAXIMUM if at_end and reason is not Reason.HOLD else reason
+            waits = memory.num_short and not is_confirmed and self.needed > self.executors
+            return None, Reason.CONFIRMING if waits else Reason.HOLD
         return self.proposed(reason, after, gain_node_s=math.inf, cost_node_s=0.0), reason
 
     def down(self, memory: Memory) -> tuple[Proposal | None, Reason]:

@@ -39,6 +39,10 @@ _WHOLE = "triggerExecution"
 _MOST_JUDGED = 50
 _DECODE = msgspec.json.Decoder(Progress).decode
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_ONE_QUERY = (
+    "a supervised application has one query, and starts it from the same checkpointLocation each "
+    "time"
+)
 
 
 class Feed(Protocol):
@@ -73,6 +77,8 @@ class LogFeed:
         A recorder's file or an event log, rolling or not.
     query : str, optional
         Name of the query, or the beginning of its id; needed where the log has several.
+    cure : str
+        What to do about several.
 
     Raises
     ------
@@ -80,9 +86,14 @@ class LogFeed:
         If there is no such log.
     """
 
-    def __init__(self, path: str | Path, query: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        query: str | None = None,
+        cure: str = "name one with --query",
+    ) -> None:
         self._log = GrowingLog(path)
-        self._query = query
+        self._query, self._cure = query, cure
         self._positions = _Positions()
         self._executors: dict[str, _Executor] = {}
         self._partitions: int | None = None
@@ -156,9 +167,7 @@ class LogFeed:
             return False
         if self._query_id not in (None, query_id):
             labels = f"{query_label(self._query_id or '', None)}, {query_label(query_id, name)}"
-            raise EventLogError(
-                f"{self._log.path}: has several queries ({labels}); name one with --query"
-            )
+            raise EventLogError(f"{self._log.path}: has several queries ({labels}); {self._cure}")
         self._query_id = query_id
         return True
 
@@ -349,7 +358,7 @@ class LaterLogFeed:
     def new_batches(self) -> list[LiveBatch]:
         """None, as long as there is no log."""
         if self._feed is None and self._path.exists() and self._path.stat().st_size:
-            self._feed = LogFeed(self._path)
+            self._feed = LogFeed(self._path, cure=_ONE_QUERY)
         return [] if self._feed is None else self._feed.new_batches()
 
     @property

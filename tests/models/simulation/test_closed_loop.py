@@ -147,3 +147,36 @@ def test_costs_that_rise_and_silence_are_what_the_policy_sees() -> None:
 def test_a_size_without_a_duration_is_an_error() -> None:
     with pytest.raises(ValueError, match="99 executors"):
         simulate_closed_loop(JOB, EVEN, static(99), executors=4, seed=1)
+
+
+@dataclass
+class AlsoTrigger(Script):
+    """The trigger interval, too, by the clock."""
+
+    trigger_s: float = 1.5
+    at_s: float = 300.0
+    then_s: float = 3.0
+
+    def wanted(self, sight: Sight) -> int:
+        if sight.at_s >= self.at_s:
+            self.trigger_s = self.then_s
+        return super().wanted(sight)
+
+
+def test_another_trigger_restarts_the_query_on_its_grid_with_its_limit() -> None:
+    limited = replace(JOB, max_rows_per_trigger=90_000.0)
+    run = simulate_closed_loop(limited, EVEN, AlsoTrigger(((0.0, 4),)), executors=4, seed=1)
+    assert [one.trigger_s for one in run.steps] == [1.5, 3.0]
+    assert run.num_changes == 1
+    assert run.num_reversals(1800.0) == 0
+    before = run.start_s[run.start_s < 300.0]
+    after = run.start_s[run.start_s > 320.0]
+    assert np.diff(before) == pytest.approx(1.5)
+    assert np.diff(after) == pytest.approx(3.0)
+    assert after % 3.0 == pytest.approx(np.zeros(len(after)), abs=1e-6)
+    # Twice the rows in a batch, within twice the limit.
+    assert np.median(run.num_rows[run.start_s > 320.0]) == pytest.approx(120_000.0)
+    longest = int(np.argmax(run.duration_s))
+    assert run.start_s[longest] == pytest.approx(300.0, abs=3.0)
+    mean_s = 0.2 + 1e-5 * run.num_rows[longest]
+    assert run.duration_s[longest] == pytest.approx(2.2 + mean_s)

@@ -10,7 +10,7 @@ import zstandard
 
 from headway.errors import EventLogError
 from headway.profiler.recording.growing_log import GrowingLog
-from headway.profiler.recording.live import LogFeed
+from headway.profiler.recording.live import LaterLogFeed, LogFeed
 from tests.factories import a_profile
 from tests.live_logs import FakeQuery, a_log
 
@@ -136,6 +136,9 @@ def test_several_queries_need_a_name(tmp_path: Path) -> None:
         LogFeed(path).new_batches()
     assert len(LogFeed(path, "clicks").new_batches()) == 2
     assert len(LogFeed(path, "3f1c").new_batches()) == 2
+    # Of an application that a tuner starts nobody names one: it is another checkpoint.
+    with pytest.raises(EventLogError, match="from the same checkpointLocation"):
+        LaterLogFeed(path).new_batches()
 
 
 def test_a_log_that_ends_says_so(tmp_path: Path) -> None:
