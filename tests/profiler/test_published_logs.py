@@ -100,7 +100,8 @@ class Published:
 def benchmarks() -> Iterator[None]:
     """The benchmarks can be imported as they import each other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks" / "accuracy"))
+        for folder in ("benchmarks", "benchmarks/accuracy"):
+            patch.syspath_prepend(str(ROOT / folder))
         yield
 
 
