@@ -174,7 +174,7 @@ def test_jobs_that_are_alike_are_looked_at_once(
     strict = a_job("strict", DAY_PER_S, "p99 <= 7s")
     found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
     needs = executors(found)
-    assert needs[4] == [fewest(rate, "p99 <= 7s") for rate in DAY_PER_S]
+    assert needs[4][::3] == [fewest(rate, "p99 <= 7s") for rate in DAY_PER_S[::3]]
     for at in (0, 3):
         assert needs[at][::6] == [fewest(rate * (1 + at / 9)) for rate in DAY_PER_S[::6]]
     # Two promises, and the two that are a quarter looser.

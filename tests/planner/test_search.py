@@ -96,6 +96,8 @@ def test_the_random_cases_are_of_every_kind() -> None:
     assert {case.target.quantile for case in cases} == {None, 0.5, 0.95, 0.99}
     feasible = [answer_of(seed).feasible for seed in range(20)]
     assert 4 <= sum(feasible) <= 16
+    limits = [answer_of(seed).configuration.max_offsets_per_trigger for seed in range(20)]
+    assert sum(limit is not None for limit in limits) >= 3
     for pinned in ("shuffle_partitions", "trigger_s"):
         assert {getattr(case.space, pinned) is None for case in cases} == {True, False}
 
