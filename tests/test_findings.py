@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,18 +29,13 @@ from headway.words.predictions import OF_PREDICTIONS
 from tests.gate.conftest import SPEC
 from tests.gate.conftest import folder as folder
 from tests.planner.test_dstreams import FITTED, profiled
+from tests.sources import modules
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 # Who shows findings, and the two that put one into a message of another kind.
 SHOW = ("report/", "emitters/", "formats/as_json.py", "formats/dstreams_json.py")
 PUT_IN_A_MESSAGE = ("planner/promised.py", "api/check.py", "formats/from_json.py")
-
-
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted((ROOT / "headway").rglob("*.py")):
-        name = str(path.relative_to(ROOT / "headway"))
-        yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_every_code_has_its_words_once() -> None:
@@ -50,7 +46,7 @@ def test_every_code_has_its_words_once() -> None:
 def test_words_are_asked_for_where_findings_are_shown() -> None:
     asking = {
         name
-        for name, tree in modules()
+        for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("headway.words")
     }
@@ -59,7 +55,7 @@ def test_words_are_asked_for_where_findings_are_shown() -> None:
 
 
 def test_no_noun_has_warnings_and_nothing_is_decided_by_words() -> None:
-    for name, tree in modules():
+    for name, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute | ast.keyword):
                 said = node.attr if isinstance(node, ast.Attribute) else node.arg
@@ -70,31 +66,41 @@ def test_no_noun_has_warnings_and_nothing_is_decided_by_words() -> None:
                 assert not names & {"words_of", "all_words"}, f"{name}:{node.lineno}"
 
 
+def of_stream(**asked: Any) -> AnyAnswer:
+    return plan(load_profile(EXAMPLES / "word-count.profile.yaml"), **asked)
+
+
+def of_batch(**asked: Any) -> AnyAnswer:
+    profile = load_application_profile(EXAMPLES / "nightly-totals.profile.yaml")
+    return plan_deadline(profile, **asked)
+
+
+ANSWERS: dict[str, Callable[[], AnyAnswer]] = {
+    "far off": partial(of_stream, rate="300k/s", target="p99 <= 30s", cores=8),
+    "over capacity": partial(of_stream, rate="90M/s", target="p99 <= 3s", max_nodes=1),
+    "of a catalogue": partial(
+        of_stream, rate="20k/s", target="p99 <= 3s", node_types=["m6i.xlarge"], task_cpus=2
+    ),
+    "another core speed": partial(
+        of_stream,
+        rate="1234567/s",
+        target="mean <= 30s",
+        node_types=["fast:cores=5,memory=14g,price=0.2,speed=1.3"],
+        task_cpus=2,
+    ),
+    "batch": partial(of_batch, target="deadline <= 1h", node_types=["m6i.xlarge"]),
+    "batch far off": partial(of_batch, target="deadline <= 1s", max_nodes=300),
+}
+
+
 @cache
-def answers() -> dict[str, AnyAnswer]:
-    stream = load_profile(EXAMPLES / "word-count.profile.yaml")
-    batch = load_application_profile(EXAMPLES / "nightly-totals.profile.yaml")
-    return {
-        "far off": plan(stream, rate="300k/s", target="p99 <= 30s", cores=8),
-        "over capacity": plan(stream, rate="90M/s", target="p99 <= 3s", max_nodes=1),
-        "of a catalogue": plan(
-            stream, rate="20k/s", target="p99 <= 3s", node_types=["m6i.xlarge"], task_cpus=2
-        ),
-        "another core speed": plan(
-            stream,
-            rate="1234567/s",
-            target="mean <= 30s",
-            node_types=["fast:cores=5,memory=14g,price=0.2,speed=1.3"],
-            task_cpus=2,
-        ),
-        "batch": plan_deadline(batch, target="deadline <= 1h", node_types=["m6i.xlarge"]),
-        "batch far off": plan_deadline(batch, target="deadline <= 1s", max_nodes=300),
-    }
+def answer_of(name: str) -> AnyAnswer:
+    return ANSWERS[name]()
 
 
-@pytest.mark.parametrize("name", answers())
+@pytest.mark.parametrize("name", ANSWERS)
 def test_a_file_holds_both_and_is_read_back_to_the_digit(name: str) -> None:
-    answer = answers()[name]
+    answer = answer_of(name)
     text = json_text(plan_json(answer))
     written = json.loads(text)
     assert written["warnings"] == list(all_words(answer.findings))
@@ -117,7 +123,7 @@ def test_of_dstreams_too() -> None:
 
 @pytest.mark.parametrize("name", ["of a catalogue", "batch"])
 def test_what_earlier_versions_said_in_words_alone_is_kept(name: str) -> None:
-    data = json.loads(json_text(plan_json(answers()[name])))
+    data = json.loads(json_text(plan_json(answer_of(name))))
     had = data["warnings"]
     # Those of batch jobs stood behind the words of what had no code, and had no names yet.
     data["findings"] = data["findings"][-1:] if name == "batch" else []
@@ -132,7 +138,7 @@ def test_what_earlier_versions_said_in_words_alone_is_kept(name: str) -> None:
 
 
 def test_a_finding_without_its_numbers_is_refused_at_its_place() -> None:
-    data = json.loads(json_text(plan_json(answers()["batch"])))
+    data = json.loads(json_text(plan_json(answer_of("batch"))))
     data["findings"] = [{"code": "over_capacity", "numbers": {}, "names": {}}]
     with pytest.raises(InputError, match=r"findings: a finding without its 'rate_per_s'"):
         parse_any_plan(json.dumps(data), name="plan.json")
