@@ -10,6 +10,9 @@ CAMPAIGN ?= ../headway-campaign
 FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
 
+# Tests and pages start hundreds of processes: what they load is compiled by the first of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
@@ -24,8 +27,8 @@ demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	  echo 'To type headway instead of $(BIN)/headway:  export PATH="$(CURDIR)/$(BIN):$$PATH"'; \
 	  exit $$status
 
-test: lint imports  ## everything CI runs; types are looked at beside the tests
-	@$(MAKE) --no-print-directory -j2 types tests
+test: lint  ## everything CI runs; types and imports are looked at beside the tests
+	@$(MAKE) --no-print-directory -j2 tests types imports
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -41,8 +44,8 @@ imports: $(READY)
 tests: $(READY) java
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
 
-test-statistical: $(READY) java  ## seeded simulations, minutes
-	$(BIN)/python -m pytest -m statistical
+test-statistical: $(READY) java  ## seeded simulations and all random cases, minutes
+	HEADWAY_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "(statistical or hypothesis) and not robustness"
 
 test-robustness: $(READY) java  ## thousands of damaged logs, minutes
 	$(BIN)/python -m pytest -m robustness
