@@ -11,12 +11,14 @@ pages are run, as those of the README are.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from equations import theory_page
 from notebook import refreshed_notebook
@@ -87,12 +89,12 @@ def assumptions_page() -> str:
 
 
 def _help(*command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "headway", *command, "--help"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-        env={**os.environ, "COLUMNS": "100"},
-    )  # fmt: skip
-    return "\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines())
+    from headway.cli.main import run
+
+    printed = io.StringIO()
+    with mock.patch.dict(os.environ, COLUMNS="100"), contextlib.redirect_stdout(printed):
+        assert run([*command, "--help"]) == 0
+    return "\n".join(line.rstrip() for line in printed.getvalue().rstrip().splitlines())
 
 
 def spec_page(path: Path) -> str:

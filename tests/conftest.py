@@ -20,6 +20,8 @@ settings.load_profile("same-examples")
 # A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more
 # than it is worth. No garbage collector here: a JVM refuses a second one, and readers name theirs.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# Nor are the matrices worth a second thread, which would take the core of another process.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _SPARK = "spark"
 # What starts JVMs or runs many commands takes long in few tests: begun last, it would be waited for
@@ -59,6 +61,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=place)
 
 
+@pytest.fixture(scope="module")
+def small_pages() -> Iterator[None]:
+    """Pages with a what-if of few settings; tests/report has what stands on whole ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headway.report.what_if._RATES", 4)
+        patch.setattr("headway.report.what_if._TRIGGERS_S", (1.0,))
+        yield
+
+
 @pytest.fixture(scope="session")
 def clock_source_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from headway.runtime.clock_source import build_clock_source_jar
@@ -86,6 +97,7 @@ def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSe
         extra_conf={
             # Test data is tiny: the default of 200 tasks would be all of a test's time.
             "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             **local_checkpoint_conf(),
         },
     ) as session:

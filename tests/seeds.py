@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+_ALL_EXAMPLES = "HEADWAY_ALL_EXAMPLES"
 
 
 def seeds(few: int, many: int) -> list[object]:
     """The first few in every run, the others in `make test-statistical`."""
     statistical = pytest.mark.statistical
     return [*range(few), *(pytest.param(seed, marks=statistical) for seed in range(few, many))]
+
+
+def examples(few: int, many: int) -> settings:
+    """Of cases that Hypothesis makes few in every run, many in `make test-statistical`."""
+    return settings(max_examples=many if os.environ.get(_ALL_EXAMPLES) else few, deadline=None)

@@ -29,6 +29,8 @@ from tests.profiler.event_log import AppLog, Query, write_rolling
 if TYPE_CHECKING:
     from headway.pytest_plugin import Planner
 
+pytestmark = pytest.mark.usefixtures("small_pages")
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

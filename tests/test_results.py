@@ -20,12 +20,15 @@ from headway.errors import InputError
 from headway.formats.from_json import load_any_plan
 from headway.formats.profile_file import load_any_profile
 from headway.formats.results_file import load_result
-from tests.cli.test_options import QUERIES
+from tests.cli.test_options import FLEET, QUERIES
 from tests.cli.test_pipelines import SESSIONS, WORDS
 from tests.factories import a_profile
+from tests.gate.conftest import SPEC
 from tests.live_logs import a_log
 from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_dstreams import FITTED, profiled
+
+pytestmark = pytest.mark.usefixtures("small_pages")
 
 ROOT = Path(__file__).parents[1]
 PROFILE = ROOT / "examples" / "word-count.profile.yaml"
@@ -49,7 +52,7 @@ MADE: dict[str, Callable[[Path], Result]] = {
     "simulation": lambda _: headway.simulate(a_plan(), ROOT / "examples" / "burst.csv", runs=2),
     "difference": lambda _: headway.diff(a_plan(), a_plan(rate="12k/s")),
     "check": lambda _: headway.check([ROOT / "configs" / "orders.yaml"]),
-    "capacity": lambda _: headway.capacity(ROOT / "configs" / "fleet.yaml"),
+    "capacity": lambda folder: headway.capacity(folder / "fleet.yaml"),
     "prediction of a pipeline": lambda _: predict_pipeline(WORDS),
     "prediction of operators": lambda _: predict_pipeline(SESSIONS),
     "plan of operators": lambda _: plan_pipeline(SESSIONS),
@@ -74,6 +77,9 @@ MADE: dict[str, Callable[[Path], Result]] = {
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     folder = tmp_path_factory.mktemp("results")
+    headway.save_profile(a_profile(), folder / "orders.profile.yaml")
+    (folder / "orders.yaml").write_text(SPEC)
+    (folder / "fleet.yaml").write_text(FLEET)
     (folder / "queries.yaml").write_text(QUERIES)
     (folder / "keys.csv").write_text("key,count\na,70\nb,30\n")
     (folder / "orders.headway.jsonl").write_text(a_log())

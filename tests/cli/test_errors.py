@@ -295,8 +295,6 @@ def test_ctrl_c_while_profiling_leaves_no_jvm(tmp_path: Path) -> None:
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, "profile", str(log), "--master", "local[1]"],
-        # The reader of logs chooses a garbage collector; the tests' own options name another.
-        env={name: text for name, text in os.environ.items() if name != "SPARK_SUBMIT_OPTS"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_deadline import a_long_job
 from tests.planner.test_real_time import a_query
 from tests.profiler.event_log import AppLog, Query, write_plain
+
+pytestmark = pytest.mark.usefixtures("small_pages")
 
 Value = str | None
 NODE = "big:cores=8,memory=64g,price=0.4"
@@ -379,15 +381,6 @@ def test_every_command_and_option_is_in_the_tables() -> None:
             assert option in VALUES, f"{command} {option}"
     ways = {way.name for way in WAYS}
     assert len(ways) == len(WAYS)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_pages() -> Iterator[None]:
-    """Pages with a what-if of few settings; tests/report has what stands on whole ones."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headway.report.what_if._RATES", 4)
-        patch.setattr("headway.report.what_if._TRIGGERS_S", (1.0,))
-        yield
 
 
 @pytest.fixture(scope="module")

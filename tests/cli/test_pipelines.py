@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,10 @@ def test_too_much_is_saturated(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith("saturated at 9M/s")
 
 
-def test_plan_prints_proof_and_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_prints_proof_and_rules(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("headway.cli.pipelines.plan_pipeline", cache(plan_pipeline))
     out = printed(capsys, "plan", WORDS, "--target", "p99 <= 1s", "--rate", "300k/s")
     assert " meet p99 <= 1.00 s at 300k/s" in out.splitlines()[0]
     assert "\nproved: fewer nodes miss it" in out
@@ -103,8 +107,9 @@ def test_plan_prints_proof_and_rules(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_plan_that_cannot_be_exits_with_3(capsys: pytest.CaptureFixture[str]) -> None:
-    out = printed(capsys, "plan", WORDS, "--target", "mean <= 5ms", "--max-nodes", "12", code=3)
-    assert out.startswith("infeasible: no setting meets mean <= 5 ms at 1M/s")
+    asked = ("--rate", "300k/s", "--target", "mean <= 5ms", "--max-nodes", "4")
+    out = printed(capsys, "plan", WORDS, *asked, code=3)
+    assert out.startswith("infeasible: no setting meets mean <= 5 ms at 300k/s")
     assert "lowest mean found: " in out
     out = printed(capsys, "plan", WORDS, "--rate", "90M/s", "--max-nodes", "3", code=3)
     assert "saturated: up to 3 nodes" in out

@@ -31,7 +31,7 @@ spark.stop()
 """
 
 
-@pytest.mark.spark
+@pytest.mark.jvm
 def test_submission_session_and_trigger_are_those_of_the_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from headway.cli.check import _FORMATS
 from headway.cli.main import run
 from headway.domain import WarmUp, WarmUpPoint
 from headway.errors import InfeasibleError, InputError
-from headway.formats.lock_file import load_lock, save_lock
+from headway.formats.lock_file import Lock, load_lock, save_lock
 from headway.formats.profile_file import save_profile
 from headway.gate import Finding, Level, Limits, Rule
 from headway.gate.formats import FORMATS
@@ -38,8 +39,15 @@ def rules(folder: Path, **limits: float) -> dict[Rule, Level]:
     return {finding.rule: finding.level for finding in report.findings}
 
 
+@cache
+def lock_of(*_texts: str) -> Lock:
+    """The lock of the current folder, which several tests begin with, made once."""
+    return lock(["orders.yaml"])
+
+
 def locked(folder: Path) -> None:
-    save_lock(lock(["orders.yaml"]), "headway.lock")
+    texts = (folder / name for name in ("orders.yaml", "orders.profile.yaml"))
+    save_lock(lock_of(*(path.read_text() for path in texts)), "headway.lock")
 
 
 def test_the_same_job_passes_its_own_lock(folder: Path) -> None:

@@ -211,7 +211,7 @@ def properties_that_spark_used(command: list[str], folder: Path) -> dict[str, st
     return dict(re.findall(r"^  \((spark\.(?:headway|executor)[^,]*),(.*)\)$", used, re.MULTILINE))
 
 
-@pytest.mark.spark
+@pytest.mark.jvm
 def test_spark_reads_the_defaults_as_written(tmp_path: Path) -> None:
     planned = {
         **a_plan().spark_conf,
@@ -233,7 +233,7 @@ def test_spark_reads_the_defaults_as_written(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.spark
+@pytest.mark.jvm
 def test_the_shell_runs_the_submit_command_as_written(tmp_path: Path) -> None:
     text = outputs(a_plan(spark_conf=AWKWARD_CONF, binding=("it's \\",)))["spark-submit"]
     verbose = text.replace("spark-submit \\", "spark-submit --verbose --master 'local[1]' \\")

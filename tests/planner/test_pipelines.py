@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import Target
@@ -34,6 +34,7 @@ from headway.planner.pipelines import (
 from headway.spec.kinds import MicroBatchPipeline
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of
 from headway.spec.spec_file import load_spec_of
+from tests.seeds import examples
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 
@@ -114,11 +115,11 @@ def enumerated(asked: PipelineQuestion) -> Enumerated | None:
 
 CASES = [
     question(),
-    question(target="p99 <= 700ms"),
-    question(rate_per_s=200e3, target="p95 <= 300ms"),
+    question(target="p99 <= 700ms", threads=(1, 3)),
+    question(rate_per_s=200e3, target="p95 <= 300ms", threads=(1, 3)),
     question("sessionization", threads=(1, 2)),
     question("windowed-word-count", threads=(2, 3), poll_s=(0.2,)),
-    question(rate_per_s=20e3, target="mean <= 120ms", max_nodes=3),
+    question(rate_per_s=20e3, target="mean <= 120ms", max_nodes=3, threads=(1, 2)),
 ]
 
 
@@ -204,7 +205,9 @@ def test_what_cannot_keep_up_is_saturated() -> None:
 
 
 def test_rounds_part_the_limit() -> None:
-    first = question(rate_per_s=100e3, target="mean <= 600ms")
+    first = question(
+        rate_per_s=100e3, target="mean <= 600ms", max_nodes=12, threads=(2,), poll_s=(0.05,)
+    )
     second = replace(first, round=replace(first.round, rate_ratio=0.5))
     plan: RoundsPlan = plan_rounds((first, second))
     assert plan.feasible
@@ -249,7 +252,7 @@ def ranges(draw: st.DrawFn) -> tuple[PipelineQuestion, PipelineSetting, Pipeline
     return asked, shortest, replace(shortest, shuffle_period_s=high[0], poll_period_s=high[1])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30, 60)
 @given(ranges(), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_no_setting_of_a_range_is_below_its_floor(
     case: tuple[PipelineQuestion, PipelineSetting, PipelineSetting], first: float, second: float

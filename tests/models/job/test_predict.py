@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import (
@@ -33,6 +33,7 @@ from headway.models.job.setting import after_commit_s, duration_model, settled_b
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.oracles.microbatch import simulate_microbatch
+from tests.seeds import examples
 
 SETTINGS = {
     "executors": st.integers(1, 12),
@@ -296,7 +297,7 @@ def test_without_cost_per_row_every_rate_is_sustained() -> None:
     assert ask(straight(stages=(free,)), 10000.0).sustainable_rate_per_s >= 1e11
 
 
-@settings(max_examples=100)
+@examples(50, 100)
 @given(question=st.fixed_dictionaries(SETTINGS))
 def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any]) -> None:
     _, prediction = ask_any(question)
@@ -324,7 +325,7 @@ def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any
     assert min(prediction.phases_s.values()) >= 0
 
 
-@settings(max_examples=60)
+@examples(30, 60)
 @given(question=st.fixed_dictionaries(SETTINGS), growth=st.floats(1.0, 4.0))
 def test_latency_never_falls_with_the_rate(question: dict[str, Any], growth: float) -> None:
     profile, slow = ask_any(question)
@@ -343,7 +344,7 @@ def near_saturation(profile: JobProfile, prediction: Prediction) -> bool:
     return prediction.arrivals.rate_per_s > 0.9 * prediction.sustainable_rate_per_s
 
 
-@settings(max_examples=40)
+@examples(20, 40)
 @given(question=st.fixed_dictionaries(SETTINGS), more=st.integers(1, 4))
 def test_more_slots_never_predict_slower(question: dict[str, Any], more: int) -> None:
     profile, few = ask_any(question)

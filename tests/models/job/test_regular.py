@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import Arrivals, Configuration, DurationNoise, JobProfile, Prediction, Target
@@ -17,6 +17,7 @@ from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.planner.verdict import kept_probability
 from tests.planner.enumeration import random_profile
+from tests.seeds import examples
 
 MOST_JUMP = 0.02
 MORE_RATE = 1.01
@@ -46,7 +47,7 @@ def at_rate(profile: JobProfile, setting: Configuration, rate_per_s: float) -> P
     return predict(profile, setting, arrivals)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12, 25)
 @given(
     seed=st.integers(0, 10_000),
     trigger_s=st.sampled_from([0.0, 0.2, 1.0, 5.0]),
@@ -68,7 +69,7 @@ def test_no_mean_is_above_its_p99(seed: int, trigger_s: float, load: float) -> N
             assert p99.low <= law.p99_s <= p99.high
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12, 25)
 @given(
     seed=st.integers(0, 10_000),
     trigger_s=st.sampled_from([0.0, 0.2, 1.0, 5.0]),
@@ -102,7 +103,7 @@ def probability(profile: JobProfile, trigger_s: float, rate_per_s: float, limit_
     return kept_probability(candidates_at(question, [setting]))
 
 
-@settings(max_examples=8, deadline=None)
+@examples(4, 8)
 @given(seed=st.integers(0, 10_000), trigger_s=st.sampled_from([0.0, 1.0]), load=st.floats(0.1, 0.9))
 def test_a_longer_limit_is_likelier_kept(seed: int, trigger_s: float, load: float) -> None:
     profile = noisy_profile(seed)
@@ -117,7 +118,7 @@ def test_a_longer_limit_is_likelier_kept(seed: int, trigger_s: float, load: floa
     assert every == sorted(every)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(4, 8)
 @given(seed=st.integers(0, 10_000), trigger_s=st.sampled_from([0.0, 1.0]))
 def test_a_higher_rate_is_no_likelier_kept(seed: int, trigger_s: float) -> None:
     profile = noisy_profile(seed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import load_profile
@@ -18,6 +18,7 @@ from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.models.job.test_predict import ask, codes, latency_of, straight
+from tests.seeds import examples
 
 ONE_OF_TWO_CORES = {"executors": 1, "cores_per_executor": 2, "shuffle_partitions": 2}
 A_WORD_COUNT = load_profile(Path(__file__).parents[3] / "examples" / "word-count.profile.yaml")
@@ -57,7 +58,7 @@ def test_noise_alone_may_be_too_close_to_saturation() -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-@settings(max_examples=40)
+@examples(16, 40)
 @given(
     distance=st.floats(1e-6, 0.4),
     trigger_s=st.sampled_from([0.0, 0.5, 2.0, 10.0]),

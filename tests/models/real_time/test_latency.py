@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
@@ -19,6 +19,7 @@ from headway.models.real_time.stages import (
 )
 from headway.models.simulation.lindley import lindley_waits_s
 from headway.models.simulation.real_time import PlayedStage, simulate_real_time
+from tests.seeds import examples
 
 LEVELS = np.array([0.5, 0.95, 0.99])
 SLOTS = 10_000
@@ -151,7 +152,7 @@ def test_latencies_are_infinite_from_the_sustainable_rate_on() -> None:
     assert np.all(np.isinf(beyond.quantile_s(LEVELS)))
 
 
-@settings(max_examples=25)
+@examples(12, 25)
 @given(
     st.floats(0.02, 0.9),
     st.floats(0.0, 1.5),

@@ -107,7 +107,7 @@ def wait_for_applications(
     pytest.fail("the History Server did not start")
 
 
-@pytest.mark.spark
+@pytest.mark.jvm
 def test_a_real_history_server_sends_every_attempt_of_an_application(
     history_server: str, tmp_path: Path
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_real_history_server_sends_every_attempt_of_an_application(
     assert not (tmp_path / "_fetched").exists()
 
 
-@pytest.mark.spark
+@pytest.mark.jvm
 def test_a_real_history_server_says_what_it_has(history_server: str) -> None:
     addresses = (
         f"{history_server}/",
