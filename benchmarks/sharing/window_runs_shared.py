@@ -1,8 +1,8 @@
 """Real runs of windows counted directly, from panes, by hand, fused, and from a log.
 
 Rows come from Spark's ``rate-micro-batch`` source: as many in every batch, a second of event time
-each. Two settings of the direct query are profiled on a trigger of a second; eight others run as
-fast as possible, and are predicted from that profile when the page is made.
+each. Two settings of the direct query are profiled; eight others are run, and are predicted from
+that profile when the page is made. All run as fast as possible.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class Amount:
     warm: int = 30
     batches: int = 60
     repeats: int = 3
+    profiled_batches: int = 300
 
     def warm_batches(self, setting: Setting) -> int:
         """Batches before the first that counts: at least until a first window is closed."""
@@ -86,7 +87,7 @@ class Amount:
 
 ALL = Amount()
 SHORT = Amount(profiled=(Setting(100, 2_000, FOUR), Setting(100, 6_000, FOUR)),
-               judged=(Setting(100, 4_000, FOUR),), warm=3, batches=6, repeats=1)  # fmt: skip
+               judged=(Setting(100, 4_000, FOUR),), warm=3, batches=6, repeats=1, profiled_batches=6)  # fmt: skip
 
 
 def measure(results: Path, *, short: bool) -> None:
@@ -109,7 +110,7 @@ def measure(results: Path, *, short: bool) -> None:
                     continue
                 with _session(setting, None) as spark:
                     for how in ways:
-                        seconds = _batches_s(spark, setting, how, folder, amount, trigger_s=0.0)
+                        seconds = _batches_s(spark, setting, how, folder, amount, amount.batches)
                         _kept(results, setting, how, repeat, seconds)
 
 
@@ -123,7 +124,7 @@ def _run_profiled(logs: Path, folder: Path, amount: Amount) -> None:
     logs.mkdir()
     for setting in amount.profiled:
         with _session(setting, logs) as spark:
-            _batches_s(spark, setting, "direct", folder, amount, trigger_s=1.0)
+            _batches_s(spark, setting, "direct", folder, amount, amount.profiled_batches)
 
 
 def _session(setting: Setting, logs: Path | None) -> Any:
@@ -141,13 +142,13 @@ def _session(setting: Setting, logs: Path | None) -> Any:
 
 
 def _batches_s(
-    spark: SparkSession, setting: Setting, how: str, folder: Path, amount: Amount, trigger_s: float
+    spark: SparkSession, setting: Setting, how: str, folder: Path, amount: Amount, number: int
 ) -> list[float]:
-    """Durations of the batches after the warm-up. [s]"""
-    warm, number = amount.warm_batches(setting), amount.batches
+    """Durations of a number of batches after the warm-up. [s]"""
+    warm = amount.warm_batches(setting)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     place = Path(tempfile.mkdtemp(dir=folder))
-    query = _started(_source(spark, setting), setting, how, place, trigger_s)
+    query = _started(_source(spark, setting), setting, how, place)
     try:
         while len(query.recentProgress) < warm + number:
             if query.awaitTermination(1):
@@ -173,25 +174,23 @@ def _source(spark: SparkSession, setting: Setting) -> DataFrame:
     ).withWatermark("ts", "0 seconds")
 
 
-def _started(
-    df: DataFrame, setting: Setting, how: str, place: Path, trigger_s: float
-) -> StreamingQuery:
+def _started(df: DataFrame, setting: Setting, how: str, place: Path) -> StreamingQuery:
     asked: dict[str, Any] = {
         "time": "ts",
         "key": ["k"],
         "windows": setting.windows,
         "aggregates": {"n": "count(*)", "total": "sum(v)"},
     }
-    checkpoint, every = str(place / "checkpoint"), {"processingTime": f"{trigger_s:g} seconds"}
+    checkpoint = str(place / "checkpoint")
     if how == WindowsHow.LOG:
         log = headway.window_log(df, **asked, store=str(place / "store"), emit="early")
-        return log.start(sink=_into_nothing, checkpoint=checkpoint, trigger=every)
+        return log.start(sink=_into_nothing, checkpoint=checkpoint)
     if how == BY_HAND:
         counted = _by_hand(df, setting.windows)
     else:
         counted = headway.shared_windows(df, **asked, how=how, checkpoint=checkpoint)  # type: ignore[arg-type]
     writer = counted.writeStream.format("noop").outputMode("append")
-    return writer.option("checkpointLocation", checkpoint).trigger(**every).start()
+    return writer.option("checkpointLocation", checkpoint).start()
 
 
 def _into_nothing(batch: DataFrame, number: int) -> None:  # noqa: ARG001

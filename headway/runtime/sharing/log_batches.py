@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
-from headway.models.sharing.consolidation import MergePlan, Piece, with_rollups
+from headway.models.sharing.consolidation import MergePlan, Piece
 from headway.runtime.sharing.files import Files
 from headway.runtime.sharing.log_state import LogState, Part, Reader
 
@@ -72,15 +72,14 @@ class WindowLog:
         *,
         delay_ms: int,
         emit: Emit,
-        rollups: tuple[WindowSpec, ...] | None = None,
+        rollups: tuple[WindowSpec, ...] = (),
     ) -> None:
         self._files, self._root = files, root
         self._delay_ms, self._emit = delay_ms, emit
         self._wanted = dict[str, tuple[WindowSpec, ...]]()
         self._made_of = dict[tuple[WindowSet, WindowSpec, int], tuple[Piece, ...]]()
-        plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
         try:
-            plan = with_rollups(plan) if rollups is None else replace(plan, rollups=rollups)
+            plan = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=rollups)
         except ValueError as error:
             raise InputError(f"rollups: {error}") from None
         self._rollups = plan.rollups

@@ -26,6 +26,7 @@ from headway.units import US_PER_MS, parse_duration_s, s_to_ms
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
 Sink = Callable[["DataFrame", int], object]
 """Takes the windows of a batch and its number; the same batch again must overwrite the first."""
@@ -42,7 +43,7 @@ def window_log(
     store: str,
     emit: Emit = "exact",
     delay: str | None = None,
-    rollups: Sequence[str] | None = None,
+    rollups: Sequence[str] = (),
 ) -> SharedLog:
     """A log of partial windows in a store, from which windows are made batch by batch.
 
@@ -67,8 +68,9 @@ def window_log(
         How far the watermark stays behind the newest event time, e.g. ``"10 seconds"``; that of
         ``withWatermark`` where ``df`` has one.
     rollups : sequence of str, optional
-        Windows that nobody asks for and that larger ones are made of, as ``headway windows`` names
-        them; those of fewest merges by default.
+        Windows that nobody asks for and that larger ones are made of, where ``headway windows``
+        names some. By default none: each size that is kept takes a job of its own, for which few
+        streams spare merges enough.
 
     Raises
     ------
@@ -89,7 +91,7 @@ def window_log(
         delay_ms = int(marked_ms)
     else:
         raise InputError("delay: none given; expected e.g. delay='10 seconds', or withWatermark")
-    made = None if rollups is None else tuple(map(WindowSpec.parse, rollups))
+    made = tuple(map(WindowSpec.parse, rollups))
     return SharedLog(df, query, store.rstrip("/"), emit, delay_ms, made)
 
 
@@ -103,13 +105,14 @@ class SharedLog:
         store: str,
         emit: Emit,
         delay_ms: int,
-        rollups: tuple[WindowSpec, ...] | None = None,
+        rollups: tuple[WindowSpec, ...] = (),
     ) -> None:
         self._df, self._query, self._store = df, query, store
         self._files = SparkFiles(df.sparkSession)
         self._log = WindowLog(
             self._files, store, query.windows, delay_ms=delay_ms, emit=emit, rollups=rollups
         )
+        self._stored = _stored_schema(df, query, self._log.pane_ms)
         self._sinks = dict[str, Sink]()
 
     def add(self, *, windows: Sequence[str], sink: Sink, name: str | None = None) -> None:
@@ -190,6 +193,7 @@ class SharedLog:
             number,
             self._query,
             self._log.pane_ms,
+            self._stored,
             self._store,
             self._files,
             self._sinks,
@@ -206,12 +210,13 @@ class _SparkStore:
         number: int,
         query: WindowQuery,
         pane_ms: int,
+        stored: StructType,
         root: str,
         files: SparkFiles,
         sinks: Mapping[str, Sink],
     ) -> None:
         self._batch, self._number, self._query = batch, number, query
-        self._pane_ms = pane_ms
+        self._pane_ms, self._stored = pane_ms, stored
         self._root, self._files, self._sinks = root, files, sinks
         self._made: dict[tuple[int, int], DataFrame] = {}
         self._changed: dict[int, DataFrame] = {}
@@ -233,7 +238,7 @@ class _SparkStore:
     def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
         """One part for each pane."""
         paths = [path for parts in panes.values() for path in parts]
-        merged = self._merged(self._read(paths), _PANE)
+        merged = self._merged(self._read(paths, with_pane=True), _PANE)
         self._write(merged, folder, "pane", _PANE)
 
     def make_windows(
@@ -242,12 +247,10 @@ class _SparkStore:
         """One job for all windows of a size that are due; those that are kept are read back."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        made = {
-            end: self._merged(self._read(paths)).withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
-            for end, paths in ends.items()
-            if paths
-        }
-        kept = [made[end] for end in keep if end in made]
+        made = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
+        kept = [
+            made[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}")) for end in keep if end in made
+        ]
         if kept:
             self._write(_union(kept), folder, "window", _PANE)
         for end, rows in made.items():
@@ -261,9 +264,10 @@ class _SparkStore:
         """One job for all open windows of a size; keys without rows in the batch are left out."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        rows = self._read(now).withColumn(_CHANGED, F.lit(True))
+        rows = self._read(now, with_pane=True).withColumn(_CHANGED, F.lit(True))
         if before:
-            rows = rows.unionByName(self._read(before).withColumn(_CHANGED, F.lit(False)))
+            earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
+            rows = rows.unionByName(earlier)
         copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self._pane_ms)
         kept = (*self._query.key, *columns_of(a.partials for a in self._query.aggregates), _CHANGED)
         self._changed[spec.size_ms] = (
@@ -298,9 +302,14 @@ class _SparkStore:
         names = self._files.names(f"{self._root}/{folder}")
         return [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
 
-    def _read(self, paths: Sequence[str]) -> DataFrame:
+    def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
+        """Partial results, by the schema they were written with: to look it up takes a job."""
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        panes = [StructField(_PANE, LongType())] if with_pane else []
+        schema = StructType([*self._stored.fields, *panes])
         spark = self._batch.sparkSession
-        return spark.read.parquet(*(f"{self._root}/{path}" for path in paths))
+        return spark.read.schema(schema).parquet(*(f"{self._root}/{path}" for path in paths))
 
     def _merged(self, parts: DataFrame, *more: str) -> DataFrame:
         keys = [*more, *map(quoted, self._query.key)]
@@ -313,6 +322,11 @@ class _SparkStore:
         kept = [*self._query.key, *columns_of(a.partials for a in self._query.aggregates), column]
         by_folder = rows.select(*map(quoted, kept), F.col(quoted(column)).alias(name))
         by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
+
+
+def _stored_schema(df: DataFrame, query: WindowQuery, pane_ms: int) -> StructType:
+    """Columns of partial results, as they are written."""
+    return partials(df, query, pane_ms).drop("window").schema
 
 
 def _ends_in(ends: Sequence[int]) -> str:
