@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
@@ -16,7 +15,7 @@ from headway.domain import JobProfile
 from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.formats.profile_file import load_profile
-from headway.models.sharing.consolidation import MergePlan, with_rollups
+from headway.models.sharing.consolidation import MergePlan
 from headway.models.sharing.gain import closing_share
 from headway.models.sharing.keyed import KeyedCosts, keyed_costs
 from headway.models.sharing.profiled_windows import cost_cases, setting_of
@@ -74,9 +73,9 @@ class Cell:
         return self.predicted.mid_s / self.measured_s - 1.0
 
 
-def cells_of(results: Path) -> list[Cell]:
+def cells_of(results: Path, *, from_repeat: int = 0) -> list[Cell]:
     """All cells with a run, in the order of their first runs; a line that a kill cut counts not."""
-    lines = lines_of(results)
+    lines = [line for line in lines_of(results) if line["repeat"] >= from_repeat]
     if not lines:
         return []
     profile = load_profile(results.with_name("profile.yaml"))
@@ -111,7 +110,7 @@ def predicted(
     windows = WindowSet.parse(texts)
     configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
     here = setting_of(profile, configuration, windows, float(rows), 1.0, float(keys))
-    merges = _merges(windows)
+    merges = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     share = closing_share(here.keys.batch_s, windows)
     direct_s = float(here.model.mean_s(here.num_rows))
     cases = list(cost_cases(here))
@@ -123,12 +122,6 @@ def predicted(
         ]
         found[how] = Interval(times_s[0], min(times_s), max(times_s))
     return found
-
-
-@cache
-def _merges(windows: WindowSet) -> MergePlan:
-    """With the roll-ups that a log makes where none are named, as the runs' did."""
-    return with_rollups(MergePlan(windows=windows, pane_ms=windows.pane_ms))
 
 
 def _beside(line: Mapping[str, Any]) -> str:

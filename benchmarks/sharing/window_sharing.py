@@ -53,7 +53,8 @@ def _page(results: Path, pictures: Path | None) -> Iterator[str]:
     yield from _USE.read_text().splitlines()
     yield ""
     profile = load_profile(results.with_name("profile.yaml")) if cells else None
-    yield from window_section.section(cells, profile)
+    blind = cells_of(results, from_repeat=window_section.REPEATS - 1)
+    yield from window_section.section(cells, profile, blind)
     yield ""
     yield from window_kafka_section.section(results.with_name("kafka.jsonl"))
     yield ""

@@ -11,6 +11,7 @@ import numpy as np
 from headway.assumptions.sharing import (
     COPIES_SHARE_RATIO,
     EITHER_WAY_RATIO,
+    HELD_ROW_RATIO,
     LOG_BATCH_S,
     LOG_READ_S,
     LOG_ROW_S,
@@ -32,6 +33,7 @@ class CostCase(NamedTuple):
     """One guess of what the profile does not tell."""
 
     costs: UnitCosts
+    second_state_s: float
     raw_shuffle_s: float
     log_batch_s: float
     log_read_s: float
@@ -260,7 +262,9 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
     Notes
     -----
     The state row as measured: updates and commits by rows written, over the tasks that run at a
-    time. Assumed costs: measured once, 2026, on two cores of one machine.
+    time; with keys given, by (H10), and as measured for those that no row of the batch writes.
+    A second state in a stage takes what the tasks of the last stage do without rows. Assumed costs:
+    measured once, 2026, on two cores of one machine.
 
     Examples
     --------
@@ -274,8 +278,17 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
     stage_s = _second_stage_s(here)
 
     def case(share: float, factor: float, state_row_s: float) -> CostCase:
+        closing_s = min(_measured_or(here, state_row_s), state_row_s)
+        costs = UnitCosts(
+            copy_s=share * per_copy_s,
+            state_row_s=state_row_s,
+            second_stage_s=stage_s,
+            held_row_s=HELD_ROW_RATIO.value * closing_s,
+            closing_row_s=closing_s,
+        )
         return CostCase(
-            UnitCosts(copy_s=share * per_copy_s, state_row_s=state_row_s, second_stage_s=stage_s),
+            costs,
+            float(here.model.levels[-1].fixed_s),
             factor * RAW_SHUFFLE_S.value / slots,
             factor * LOG_BATCH_S.value,
             factor * LOG_READ_S.value,
@@ -312,13 +325,20 @@ def _state_is_measured(profile: JobProfile) -> bool:
     return profile.state is not None and profile.state.updated_row_s is not None
 
 
+def _measured_or(here: WindowSetting, otherwise_s: float) -> float:
+    """Wall time of a state row as Spark's state store measured it, over the tasks at a time."""
+    state, configuration = here.profile.state, here.configuration
+    if state is None or state.updated_row_s is None:
+        return otherwise_s
+    return state.updated_row_s / min(configuration.num_slots, configuration.shuffle_partitions)
+
+
 def _state_row_s(here: WindowSetting) -> float:
     """Wall time of a state row: as measured, or what rows cost in the last stage in all."""
     if here.state_row_s is not None:
         return here.state_row_s
-    state, configuration = here.profile.state, here.configuration
-    if state is not None and state.updated_row_s is not None:
-        return state.updated_row_s / min(configuration.num_slots, configuration.shuffle_partitions)
+    if _state_is_measured(here.profile):
+        return _measured_or(here, 0.0)
     last = here.model.levels[-1]
     in_rows_s = float(last.at(np.asarray(here.num_rows))) - float(last.fixed_s)
     written = direct_state_writes(here.keys, here.windows).every_batch_rows

@@ -13,7 +13,7 @@ from headway.models.sharing.gain import (
     BatchKeys,
     closing_share,
     direct_state_writes,
-    shared_state_writes,
+    shared_state_time,
 )
 from headway.models.sharing.profiled_windows import CostCase, WindowSetting, cost_cases
 from headway.units import ms_to_s
@@ -56,7 +56,8 @@ def batch_change(
     **(H8)** A log changes a batch by `L + l K_b (1 + T/g) - b_c (m - 1) n - u U_0` for its files
     `L` and rows of partial windows `l`; one in which windows are due takes `J R + l (Q + Q_w)` more
     for `J` jobs of `R` seconds each, `Q` rows merged and `Q_w` rows of pieces that are kept. Fused
-    windows: (H4) without `G`, and `b_r` for each row that is not combined before the shuffle.
+    windows: (H4) with `G` of a second state alone, `u_c` in place of `u` for the rows of panes,
+    which nothing combines before the shuffle, and `b_r` for each row that is shuffled for it.
     After Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
@@ -78,13 +79,16 @@ def batch_change(
             return BatchChange(every_s + case.log_read_s + case.log_row_s * read, 0.0)
         jobs, rows = due_work(merges, keys)
         return BatchChange(every_s, case.log_read_s * jobs + case.log_row_s * rows)
-    after = shared_state_writes(keys, windows)
-    spared_s = copies_s + costs.state_row_s * (before - after.every_batch_rows)
-    closing_s = costs.state_row_s * after.closing_rows
+    spared_s = copies_s + costs.state_row_s * before
     if how is WindowsHow.PANES:
-        return BatchChange(costs.second_stage_s - spared_s, closing_s)
+        state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
+        return BatchChange(costs.second_stage_s + state.every_batch_s - spared_s, state.closing_s)
+    state = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
     combined = min(here.num_rows, keys.batch_keys * windows.num_copies)
-    return BatchChange(case.raw_shuffle_s * (here.num_rows - combined) - spared_s, closing_s)
+    raw_s = case.raw_shuffle_s * (here.num_rows - combined)
+    return BatchChange(
+        case.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s
+    )
 
 
 def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:

@@ -16,6 +16,7 @@ from headway.models.sharing.gain import (
     closing_share,
     direct_state_writes,
     panes_change_s,
+    shared_state_time,
     shared_state_writes,
 )
 
@@ -75,6 +76,42 @@ def test_the_break_evens_are_where_the_change_is_nothing() -> None:
     assert panes_change_s(rows, COSTS, keys(1000), MINUTE) == pytest.approx(0.0, abs=1e-12)
     number = break_even_keys(50_000, COSTS, keys(1000), MINUTE)
     assert panes_change_s(50_000, COSTS, keys(number), MINUTE) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("texts", [["60s every 5s"], ["20s every 5s", "30s every 10s"], ["10s"]])
+def test_held_rows_are_those_of_counting_panes_and_windows_one_by_one(texts: list[str]) -> None:
+    windows = WindowSet.parse(texts)
+    pane_ms, batch_ms, held = windows.pane_ms, 1000, []
+    for end in range(600_000, 690_000, 125):
+        # The watermark is the end of the batch before; panes that it has passed are in windows.
+        passed = (end - batch_ms) // pane_ms * pane_ms
+        panes = -(-(end - passed) // pane_ms)
+        fed = {
+            (spec.size_ms, begin)
+            for spec in windows.windows
+            for pane in range(passed - spec.size_ms, passed, pane_ms)
+            for begin in spec.starts_with(pane, pane)
+            if begin + spec.size_ms > passed
+        }
+        held.append(panes + len(fed))
+    costs = UnitCosts(copy_s=0.0, state_row_s=1.0, second_stage_s=0.0, held_row_s=1.0)
+    found = shared_state_time(costs, keys(1.0), windows, row_s=1.0)
+    assert found.every_batch_s == pytest.approx(fmean(held), rel=0.05)
+
+
+def test_rows_of_one_cost_take_what_their_number_says() -> None:
+    costs, some = UnitCosts(copy_s=0.0, state_row_s=3e-6, second_stage_s=0.0), keys(1000)
+    state, writes = (
+        shared_state_time(costs, some, MINUTE, row_s=3e-6),
+        shared_state_writes(some, MINUTE),
+    )
+    assert state.every_batch_s == pytest.approx(3e-6 * writes.every_batch_rows)
+    assert state.closing_s == pytest.approx(3e-6 * writes.closing_rows)
+
+
+def test_a_row_that_is_held_costs_no_less_than_nothing() -> None:
+    with pytest.raises(ValueError, match="held_row_s is -1"):
+        UnitCosts(copy_s=0.0, state_row_s=1.0, second_stage_s=0.0, held_row_s=-1.0)
 
 
 def test_one_window_a_row_leaves_nothing_to_share() -> None:

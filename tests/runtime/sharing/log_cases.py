@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.domain.window_set import WindowSet, WindowSpec
+from headway.models.sharing.consolidation import MergePlan, with_rollups
 from headway.runtime.sharing.log_batches import Emit, WindowLog, pane_path, window_path
 
 Row = tuple[int, str]
@@ -268,10 +269,16 @@ def through_log(
     results: Result,
     restarts: Callable[[], bool] = lambda: False,
 ) -> None:
-    """All batches through a log; begun again on what it kept where ``restarts`` says so."""
+    """All batches through a log; begun again on what it kept where ``restarts`` says so.
+
+    Every other number of batches has the roll-ups of fewest merges.
+    """
+    windows = case.window_set
+    plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
+    rollups = with_rollups(plan).rollups if len(case.batches) % 2 else ()
 
     def opened() -> WindowLog:
-        log = WindowLog(files, root, case.window_set, delay_ms=case.delay_ms, emit=emit)
+        log = WindowLog(files, root, windows, delay_ms=case.delay_ms, emit=emit, rollups=rollups)
         log.add("all", case.windows)
         return log
 
