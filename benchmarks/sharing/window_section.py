@@ -33,10 +33,11 @@ counts and sums of equally frequent keys go to a sink that does nothing. Two set
 query were profiled (300,000 rows of 1,000 keys and 30,000 of 10,000, 12 windows a row, 300 batches
 each: rows and keys far apart, for two costs are to be told apart). Eight others were run {times}
 times each for 60 batches after at least 30, all ways of a setting in one JVM, another way first in
-each repeat. Predicted is from those two profiled runs, given the rows and the keys (`headway windows
---num-keys`), and nothing else: checkpoints and state store are taken for those that were profiled.
-"By hand" are two windowed aggregations in a row, as people write them; they are held against what
-is predicted for panes, and count in no error. Measured is the median of the repeats."""
+each repeat. Predicted is from those two profiled runs, given the rows and the keys (`--num-keys` of
+`headway windows`), and nothing else: checkpoints and state store are taken for those that were
+profiled. "By hand" are two windowed aggregations in a row, as people write them; they are held
+against what is predicted for panes, and count in no error. Measured is the median of the
+repeats."""
 
 NOT_BLIND = """\
 What is blind: **the third repeat**. The law by rows and state rows, (H10), is that of the design,
@@ -108,7 +109,9 @@ def _errors(cells: Sequence[Cell]) -> Iterator[str]:
     yield (
         f"**Errors** of the batch time over {len(judged)} ways at settings: median {typical:.1%} "
         f"(goal {GOAL_RATIO:.0%}: {_met(typical <= GOAL_RATIO)}; a repeat is off the median of the "
-        f"others of its cell by {_floor(judged):.1%} in the median). Wrong signs: {len(wrong)} of "
+        f"others of its cell by {_floor(judged):.1%} in the median), {_like(judged):.1%} over "
+        "those with the checkpoints and the store that were profiled. "
+        f"Wrong signs: {len(wrong)} of "
         f"{len(telling)} gains or losses above {TELLING_RATIO:.0%} (goal 0: {_met(not wrong)}); "
         f"the other {len(pairs) - len(telling)} are smaller. The gain itself is off by "
         f"{100 * median(abs(p - m) for _, (p, m) in pairs):.0f} points in the median."
@@ -149,14 +152,18 @@ def _blind(cells: Sequence[Cell]) -> Iterator[str]:
         return
     judged, _, telling, wrong = _judged(cells)
     errors = [cell.error_ratio for cell in judged]
-    like = [cell.error_ratio for cell in judged if not cell.store]
     yield (
         f"**The third repeat alone**, on which nothing was formed: median error "
         f"{median(map(abs, errors)):.1%} over {len(errors)} ways at settings, "
-        f"{median(map(abs, like)):.1%} over the {len(like)} with the checkpoints and the store "
-        f"that were profiled; wrong signs {len(wrong)} of {len(telling)}."
+        f"{_like(judged):.1%} over those with the checkpoints and the store that were profiled; "
+        f"wrong signs {len(wrong)} of {len(telling)}."
     )
     yield ""
+
+
+def _like(cells: Sequence[Cell]) -> float:
+    """Median error of cells with the checkpoints and the store of the profiled runs."""
+    return median(abs(cell.error_ratio) for cell in cells if not cell.store)
 
 
 def _floor(cells: Sequence[Cell]) -> float:
@@ -181,9 +188,9 @@ def _mechanism(cells: Sequence[Cell], profile: JobProfile) -> Iterator[str]:
     yield (
         f"**Mechanism.** By the two profiled runs a row takes {1e6 * costs.row_s:.2f} us of the "
         f"batch, a state row {1e6 * costs.state_row_s:.1f} us. By the {len(others)} pairs of the "
-        f"judged direct runs of the same kind it takes {min(rows_us):.2f} to {max(rows_us):.2f} us, "
-        f"a state row {min(states_us):.1f} to {max(states_us):.1f} us, and the same model, fitted "
-        f"to one of these pairs, misses the other ways and settings by {min(errors):.0%} to "
+        f"judged direct runs of the same kind it takes {min(rows_us):.2f} to {max(rows_us):.2f} "
+        f"us, a state row {min(states_us):.1f} to {max(states_us):.1f} us, and the same model, "
+        f"fitted to one of these pairs, misses the other ways and settings by {min(errors):.0%} to "
         f"{max(errors):.0%} in the median: what two runs tell of a machine whose speed differs "
         "from run to run. The rest is that of the model, and of settings whose checkpoints or "
         "store were not profiled."

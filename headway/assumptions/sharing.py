@@ -15,8 +15,8 @@ HELD_ROW_RATIO = Assumption(
     name="Time of a state row that a batch does not write, over that of one it writes",
     value=0.25,
     unit="-",
-    source="looking for rows to remove took 13% to 18% as long as writing, Spark 4.3, 2026; that the "
-    "store also copies its rows for the next version is not counted there",
+    source="looking for rows to remove took 13% to 18% as long as writing, Spark 4.3, 2026; the "
+    "store's copy of its rows for the next version comes on top",
     influences="batch time of panes and fused windows",
 )
 RAW_SHUFFLE_S = Assumption(

@@ -134,7 +134,7 @@ class UnitCosts:
 
     ``copy_s`` of a row's copy for one window; ``state_row_s`` of a state row that rows of the
     batch write, with its shuffle; ``second_stage_s`` of a stage with state that does nothing;
-    ``held_row_s``, part of ``state_row_s``, of a state row that is there, written or not;
+    ``held_row_s``, part of ``state_row_s``, of looking at a state row that is not written;
     ``closing_row_s`` of a state row that a pane writes when it closes, ``state_row_s`` where None.
     """
 
@@ -186,11 +186,11 @@ def shared_state_time(
 
     Notes
     -----
-    **(H11)** The state of panes takes `(u - h) K_b (1 + T/g) + h K_g (1 + T/g + Σ_i (s_i - g)/l_i)`
-    in every batch, and `u_c K_g m` more where one closes. In each batch Spark's state store looks
-    at all rows that it holds, `h`: for those that the watermark has passed, and to make the next
-    version. The direct query writes all rows that it holds, so that there `h` is part of `u`.
-    After Enorm 2016, doi:10.1145/2933267.2933315.
+    **(H11)** The state of panes takes `(u - h) K_b (1 + T/g) + h U_0` in every batch, and
+    `u_c K_g m` more where one closes. In each batch Spark's state store looks at all rows that it
+    holds, for those that the watermark has passed and to make the next version; panes hold the
+    windows that the direct query holds, which looks at them for `h` of the `u` that each of its
+    rows takes. After Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -200,10 +200,7 @@ def shared_state_time(
     StateTime(every_batch_s=0.0146, closing_s=0.036)
     """
     writes = shared_state_writes(keys, windows)
-    pane_s = ms_to_s(windows.pane_ms)
-    held = 1.0 + keys.batch_s / pane_s
-    held += sum((ms_to_s(s.size_ms) - pane_s) / ms_to_s(s.slide_ms) for s in windows.windows)
-    held_rows = keys.pane_keys * held
+    held_rows = direct_state_writes(keys, windows).every_batch_rows
     written_s = max(row_s - costs.held_row_s, 0.0) * writes.every_batch_rows
     return StateTime(
         written_s + costs.held_row_s * held_rows, costs.closing_s * writes.closing_rows

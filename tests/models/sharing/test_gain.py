@@ -96,7 +96,7 @@ def test_held_rows_are_those_of_counting_panes_and_windows_one_by_one(texts: lis
         held.append(panes + len(fed))
     costs = UnitCosts(copy_s=0.0, state_row_s=1.0, second_stage_s=0.0, held_row_s=1.0)
     found = shared_state_time(costs, keys(1.0), windows, row_s=1.0)
-    assert found.every_batch_s == pytest.approx(fmean(held), rel=0.05)
+    assert found.every_batch_s == pytest.approx(fmean(held), rel=0.1)
 
 
 def test_rows_of_one_cost_take_what_their_number_says() -> None:
