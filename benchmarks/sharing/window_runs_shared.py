@@ -53,7 +53,7 @@ class Setting:
         return f"{self.keys}-{self.rows}-{copies:g}-{self.manager}-{self.store}"
 
 
-# Many rows of few keys and few rows of many: two costs that can be told apart.
+# Many rows of few keys and few rows of many: two costs that can be separated.
 PROFILED = (Setting(1_000, 300_000, MINUTE), Setting(10_000, 30_000, MINUTE))
 JUDGED = (
     Setting(100, 400_000, MINUTE),

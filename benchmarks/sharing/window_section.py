@@ -31,7 +31,7 @@ Spark on `local[2]`, two cores with nothing beside it, two shuffle partitions, a
 possible. The source `rate-micro-batch` gives each batch as many rows, a second of event time;
 counts and sums of equally frequent keys go to a sink that does nothing. Two settings of the direct
 query were profiled (300,000 rows of 1,000 keys and 30,000 of 10,000, 12 windows a row, 300 batches
-each: rows and keys far apart, for two costs are to be told apart). Eight others were run {times}
+each: rows and keys far apart, so that their costs can be separated). Eight others were run {times}
 times each for 60 batches after at least 30, all ways of a setting in one JVM, another way first in
 each repeat. Predicted is from those two profiled runs, given the rows and the keys (`--num-keys` of
 `headway windows`), and nothing else: checkpoints and state store are taken for those that were
