@@ -1,8 +1,8 @@
-"""``docs/models.md``: every model, and the commands that ask it; what none asks has a reason.
+"""``docs/models.md``: every model, and the commands and calls that ask it.
 
-Followed in the text of the package: a command reaches the modules that it imports, at the top or
-inside functions, and they theirs; a function of a model is asked where its name stands in a module
-outside of ``models``, or in a function of a model that is asked.
+Followed in the text of the package: a command or a call reaches the modules that it imports, at the
+top or inside functions, and they theirs; a function of a model is asked where its name stands in a
+module outside of ``models``, or in a function of a model that is asked.
 """
 
 from __future__ import annotations
@@ -14,29 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _MODELS = "headway.models."
-_GATE = "the gate between queries of one application"
-_JUDGE = "nothing: its inverse, or the law that it is a part of, is judged by it"
-_REPRODUCED = "nothing: benchmarks reproduce the figures of papers with it"
 
-#: What no command asks yet, by module or function below ``models``, and what will ask it. Whoever
-#: wires one takes it off; a test holds the list to the code.
-WAITING: Mapping[str, str] = {
-    "stages.shared_resources.alternating_slowdown": _JUDGE,
-    "simulation.real_time": _JUDGE,
-    "ordered.queues.gaussian_shares": _REPRODUCED,
-    "simulation.ordered_reordering": _REPRODUCED,
-    "stages.skew.max_load_bound": _JUDGE,
-    "scheduling.d_over": _GATE,
-    "scheduling.memory.rows_removed": _GATE,
-    "scheduling.order.slack_s": _GATE,
-    "scheduling.progress": _GATE,
-    "scheduling.punctual": _GATE,
-    "scheduling.stagger.never_collide": _GATE,
-    "scheduling.stagger.can_be_apart": _GATE,
-    "scheduling.subset": _GATE,
-    "simulation.operator_scheduling": _REPRODUCED,
-    "simulation.tuple_scheduling": _REPRODUCED,
-    "laws.uniform_mixture.uniform_mixture_cdf": _JUDGE,
+#: One side of a law whose other side is asked, by the same code: tests and benchmarks hold the two
+#: against each other. A test holds the list to the code.
+OTHER_SIDES: Mapping[str, str] = {
+    "laws.uniform_mixture.uniform_mixture_cdf": "the law whose quantile is asked",
+    "stages.shared_resources.alternating_slowdown": (
+        "threads that rest after their work; asked are those whose work comes by the clock"
+    ),
 }
 
 
@@ -120,8 +105,9 @@ def asked() -> frozenset[tuple[str, str]]:
             continue
         found.add(here)
         module, name = here
-        loose = [node for node in trees()[module].body if name not in definitions(module)]
-        used = names_in(definitions(module)[name]).union(*map(names_in, loose))
+        defined = definitions(module)
+        loose = [node for node in trees()[module].body if node not in defined.values()]
+        used = names_in(defined[name]).union(*map(names_in, loose))
         ahead += [
             (source, one)
             for source in {module, *imported(module)}
@@ -144,41 +130,50 @@ def commands() -> Mapping[str, set[str]]:
     """The models that each command reaches."""
     from headway.cli.main import _COMMANDS
 
+    return {name: _models_of(module) for name, (module, _) in _COMMANDS.items()}
+
+
+def calls() -> Mapping[str, set[str]]:
+    """The models that each call of the library reaches."""
+    from headway import _HOMES
+
     return {
-        name: {one for one in reached(module) if one.startswith(_MODELS)}
-        for name, (module, _) in _COMMANDS.items()
+        f"headway.{name}": _models_of(home)
+        for home, names in _HOMES.items()
+        for name in names.split()
     }
+
+
+def _models_of(module: str) -> set[str]:
+    return {one for one in reached(module) if one.startswith(_MODELS)}
 
 
 def models_page() -> str:
     """The page of all models."""
-    by_command = commands()
+    by_command, by_call = commands(), calls()
     lines = [
         "# Models",
         "",
-        "Every function of `headway/models` and the commands that reach its module, made of the",
-        "code by `scripts/refresh_docs.py`. What no command asks yet waits for what is named;",
-        "nothing else stands on the shelf (`tests/test_models_asked.py`). Equations:",
-        "[theory.md](theory.md).",
+        "Every function of `headway/models` and the commands that reach its module, or the calls",
+        "of the library where no command does, made of the code by `scripts/refresh_docs.py`. No",
+        "model stands on the shelf (`tests/test_models_asked.py`); equations: [theory](theory.md).",
         "",
-        "| module | functions | commands |",
+        "| module | functions | commands and calls |",
         "|---|---|---|",
     ]
-    waiting = set(unasked())
+    sides = set(unasked())
     for module in models():
         short = module.removeprefix(_MODELS)
         public = [
-            f"`{name}`" + ("*" if f"{short}.{name}" in waiting else "")
+            f"`{name}`" + ("*" if f"{short}.{name}" in sides else "")
             for name, node in definitions(module).items()
             if isinstance(node, ast.FunctionDef) and not name.startswith("_")
         ]
         if not public:
             continue
         asked_by = [name for name, found in by_command.items() if module in found]
-        why = WAITING.get(short)
-        lines.append(
-            f"| `{short}` | {' '.join(public)} | {f'waits: {why}' if why else ' '.join(asked_by)} |"
-        )
-    lines += ["", "\\* waits:", ""]
-    lines += [f"* `{name}`: {why}" for name, why in WAITING.items() if name in waiting]
+        asked_by = asked_by or [f"`{name}`" for name, found in by_call.items() if module in found]
+        lines.append(f"| `{short}` | {' '.join(public)} | {' '.join(asked_by)} |")
+    lines += ["", "\\* not asked itself; tests hold the function that is asked against it:", ""]
+    lines += [f"* `{name}`: {why}" for name, why in OTHER_SIDES.items()]
     return "\n".join([*lines, ""])

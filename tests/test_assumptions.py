@@ -106,9 +106,9 @@ NO_JUDGEMENT = {
     "planner/staircase.py: LEFT_OUT_RATIO", "planner/state_growth.py: TOLERANCE_RATIO",
     "profiler/pieces.py: PACKED_RATIO",
     "profiler/redaction.py: LEAST_CHANGES_RATIO", "profiler/streaming/trigger.py: NEAR_RATIO",
-    "report/charts.py: HEADROOM_RATIO", "runtime/measure.py: MOST_AGE_GROWTH_RATIO",
+    "report/charts.py: HEADROOM_RATIO",
 }  # fmt: skip
-NUM_NO_JUDGEMENT = 15
+NUM_NO_JUDGEMENT = 14
 
 
 def test_ratios_stand_with_the_assumptions() -> None:
@@ -122,6 +122,33 @@ def test_ratios_stand_with_the_assumptions() -> None:
     }
     assert found == NO_JUDGEMENT, sorted(found ^ NO_JUDGEMENT)
     assert len(NO_JUDGEMENT) == NUM_NO_JUDGEMENT, "the list only becomes shorter"
+
+
+# Times of an algorithm, of a start of a process or of a drawing, on which no answer rests.
+NO_JUDGEMENT_S = {
+    "api/page.py: TARGET_WITHOUT_LATENCY_S", "planner/after_start.py: MINUTE_S",
+    "planner/live/optimum.py: STEP_S", "planner/pipeline_runs.py: SHORTEST_S",
+    "planner/question.py: NO_LIMIT_S", "planner/real_time_search.py: WHOLE_S",
+    "planner/state_growth.py: SHORTEST_S", "runtime/compiled.py: COMPILE_WITHIN_S",
+    "runtime/gate/clock.py: STARTS_WITHIN_S", "runtime/gate/windows.py: READY_WITHIN_S",
+    "runtime/gate/works.py: LEAST_OBSERVED_S", "runtime/measure.py: LOOK_AGAIN_S",
+    "runtime/tuning/supervised.py: SESSION_ENDS_S",
+}  # fmt: skip
+NUM_NO_JUDGEMENT_S = 13
+
+
+def test_times_that_decide_stand_with_the_assumptions() -> None:
+    found = {
+        f"{module}: {name}"
+        for module, name, value in constants()
+        if module.startswith(("api/", "planner/", "runtime/"))
+        and name.endswith("_S")
+        and not name.endswith(("_PER_S", "_EVERY_S"))
+        and isinstance(value, int | float)
+        and value >= 1.0
+    }
+    assert found == NO_JUDGEMENT_S, sorted(found ^ NO_JUDGEMENT_S)
+    assert len(NO_JUDGEMENT_S) == NUM_NO_JUDGEMENT_S, "the list only becomes shorter"
 
 
 def test_no_number_of_one_name_is_written_twice() -> None:

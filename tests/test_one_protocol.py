@@ -37,11 +37,8 @@ KINDS = frozenset(
 #: Where a class is asked for, how often, and why.
 ALLOWED = {
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
-    "api/specs.py": (1, "the place where a spec gets its planner"),
     "cli/plan.py": (1, "the command of DStreams has options of its own"),
     "cli/predict.py": (1, "as the plan"),
-    "formats/profile_file.py": (1, "the heading of a file says what it holds"),
-    "spec/fleet_of.py": (1, "a fleet takes files of these kinds alone"),
 }
 
 

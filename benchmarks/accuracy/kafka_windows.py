@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.broker import Lane, running_lane
 from kafka.jars import KafkaUnavailableError, connector_jars
+from kafka.runs import FIRST_BATCH_WITHIN_S, wait_from_first_batch
 from result_lines import keep, lines_of
 
 import headway
@@ -28,12 +28,7 @@ from headway.domain.sharing import WindowsHow
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.measure import (
-    begun_epoch_s,
-    committed_epoch_s,
-    progress_events,
-    wait_while_running,
-)
+from headway.runtime.measure import begun_epoch_s, committed_epoch_s, progress_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +39,6 @@ TOPIC_PARTITIONS, SHUFFLE_PARTITIONS, CORES = 4, 2, 2
 # Texts of the load process; each is a key.
 KEYS = 8192
 DELAY = "1 second"
-_FIRST_BATCH_WITHIN_S, _LOOK_EVERY_S = 120.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -192,10 +186,7 @@ def _followed(
     try:
         query = _started(_rows(spark, lane, topic, "readStream"), window, how, trigger_s, folder)
         try:
-            deadline_s = time.monotonic() + _FIRST_BATCH_WITHIN_S
-            while query.lastProgress is None and time.monotonic() < deadline_s:
-                wait_while_running(query, _LOOK_EVERY_S)
-            wait_while_running(query, seconds)
+            wait_from_first_batch(query, seconds)
         finally:
             query.stop()
     finally:
@@ -203,7 +194,7 @@ def _followed(
         spark.conf.unset("spark.sql.streaming.statefulOperator.useStrictDistribution")
     events = progress_events(query)
     if not events:
-        raise HeadwayError(f"{topic}: no batch in {_FIRST_BATCH_WITHIN_S + seconds:.0f} s")
+        raise HeadwayError(f"{topic}: no batch in {FIRST_BATCH_WITHIN_S + seconds:.0f} s")
     return events
 
 

@@ -20,16 +20,16 @@ from headway.domain.ordered import (
 )
 from headway.models.ordered.chain import most_workers, operator_latency, pipeline_allocation
 from headway.models.ordered.queues import (
-    gaussian_shares,
     hybrid_exit_law,
     partitioned_exit_law,
     skewed_workers,
 )
 from headway.models.ordered.reordering import reordered_throughput_per_s, tuple_cost_s
 from headway.models.ordered.service import ServiceLaw
-from headway.models.simulation.ordered_queues import simulate_queues
-from headway.models.simulation.ordered_reordering import simulate_reordering
+from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
+from tests.oracles.closed_forms import gaussian_shares
+from tests.oracles.ordered_reordering import simulate_reordering
 
 WORKERS = (2, 4, 8, 12, 16)
 SIGMAS = (float("inf"), 1.0, 0.5, 0.3, 0.2, 0.1, 0.05)

@@ -12,20 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
-from headway.models.scheduling.progress import watermark_law
-from headway.models.scheduling.punctual import share_in_time
 from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.gate import QueryWork, simulate_gate
-from headway.models.simulation.operator_scheduling import (
-    NodeLoad,
-    OperatorPolicy,
-    simulate_operators,
-)
-from headway.models.simulation.tuple_scheduling import (
-    TupleOrder,
-    simulate_d_over,
-    simulate_tuples,
-)
+from tests.oracles.closed_forms import share_in_time
+from tests.oracles.operator_scheduling import NodeLoad, OperatorPolicy, simulate_operators
+from tests.oracles.tuple_scheduling import TupleOrder, simulate_d_over, simulate_tuples
+from tests.oracles.watermark import watermark_law
 
 HEAD = """\
 # Scheduling

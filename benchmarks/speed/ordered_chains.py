@@ -27,10 +27,10 @@ from headway.models.ordered.chain import most_workers, pipeline_allocation
 from headway.models.ordered.placement import first_bucket_ids, placed_keys
 from headway.models.ordered.queues import hybrid_exit_law, partitioned_exit_law
 from headway.models.ordered.service import ServiceLaw
-from headway.models.simulation.ordered_queues import simulate_queues
-from headway.models.simulation.ordered_reordering import simulate_reordering
+from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.simulation.ordered_schedulers import simulate_scheduler
 from headway.models.stages.skew import zipf_key_shares
+from tests.oracles.ordered_reordering import simulate_reordering
 
 _TYPES = (OperatorType.STATELESS, OperatorType.PARTITIONED, OperatorType.STATELESS,
           OperatorType.PARTITIONED, OperatorType.STATEFUL)  # fmt: skip

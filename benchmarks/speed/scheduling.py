@@ -22,12 +22,12 @@ from headway.domain import Policy, QueryState, ScheduledQuery, ScheduleReport, T
 from headway.models.scheduling.order import grant_order
 from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.gate import QueryWork, simulate_gate
-from headway.models.simulation.operator_scheduling import (
+from tests.oracles.operator_scheduling import (
     NodeLoad,
     OperatorPolicy,
     simulate_operators,
 )
-from headway.models.simulation.tuple_scheduling import TupleOrder, simulate_tuples
+from tests.oracles.tuple_scheduling import TupleOrder, simulate_tuples
 
 NUM_QUERIES = 80
 LENGTH_S = 1200.0

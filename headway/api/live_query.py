@@ -8,7 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from headway.assumptions.live import FALSE_LEVEL_RATIO, SETTLING_BATCHES, SETTLING_S
+from headway.assumptions.live import (
+    FALSE_LEVEL_RATIO,
+    LEAST_NOISE_RATIO,
+    SETTLING_BATCHES,
+    SETTLING_S,
+)
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
     Configuration,
@@ -37,7 +42,6 @@ from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.trigger import read_trigger
 
 _MOST_BATCHES = 20_000
-_LEAST_NOISE = 0.01
 _MOST_DRIFT_BATCHES = 2000
 _AGES_PER_DOUBLING = 8  # of a JVM: between two of them its driver is at most 1 % quicker
 
@@ -287,7 +291,7 @@ class LiveQuery:
         Of a profile of few batches the noise may be larger than they show.
         """
         noise = self.profile.noise
-        batch_ratio = max(noise.batch_ratio, _LEAST_NOISE)
+        batch_ratio = max(noise.batch_ratio, LEAST_NOISE_RATIO.value)
         if self.profile.settings:
             num_free = max(sum(each.num_batches - 1 for each in self.profile.settings), 1)
             most = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)

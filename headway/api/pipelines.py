@@ -206,14 +206,12 @@ class _Declared:
     def of(cls, source: object, rate: float | str | None) -> _Declared:
         from headway.domain.ordered import OrderedPipeline as Operators
         from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
-        from headway.spec.spec_file import load_spec, spec_of
+        from headway.spec.spec_file import load_spec, require_kind
 
         if isinstance(source, str | Path):
             file = load_spec(source)
-            spec: Any = file.spec
-            if not isinstance(spec, OrderedPipeline):
-                spec = spec_of(file, MicroBatchPipeline, beside=OrderedPipeline)
-            found = cls(spec, file)
+            require_kind(file, *_KINDS)
+            found = cls(file.spec, file)
         elif isinstance(source, MicroBatchPipeline | OrderedPipeline | Operators):
             found = cls(source, None)
         else:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
-from headway.domain import (
-    StreamAnswer,
-)
+from headway.domain import StreamAnswer
 from headway.errors import InputError, SpecError
 
 if TYPE_CHECKING:
@@ -98,21 +97,14 @@ def plan_spec(path: str | Path, **changes: Any) -> Planned:
 
 def plan_file(file: SpecFile, **changes: Any) -> Planned:
     """Plan a job whose spec file has been read; ``changes`` are as of `plan_spec`."""
-    from headway.spec.kinds import BatchJob, StreamingJob
-    from headway.spec.parts import application_profile_of, profile_of
-    from headway.spec.spec_file import spec_of
+    from headway.spec.parts import PROFILE_OF
+    from headway.spec.spec_file import require_kind
 
-    job = file.spec
-    name = file.metadata.name
     try:
-        if isinstance(job, BatchJob):
-            recorded = application_profile_of(name, job)
-            return PlannedOf(
-                file=file, profile=recorded, plan=plan_batch_job(recorded, job, **changes)
-            )
-        job = spec_of(file, StreamingJob, beside=BatchJob)
-        profile = profile_of(name, job)
-        return PlannedOf(file=file, profile=profile, plan=plan_job(profile, job, **changes))
+        require_kind(file, *_PLANNERS)
+        profile = PROFILE_OF[file.kind](file.metadata.name, file.spec)
+        found = _PLANNERS[file.kind](profile, file.spec, **changes)
+        return PlannedOf(file=file, profile=profile, plan=found)
     except InputError as error:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
@@ -163,6 +155,13 @@ def plan_job(
     }
     answer: StreamAnswer = plan(profile, **{**said, **_cluster_said(job), **changes})
     return answer
+
+
+#: What plans a job, by the kind of its file.
+_PLANNERS: Mapping[str, Callable[..., AnyAnswer]] = {
+    "StreamingJob": plan_job,
+    "BatchJob": plan_batch_job,
+}
 
 
 def submission_fields(planned: Planned) -> dict[str, Any]:

@@ -10,7 +10,14 @@ from pathlib import Path
 from headway.api.live_query import LiveQuery
 from headway.api.live_rule import LiveRule
 from headway.api.tuner_memory import with_memory
-from headway.assumptions.tuning import BLOCKED_S, EXECUTORS_WITHIN_S, OVERDUE_RATIO
+from headway.assumptions.tuning import (
+    BLOCKED_S,
+    EXECUTORS_WITHIN_S,
+    MOST_STARTS,
+    OVERDUE_RATIO,
+    RETRY_AFTER_S,
+    SHORTEST_CHANGE_S,
+)
 from headway.domain import Configuration
 from headway.domain.live import Expectation, Reason
 from headway.domain.tuner import BlockedChange, Mode, Phase, TunerChange, TunerState
@@ -18,10 +25,6 @@ from headway.errors import ActuatorError, HeadwayError, InputError
 from headway.formats.tuner_files import append_audit, audit_file, save_tuner
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
-
-_RETRY_AFTER_S = 600.0
-_LEAST_DEADLINE_S = 60.0
-_MOST_TRIES = 2
 
 
 class TunerChanges:
@@ -130,7 +133,7 @@ class TunerChanges:
             now=self.running,
             then=then,
             began_s=at_s,
-            deadline_s=at_s + max(limit_s, _LEAST_DEADLINE_S),
+            deadline_s=at_s + max(limit_s, SHORTEST_CHANGE_S.value),
             expected=expected,
         )
         self.state = replace(self.state, change=change, num_changes=change.number)
@@ -172,7 +175,7 @@ class TunerChanges:
         if self.state.phase is Phase.RESTORING:
             self._freeze(f"a change could not be taken back: {error}")
         if isinstance(error, ActuatorError) and self.actuators.is_active:
-            self._block(change, _RETRY_AFTER_S)
+            self._block(change, RETRY_AFTER_S.value)
             self.state = replace(self.state, change=None)
             self._to(Phase.HOLD, str(error))
             return
@@ -215,7 +218,7 @@ class TunerChanges:
             self.state = state = replace(state, change=replace(change, num_tries=tries))
             save_tuner(state, self._path)
             start_at = change.then
-            if tries > _MOST_TRIES:
+            if tries > MOST_STARTS.value:
                 start_at = state.last_good
                 self._block(change, BLOCKED_S.value)
         self._at("before first start")

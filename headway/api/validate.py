@@ -41,10 +41,9 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
 
     # By the name of the kind: kinds that are not met are not loaded.
     spec, name = file.spec, file.metadata.name
-    if file.kind in ("StreamingJob", "BatchJob"):
-        read = parts.profile_of if file.kind == "StreamingJob" else parts.application_profile_of
+    if file.kind in parts.PROFILE_OF:
         if spec.profile is not None:
-            yield ("spec", "profile"), partial(read, name, spec)
+            yield ("spec", "profile"), partial(parts.PROFILE_OF[file.kind], name, spec)
         yield ("spec", "cluster"), lambda: _check_cluster(parts.cluster_of(spec))
     elif file.kind == "Cluster":
         yield ("spec", "node"), lambda: _check_cluster(spec)

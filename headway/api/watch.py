@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headway.api.arguments import count, job_from, promises_from, seconds
 from headway.api.live_query import LiveQuery
 from headway.api.live_rule import LiveRule
-from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
+from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
 from headway.domain.live import Bounds, Reason
 from headway.domain.watched import Look, SeenDrift, Standing
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from headway.profiler.recording.live import Feed
-
-_MORE_EXECUTORS = 2
 
 
 def watch(
@@ -132,7 +130,7 @@ class Watcher:
 
     def _new_rule(self, running: Configuration) -> LiveRule:
         bounds = self._bounds or Bounds(
-            min_executors=1, max_executors=_MORE_EXECUTORS * running.executors
+            min_executors=1, max_executors=WATCHED_SIZES_RATIO.value * running.executors
         )
         return LiveRule(live=self._live, bounds=bounds, now=self._now)
 

@@ -263,3 +263,31 @@ ADVISED_TRIGGERS_S = Assumption(
     source="judgement: round ones, close enough to each other",
     influences="headway profile --advise",
 )
+BATCHES_OF_A_RUN = Assumption(
+    name="Batches that make a run of headway explore long enough",
+    value=8,
+    unit="batches",
+    source="judgement: five make a profile, and the first of a query are warm-up",
+    influences="how long slow queries run for headway explore",
+)
+LONGEST_RUN_RATIO = Assumption(
+    name="Time that a run of headway explore may take on top, for slow batches, over its length",
+    value=4.0,
+    unit="-",
+    source="judgement: a run of slow batches may take five times its length, and no more",
+    influences="how long slow queries run for headway explore",
+)
+FIRST_BATCH_WITHIN_S = Assumption(
+    name="Maximum time for the first batch of a run of headway explore",
+    value=60.0,
+    unit="s",
+    source="judgement: a session on a busy machine starts in half of it",
+    influences="when headway explore calls a source empty",
+)
+MOST_AGE_GROWTH_RATIO = Assumption(
+    name="Growth of the age of the oldest row, over time, from which a run falls behind",
+    value=0.05,
+    unit="-",
+    source="judgement: noise of 10 % in the duration of ten batches stays well below",
+    influences="which measured runs of the demo and of benchmarks count as keeping up",
+)

@@ -18,6 +18,34 @@ FORECAST_WINDOWS = Assumption(
     source="judgement: two minutes, and where they foresee better seven and a half or thirty",
     influences="the forecast rate of a running query (A1)",
 )
+FORECAST_LEAD_BINS = Assumption(
+    name="Bins that the means of a rate are judged ahead by",
+    value=5,
+    unit="bins",
+    source="judgement: as far ahead as executors take to come",
+    influences="which mean is the forecast rate of a running query (A1)",
+)
+FORECAST_ERRORS_KEPT = Assumption(
+    name="Errors of the forecast that count",
+    value=40,
+    unit="bins",
+    source="judgement: ten minutes; older ones are of another hour",
+    influences="the forecast rate (A1), its jumps (A2), and the rate that is prepared for (A3)",
+)
+FEWEST_FORECAST_ERRORS = Assumption(
+    name="Minimum number of errors that tell how good a forecast is",
+    value=8,
+    unit="bins",
+    source="judgement: two minutes; a median of fewer jumps about",
+    influences="the forecast rate (A1), its jumps (A2), and the rate that is prepared for (A3)",
+)
+JUMP_BINS = Assumption(
+    name="Bins in a row beyond the band that are a jump",
+    value=2,
+    unit="bins",
+    source="judgement: one is an outlier or a late count",
+    influences="when older bins are dropped (A2)",
+)
 TREND_BINS = Assumption(
     name="Bins that a trend is fitted to",
     value=30,
@@ -311,4 +339,25 @@ MOST_LATE_LEARNED_S = Assumption(
     unit="s",
     source="judgement: later ones are of something else than the change",
     influences="what the next change of the kind is taken to make late (A7)",
+)
+BUDGET_BIN_S = Assumption(
+    name="Bin of the late budget",
+    value=300.0,
+    unit="s",
+    source="judgement: a seventieth of the shift that it counts over",
+    influences="the margin over the forecast (A6)",
+)
+LARGE_BATCHES_S = Assumption(
+    name="Time of arrivals in a batch that works off a backlog",
+    value=4.0,
+    unit="s",
+    source="judgement: fixed times of a batch are a small part of one so large",
+    influences="how soon a backlog is taken to be worked off (A7, A9)",
+)
+LEAST_NOISE_RATIO = Assumption(
+    name="Minimum noise of batch durations that a drift is judged by",
+    value=0.01,
+    unit="-",
+    source="judgement: no batches are more even, and even ones must not alarm at each millisecond",
+    influences="when a drift of costs is reported (A5)",
 )

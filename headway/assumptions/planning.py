@@ -293,3 +293,31 @@ WORTH_PLACING_RATIO = Assumption(
     source="judgement: a table of keys has to be kept",
     influences="the answer of headway ordered",
 )
+SETTINGS_CERTIFIED = Assumption(
+    name="Settings of a number of nodes that the chain of batches is asked about",
+    value=6,
+    unit="settings",
+    source="judgement: those with most room first; where six of them fail, the others do",
+    influences="the number of nodes of a plan (P5, T4)",
+)
+CHOICES_CERTIFIED = Assumption(
+    name="Preferred settings that the chain of batches is asked about",
+    value=12,
+    unit="settings",
+    source="judgement: a preference that twelve settings cannot keep is none",
+    influences="the setting of a plan (P6, T4)",
+)
+MOST_WORKERS_OF_PLAN = Assumption(
+    name="Default maximum number of workers of an ordered pipeline",
+    value=256,
+    unit="workers",
+    source="judgement: twice the cores of a large machine",
+    influences="headway plan of an OrderedPipeline without most_workers",
+)
+GROWING_RATIO = Assumption(
+    name="Growth of the latency within a simulated run from which a pipeline is saturated",
+    value=1.2,
+    unit="-",
+    source="judgement: halves of a steady run differ by less",
+    influences="whether headway simulate calls a pipeline saturated",
+)

@@ -95,3 +95,94 @@ FOUND_DRIFT_RATIO = Assumption(
     source="judgement: a fifth slower is worth a new profile",
     influences="headway watch",
 )
+RETRY_AFTER_S = Assumption(
+    name="Time for which a change that could not be made, and did no harm, is not made again",
+    value=600.0,
+    unit="s",
+    source="judgement: what refused it, a cluster without room or a batch, has ended by then",
+    influences="changes of a running query",
+)
+SHORTEST_CHANGE_S = Assumption(
+    name="Minimum time that a change is given",
+    value=60.0,
+    unit="s",
+    source="judgement: a session starts in less, and a pod on a node that is there",
+    influences="when a change is taken back",
+)
+MOST_STARTS = Assumption(
+    name="Starts at a setting in whose change the tuner died",
+    value=2,
+    unit="starts",
+    source="judgement: once is the machine, twice is the setting",
+    influences="the setting that a query is started at after a crash",
+)
+SILENT_STOP_S = Assumption(
+    name="Time without any news of a query after which a clean stop is given up",
+    value=60.0,
+    unit="s",
+    source="judgement: an idle query reports every ten seconds",
+    influences="clean stops of a running query",
+)
+DRAINED_WITHIN_S = Assumption(
+    name="Maximum time for a batch that was cut to run again before a repartitioning",
+    value=600.0,
+    unit="s",
+    source="judgement: longer than a batch of any query that meets a target",
+    influences="repartitioning of a checkpoint",
+)
+STOPS_WITHIN_S = Assumption(
+    name="Maximum time for a query to stop, where Spark has no limit",
+    value=60.0,
+    unit="s",
+    source="judgement: some stops hang for ever, none that ends takes a minute (Spark 4.3)",
+    influences="spark.sql.streaming.stopTimeout of tuned queries",
+)
+ANSWERED_WITHIN_S = Assumption(
+    name="Maximum time for a supervised application to answer, beside two trigger intervals",
+    value=60.0,
+    unit="s",
+    source="judgement: as long as a session takes to start on a busy machine, and again as long",
+    influences="when a change of a supervised application has failed",
+)
+ENDS_WITHIN_S = Assumption(
+    name="Maximum time for a supervised application to end by itself",
+    value=120.0,
+    unit="s",
+    source="judgement: two of Spark's own limits of a minute",
+    influences="when a supervised application is killed",
+)
+ALIVE_WITHIN_S = Assumption(
+    name="Age of the sign of life at which a supervised application counts as gone",
+    value=5.0,
+    unit="s",
+    source="judgement: it is renewed four times a second",
+    influences="whether another tuner takes over an application that was left behind",
+)
+WATCHED_SIZES_RATIO = Assumption(
+    name="Executors that a watched query is taken to be allowed, over those it has",
+    value=2,
+    unit="-",
+    source="judgement: a query that needs more than twice as many is planned anew",
+    influences="what headway watch recommends without bounds",
+)
+REVERSAL_S = Assumption(
+    name="Time within which a step back counts as a reversal",
+    value=1800.0,
+    unit="s",
+    source="judgement: what is taken back within half an hour should not have been done",
+    influences="figures of headway simulate --policy",
+)
+MOST_POLICY_EXECUTORS = Assumption(
+    name="Maximum executors that policies may go to",
+    value=64,
+    unit="executors",
+    source="judgement: a table of more sizes takes longer than a person waits",
+    influences="headway simulate --policy without --executors",
+)
+USUAL_CPU_TARGET_RATIO = Assumption(
+    name="CPU utilisation that autoscalers are simulated with",
+    value=0.6,
+    unit="-",
+    source="the example of Flink's Kubernetes operator; usual for pods",
+    influences="headway simulate --policy hpa and flink without a figure",
+)

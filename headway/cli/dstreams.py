@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.options import given, refuse
+from headway.cli.options import exit_code, refuse_each
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, show, suggest
 from headway.domain import Deadline, Promise
-from headway.errors import ExitCode
 from headway.formats.as_json import json_text
 from headway.version import __version__
 
@@ -41,12 +40,12 @@ def predict_dstreams(
     from headway.formats.dstreams_json import dstreams_prediction_json
     from headway.report.dstreams import dstreams_prediction_text
 
-    _refuse_what_is_not_modelled()
+    refuse_each(_WHY_NOT)
     prediction = predict(profile, **asked)
     answer(prediction, dstreams_prediction_text, dstreams_prediction_json, as_json=as_json)
     if not as_json:
         suggest("headway plan PROFILE --rate 50k/s --target 'p99 <= 5s'")
-    return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK
+    return exit_code(calibrated=prediction.calibrated, strict=strict)
 
 
 def plan_dstreams(
@@ -60,7 +59,7 @@ def plan_dstreams(
     """Print the plan of an application."""
     from headway.api.dstreams import plan_dstreams as plan_for
 
-    _refuse_what_is_not_modelled()
+    refuse_each(_WHY_NOT)
     if len(targets) != 1:
         raise click.UsageError(
             "DStreams are planned for one target, e.g. --target 'p99 <= 5s'",
@@ -75,16 +74,7 @@ def plan_dstreams(
         suggest("add --format spark-defaults to apply it")
     else:
         click.echo(_rendered(plan, output_format).rstrip("\n"))
-    if not plan.feasible:
-        return ExitCode.INFEASIBLE
-    return ExitCode.OUTSIDE if strict and not plan.calibrated else ExitCode.OK
-
-
-def _refuse_what_is_not_modelled() -> None:
-    known = {each.name for each in click.get_current_context().command.params}
-    for name, why in _WHY_NOT.items():
-        if name in known:
-            refuse(given(name), why)
+    return exit_code(calibrated=plan.calibrated, strict=strict, feasible=plan.feasible)
 
 
 def _rendered(plan: DStreamsAnswer, output_format: str) -> str:

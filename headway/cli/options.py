@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from headway.cli.terminal import fitted_help
 from headway.domain import Burst, parse_promise
-from headway.errors import InputError
+from headway.errors import ExitCode, InputError
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import parse_duration_s, parse_rate_per_s
 
@@ -108,6 +108,27 @@ def refuse(options: Iterable[str], why: str) -> None:
     """
     for option in options:
         raise click.UsageError(f"{option}: {why}", click.get_current_context())
+
+
+def refuse_each(why_not: Mapping[str, str]) -> None:
+    """Refuse the first parameter that was given of those that would do nothing here.
+
+    Raises
+    ------
+    click.UsageError
+        If there is one, with its reason.
+    """
+    known = {each.name for each in click.get_current_context().command.params}
+    for name, why in why_not.items():
+        if name in known:
+            refuse(given(name), why)
+
+
+def exit_code(*, calibrated: bool, strict: bool, feasible: bool = True) -> ExitCode:
+    """What a prediction or a plan ends with."""
+    if not feasible:
+        return ExitCode.INFEASIBLE
+    return ExitCode.OUTSIDE if strict and not calibrated else ExitCode.OK
 
 
 def one_format(as_json: bool, output_format: str) -> str:

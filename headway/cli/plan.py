@@ -20,6 +20,7 @@ from headway.cli.options import (
     RATE,
     TARGET,
     Command,
+    exit_code,
     given,
     json_option,
     mode_options,
@@ -34,8 +35,6 @@ from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
 from headway.cli.terminal import show, suggest
 from headway.domain import PLATFORMS, Burst, Deadline, JobProfile, Objective, Promise
-from headway.errors import ExitCode
-from headway.formats.as_json import json_text, plan_json
 from headway.report.text import plan_text
 from headway.version import __version__
 
@@ -386,6 +385,8 @@ def _shown(plan: AnyAnswer, how: _Show, profile: str | JobProfile | None = None)
         if not how.quiet and (plan.feasible or not plan.ends):
             suggest(_APPLY if plan.feasible else _WAYS_OUT)
     elif output_format == _JSON:
+        from headway.formats.as_json import json_text, plan_json
+
         click.echo(json_text(plan_json(plan)))
     else:
         from headway.emitters import FORMATS
@@ -395,6 +396,4 @@ def _shown(plan: AnyAnswer, how: _Show, profile: str | JobProfile | None = None)
         from headway.cli.pages import write_page
 
         write_page(how.output, plan, profile=None if plan.ends else profile)
-    if not plan.feasible:
-        return ExitCode.INFEASIBLE
-    return ExitCode.OUTSIDE if how.strict and not plan.calibrated else ExitCode.OK
+    return exit_code(calibrated=plan.calibrated, strict=how.strict, feasible=plan.feasible)

@@ -12,6 +12,7 @@ from headway.cli.options import (
     RATE,
     ROWS,
     Command,
+    exit_code,
     given,
     json_option,
     mode_options,
@@ -23,7 +24,6 @@ from headway.cli.options import (
 )
 from headway.cli.terminal import answer, suggest
 from headway.domain import JobProfile
-from headway.errors import ExitCode
 from headway.formats.as_json import prediction_json
 from headway.report.text import prediction_text
 
@@ -107,4 +107,4 @@ def command(
     answer(prediction, prediction_text, prediction_json, as_json=as_json)
     if not as_json:
         suggest(f"headway plan {profile} --rate 50k/s --target 'p99 <= 3s'")
-    return ExitCode.OUTSIDE if strict and not prediction.calibrated else ExitCode.OK
+    return exit_code(calibrated=prediction.calibrated, strict=strict)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.assumptions.real_time import PATH_S
-from headway.cli.options import given, refuse
+from headway.cli.options import exit_code, refuse, refuse_each
 from headway.cli.terminal import show
 from headway.domain import Deadline
-from headway.errors import ExitCode, InputError
+from headway.errors import InputError
 from headway.formats.as_json import json_text
 from headway.version import __version__
 
@@ -58,7 +58,7 @@ def predict_in_real_time() -> int:
         click.echo(json_text(real_time_prediction_json(prediction)))
     else:
         show(real_time_prediction_text(prediction))
-    return ExitCode.OUTSIDE if asked["strict"] and not prediction.calibrated else ExitCode.OK
+    return exit_code(calibrated=prediction.calibrated, strict=asked["strict"])
 
 
 def plan_in_real_time(output_format: str) -> int:
@@ -98,19 +98,13 @@ def plan_in_real_time(output_format: str) -> int:
         show(text, is_met=plan.feasible)
     else:
         click.echo(text)
-    if not plan.feasible:
-        return ExitCode.INFEASIBLE
-    return ExitCode.OUTSIDE if asked["strict"] and not plan.calibrated else ExitCode.OK
+    return exit_code(calibrated=plan.calibrated, strict=asked["strict"], feasible=plan.feasible)
 
 
 def _asked() -> dict[str, Any]:
     """The parameters of the command, without those that would do nothing."""
-    context = click.get_current_context()
-    known = {each.name for each in context.command.params}
-    for name, why in _WHY_NOT.items():
-        if name in known:
-            refuse(given(name), why)
-    return context.params
+    refuse_each(_WHY_NOT)
+    return click.get_current_context().params
 
 
 def _rendered(plan: RealTimePlan, output_format: str) -> str:

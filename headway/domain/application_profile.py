@@ -144,17 +144,6 @@ class StageRows:
     written: int
     largest_task_ratio: float | None = None
 
-    @property
-    def written_ratio(self) -> float | None:
-        """Rows written for each row read; None where nothing was read.
-
-        Examples
-        --------
-        >>> StageRows(read=200, written=50).written_ratio
-        0.25
-        """
-        return self.written / self.read if self.read else None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageVolume:
@@ -350,6 +339,11 @@ class ApplicationProfile(Result):
                     f"stage {stage.id}: parents are {list(stage.parents)}; "
                     f"expected places before its own, {place}"
                 )
+
+    @property
+    def called(self) -> str:
+        """What it is, in words."""
+        return f"a {'DStreams' if self.kind is ApplicationKind.DSTREAMS else 'batch'} application"
 
     @property
     def provenance(self) -> Provenance:

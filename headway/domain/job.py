@@ -47,6 +47,10 @@ class Job(Protocol):
         """The Spark application of the last profiled run."""
 
     @property
+    def called(self) -> str:
+        """What it is, in words."""
+
+    @property
     def applications(self) -> tuple[Application, ...]:
         """Those of all profiled runs, the last one last."""
 

@@ -263,6 +263,11 @@ class JobProfile(Result):
             raise ValueError("the stages of a profile are listed by level, lowest first")
 
     @property
+    def called(self) -> str:
+        """What it is, in words."""
+        return "a streaming query"
+
+    @property
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED

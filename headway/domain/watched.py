@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
-from headway.domain.prediction import Interval, LatencyDistribution, Prediction
+from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
 from headway.domain.target import Target
 
@@ -131,11 +131,3 @@ class Look(Result):
     change: WatchedChange | None
     why_no_change: str | None = None
     is_feasible: bool = True
-
-    @property
-    def latency_interval_s(self) -> Interval | None:
-        """The 90 % interval of the predicted statistic that the target is about [s]."""
-        found = None if self.prediction is None else self.prediction.latency(self.target.metric)
-        if found is None:
-            return None
-        return found.intervals90_s.get("mean" if self.target.quantile is None else "p99")

@@ -157,13 +157,6 @@ class WindowSet:
         """Start of the pane that holds a time."""
         return time_ms - time_ms % self.pane_ms
 
-    def last_end_of_pane_ms(self, start_ms: int) -> int:
-        """End of the last window that a pane is part of: it is needed until then."""
-        return max(
-            window.starts_with(start_ms, start_ms + self.pane_ms)[-1] + window.size_ms
-            for window in self.windows
-        )
-
     def __str__(self) -> str:
         return ", ".join(map(str, self.windows))
 

@@ -114,12 +114,9 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
 def _heading(profile: JobProfile | ApplicationProfile) -> str:
     version = "".join(filter(str.isprintable, profile.headway_version))
     made = f"made by headway {version} from what Spark recorded of"
-    if not isinstance(profile, JobProfile):
-        from headway.domain import ApplicationKind
-
-        kind = "DStreams" if profile.kind is ApplicationKind.DSTREAMS else "batch"
+    if profile.schema != PROFILE_SCHEMA:
         return (
-            f"# The profile of a {kind} application, {made} it.\n"
+            f"# The profile of {profile.called}, {made} it.\n"
             "# Stages in order of submission; times in seconds, since the start.\n"
         )
     return (

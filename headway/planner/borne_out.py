@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from headway.models.laws.inverse import last_kept
 from headway.planner.candidates import Candidates
@@ -47,10 +48,13 @@ def borne_out_per_s(
     if number_at(most) >= below_per_s:
         most -= 1
 
-    def excess(place: int) -> float:
-        return setting.certified_excess(number_at(place))
+    def excess(place: int, *, with_gain: bool = True) -> float:
+        return setting.certified_excess(number_at(place), with_gain=with_gain)
 
-    place = _last_place(excess, most)
+    place = _last_place(partial(excess, with_gain=False), most)
+    # The gain of errors takes a second chain: it is looked at where all else is kept.
+    if place is not None and excess(place) > 0.0:
+        place = _last_place(excess, place)
     if place is None:
         return 0.0
     is_next = number_at(place) < asked_per_s < number_at(place + 1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,8 @@ from headway.planner.tasks import launches_per_s, most_launches_per_s
 
 BoolArray = NDArray[np.bool_]
 Places = NDArray[np.intp]
+_Beyond: TypeAlias = "Callable[[Candidates, SettingLaw], Array]"
+"""How far latencies of settings are beyond their limits, by their law."""
 
 MOST_CERTIFIED = 1
 _LEAST_TAIL = 1e-16
@@ -93,9 +97,13 @@ class Candidates:
         """Whether one setting that keeps the promises by its moments keeps them by (T4) too."""
         return self.certified_excess(rate_per_s) <= 0.0
 
-    def certified_excess(self, rate_per_s: float) -> float:
-        """How far one setting is from its worst promise by (T4): continuous in the rate."""
-        return float(self._excess_at(*self.planned_rate_and_factor(rate_per_s), by_chain=True)[0])
+    def certified_excess(self, rate_per_s: float, *, with_gain: bool = True) -> float:
+        """How far one setting is from its worst promise by (T4): continuous in the rate.
+
+        Without the gain of errors, which takes a second chain, at least so far.
+        """
+        beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
+        return float(self._excess_at(*self.planned_rate_and_factor(rate_per_s), beyond)[0])
 
     def excess(self, rate_per_s: Numeric) -> Array:
         """How far each setting is from its worst promise: increases with the rate, 0 at the limit.
@@ -105,7 +113,7 @@ class Candidates:
         """
         return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
 
-    def _excess_at(self, rate: Array, factor: Array, *, by_chain: bool = False) -> Array:
+    def _excess_at(self, rate: Array, factor: Array, beyond: _Beyond | None = None) -> Array:
         load = load_ratio(
             self.question.profile,
             self.durations.model(num_axes=1),
@@ -119,8 +127,8 @@ class Candidates:
         if len(loaded):
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
-            beyond = settings._certified_beyond if by_chain else settings._beyond
-            excess[loaded] = np.maximum(excess[loaded], beyond(law))
+            over = settings._beyond(law) if beyond is None else beyond(settings, law)
+            excess[loaded] = np.maximum(excess[loaded], over)
         launches = self.launch_ratio(rate, factor)
         if np.any(launches > 1.0):
             excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
@@ -128,9 +136,7 @@ class Candidates:
             kept = np.flatnonzero(excess <= 0.0)
             if len(kept):
                 settings = self.take(kept)
-                excess[kept] = settings._excess_of_change(
-                    promise, rate[kept], factor[kept], by_chain=by_chain
-                )
+                excess[kept] = settings._excess_of_change(promise, rate[kept], factor[kept], beyond)
         return excess
 
     def _beyond(self, law: SettingLaw) -> Array:
@@ -138,13 +144,16 @@ class Candidates:
         over = self._latency_excess(law)
         return np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
 
-    def _certified_beyond(self, law: SettingLaw) -> Array:
+    def _certified_beyond(self, law: SettingLaw, *, with_gain: bool) -> Array:
         """How far latencies by (T4) are beyond their limits, or from being quoted."""
         chained = certified(law)
         over = self._latency_excess(chained)
-        return over if np.all(over > 0.0) else np.maximum(over, chained.saturation_excess)
+        if np.all(over > 0.0):
+            return over
+        saturation = chained.saturation_excess if with_gain else chained.saturation_but_for_gain
+        return np.maximum(over, saturation)
 
-    def excess_at_score(self, score: float) -> float:
+    def excess_at_score(self, score: float, *, with_gain: bool = True) -> float:
         """How far one setting is from its worst promise with durations at a normal score.
 
         As `certified_excess`, at the asked rate.
@@ -156,7 +165,8 @@ class Candidates:
             here = candidates_at(replace(question, profile=profile), self._settings())
         end = replace(here._upper_end(), score=score)
         rate, factor = end.rate_and_factor(question.rate_per_s)
-        return float(here._excess_at(rate, factor, by_chain=True)[0])
+        beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
+        return float(here._excess_at(rate, factor, beyond)[0])
 
     def spread_ratio(self) -> float:
         """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
@@ -253,8 +263,7 @@ class Candidates:
         promise: DuringBurst | CatchUp,
         rate_per_s: Array,
         factor: Array,
-        *,
-        by_chain: bool,
+        beyond: _Beyond | None,
     ) -> Array:
         """How far each setting is from what is promised of an outage or a burst."""
         burst, every = burst_of(promise), [np.full(len(self), -math.inf)]
@@ -267,7 +276,7 @@ class Candidates:
         if isinstance(promise, DuringBurst):
             worst = self._worst_of_burst(promise.burst, rate_per_s, factor)
             alone = self._asked_only(promise.target)
-            every.append(alone._excess_at(*worst, by_chain=by_chain))
+            every.append(alone._excess_at(*worst, beyond))
         return np.asarray(np.maximum.reduce(every))
 
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from headway.assumptions.planning import (
     CALM_TRIGGER_S,
+    CHOICES_CERTIFIED,
     ROOM_RATIO,
     SELDOM_RATIO,
     WORTHWHILE_LATENCY_RATIO,
@@ -23,8 +24,6 @@ from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.units import format_duration
-
-_MOST_CERTIFIED = 12
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
@@ -56,7 +55,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
     meeting = possible.take(possible.meets(rate_per_s))
-    for _ in range(_MOST_CERTIFIED):
+    for _ in range(CHOICES_CERTIFIED.value):
         chosen = _most_preferred(meeting)
         others = ~meeting.is_setting(chosen)
         if not others.any() or chosen.is_certain(rate_per_s):

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.assumptions.planning import SELDOM_RATIO
+from headway.assumptions.planning import SELDOM_RATIO, SETTINGS_CERTIFIED
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.enumeration import Fewest, fewest_of
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
-
-_SETTINGS_CERTIFIED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,5 +87,6 @@ def first_certain(candidates: Candidates) -> Candidates | None:
     meeting = order[excess[order] <= 0.0]
     overruns = candidates.take(meeting).overrun_probability(rate_per_s)
     seldom_first = meeting[np.argsort(overruns > SELDOM_RATIO.value, kind="stable")]
-    each = (candidates.take(np.array([place])) for place in seldom_first[:_SETTINGS_CERTIFIED])
+    asked = seldom_first[: SETTINGS_CERTIFIED.value]
+    each = (candidates.take(np.array([place])) for place in asked)
     return next((one for one in each if one.is_certain(rate_per_s)), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headway.assumptions.planning import MOST_WORKERS_OF_PLAN
 from headway.domain import Target
 from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.domain.result import Result
@@ -25,7 +26,6 @@ from headway.models.ordered.chain import (
 from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
 
 _TUPLES_OF_PLAN = 50_000
-_USUAL_MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -154,7 +154,7 @@ def plan_operators(
     if pipeline.rate_per_s is None:
         raise InputError("rate: saturated has no plan; expected a rate, e.g. --rate 50k/s")
     _require_simulated(target)
-    most = min(most_workers or _USUAL_MOST_WORKERS, MOST_CORES)
+    most = min(most_workers or MOST_WORKERS_OF_PLAN.value, MOST_CORES)
     fewest = _fewest_workers(pipeline, most)
     if fewest is None:
         return OperatorsPlan(

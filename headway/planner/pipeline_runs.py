@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.assumptions.planning import GROWING_RATIO
 from headway.domain.result import Result
 from headway.errors import InputError
 from headway.models.arrays import Array
@@ -20,8 +21,6 @@ _SHORTEST_S = 4.0
 _MOST_EVENTS = 20e6
 _NUM_ROWS = 50_000
 _JOBS_PER_FETCH = 12
-# Latencies whose second half exceeds the first by a fifth in a run are growing.
-_GROWTH = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -134,7 +133,7 @@ def is_growing(latencies_s: Array) -> bool:
     if not len(latencies_s):
         return False
     early, late = np.array_split(latencies_s, 2)
-    return bool(np.isinf(latencies_s).any() or late.mean() > _GROWTH * early.mean())
+    return bool(np.isinf(latencies_s).any() or late.mean() > GROWING_RATIO.value * early.mean())
 
 
 def _require_few_events(pipeline: Pipeline, num_runs: int, length_s: float) -> None:

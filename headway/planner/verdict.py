@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from headway.domain import Advice, Verdict
 from headway.models.job.calibration import of_runs_and_fit
@@ -35,19 +36,27 @@ def kept_probability(setting: Candidates, *, is_kept: bool = False) -> float:
     close to tell between.
     """
 
-    def excess(step: int) -> float:
-        return setting.excess_at_score(step / _STEPS_PER_SCORE - _FARTHEST_SCORE)
+    def excess(step: int, *, with_gain: bool = True) -> float:
+        score = step / _STEPS_PER_SCORE - _FARTHEST_SCORE
+        return setting.excess_at_score(score, with_gain=with_gain)
 
-    low, high, at_low, at_high = 0, _NUM_STEPS, -math.inf, math.inf
+    but_for_gain = partial(excess, with_gain=False)
+    lowest, high, at_lowest, at_high = 0, _NUM_STEPS, -math.inf, math.inf
     least = 0.0
     if is_kept:
         least = setting.question.confidence
-        low = min(math.floor((float(ndtri(least)) + _FARTHEST_SCORE) * _STEPS_PER_SCORE), high - 1)
-        at_low = setting.certified_excess(setting.question.rate_per_s)
+        score = float(ndtri(least))
+        lowest = min(math.floor((score + _FARTHEST_SCORE) * _STEPS_PER_SCORE), high - 1)
+        at_lowest = setting.certified_excess(setting.question.rate_per_s, with_gain=False)
+    low, at_low = lowest, at_lowest
+    if is_kept:
         # Most plans are far from the edge: one look at the last step spares the others.
-        last, at_last = high - 1, excess(high - 1)
+        last, at_last = high - 1, but_for_gain(high - 1)
         low, high, at_high = (last, high, at_high) if at_last <= 0.0 else (low, last, at_last)
-    step = last_kept(excess, low, high, at_low, at_high)
+    step = last_kept(but_for_gain, low, high, at_low, at_high)
+    # The gain of errors takes a second chain: it is looked at where all else is kept.
+    if step > lowest and (at_step := excess(step)) > 0.0:
+        step = last_kept(excess, lowest, step, at_lowest, at_step)
     return max(float(ndtr((step + 0.5) / _STEPS_PER_SCORE - _FARTHEST_SCORE)), least)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from headway.assumptions.advice import LEAST_NARROWING_RATIO
 from headway.domain import AdvisedRun, Configuration, Explored, Interval, Narrowing, Prediction
-from headway.formats.as_json import fields_json, json_text, plan_json
 from headway.report.columns import headline_of, paragraph
 from headway.units import counted, format_duration, format_rate
 
@@ -16,6 +15,9 @@ _TIMES = {1: "", 2: ", run twice"}
 
 def advice_as_json(runs: Sequence[AdvisedRun]) -> str:
     """The runs as JSON."""
+    # Text does without, here and below.
+    from headway.formats.as_json import json_text
+
     return json_text({"advised_runs": [_run_as_data(run) for run in runs]})
 
 
@@ -84,6 +86,8 @@ def exploration_text(found: Explored) -> str:
 
 def exploration_json(found: Explored) -> dict[str, object]:
     """The same for machines, with the plan."""
+    from headway.formats.as_json import plan_json
+
     return {
         "schema": "headway.explored/v1",
         "headline": headline_of(exploration_text, found),
@@ -151,6 +155,8 @@ def _times(run: AdvisedRun) -> str:
 
 
 def _run_as_data(run: AdvisedRun) -> dict[str, object]:
+    from headway.formats.as_json import fields_json
+
     setting = run.configuration
     return {
         "learns": run.learns,

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from headway.assumptions.advice import IGNORED_LIMIT_RATIO, SURELY_PAUSED_RATIO
+from headway.assumptions.advice import (
+    BATCHES_OF_A_RUN,
+    FIRST_BATCH_WITHIN_S,
+    IGNORED_LIMIT_RATIO,
+    LONGEST_RUN_RATIO,
+    SURELY_PAUSED_RATIO,
+)
 from headway.domain import Configuration, ObservedSetting, QuerySetting
 from headway.errors import HeadwayError, InputError
 from headway.units import counted, format_duration
@@ -21,9 +27,6 @@ if TYPE_CHECKING:
 Build: TypeAlias = "Callable[[SparkSession, QuerySetting], StreamingQuery]"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _POLL_EVERY_S = 0.2
-_START_WITHIN_S = 60.0
-_ENOUGH = 8  # batches: five make a profile, and the first of a query are warm-up
-_MOST_MORE = 4.0  # times a run, for slow batches
 
 
 def session_slots(spark: SparkSession) -> Configuration:
@@ -147,10 +150,12 @@ def _wait(query: StreamingQuery, run_s: float) -> None:
 
     The first batch may take as long as a session takes to get going.
     """
-    ends_s = time.monotonic() + _START_WITHIN_S
+    ends_s = time.monotonic() + FIRST_BATCH_WITHIN_S.value
     longest_s: float | None = None
     while time.monotonic() < ends_s or (
-        longest_s is not None and time.monotonic() < longest_s and _num_batches(query) < _ENOUGH
+        longest_s is not None
+        and time.monotonic() < longest_s
+        and _num_batches(query) < BATCHES_OF_A_RUN.value
     ):
         if not query.isActive:
             error = query.exception()
@@ -158,11 +163,11 @@ def _wait(query: StreamingQuery, run_s: float) -> None:
             raise HeadwayError(f"the query ended before its time{why}")
         if longest_s is None and query.lastProgress:
             ends_s = time.monotonic() + run_s
-            longest_s = ends_s + _MOST_MORE * run_s
+            longest_s = ends_s + LONGEST_RUN_RATIO.value * run_s
         time.sleep(_POLL_EVERY_S)
     if longest_s is None:
         raise HeadwayError(
-            f"the query had no batch within {format_duration(_START_WITHIN_S)}; "
+            f"the query had no batch within {format_duration(FIRST_BATCH_WITHIN_S.value)}; "
             "expected a source that has rows"
         )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from headway.assumptions.advice import MOST_AGE_GROWTH_RATIO
 from headway.domain.prediction import QUOTED_PROBABILITIES, LatencyDistribution
 from headway.errors import HeadwayError
 from headway.models.arrays import Array
@@ -36,9 +37,6 @@ Json: TypeAlias = Mapping[str, Any]
 _LOOK_EVERY_S = 0.2
 _LOOK_AGAIN_S = 1.0
 _PATIENCE_FACTOR = 8.0  # a machine with so many others at work is too busy to measure anything on
-# Above this the query falls behind: a twentieth of the time that passes is added to the age of
-# the oldest row. Noise of 10% in the duration of ten batches stays well below.
-MOST_AGE_GROWTH_RATIO = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +227,7 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
         rows_per_batch=num_rows / len(measured),
         rate_per_s=_arrival_rate_per_s(batches),
         kept_up=age_growth_ratio(batches.commit_s, batches.first_arrival_s)
-        <= MOST_AGE_GROWTH_RATIO,
+        <= MOST_AGE_GROWTH_RATIO.value,
         tuple_latency=_latency(batches),
         batch_duration=LatencyDistribution.of(
             float(batches.duration_s.mean()), np.quantile(batches.duration_s, QUOTED_PROBABILITIES)

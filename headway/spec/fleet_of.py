@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +14,15 @@ from headway.errors import InputError
 from headway.fleet.nouns import Fleet, Mask, Offer, Purchasing, Quota, Refusal, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
-from headway.spec.kinds.jobs import BatchJob, StreamingJob
-from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import built_in_catalog, executors_that_fit
 from headway.spec.spec_file import SpecFile, load_spec, load_spec_of
 from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
+if TYPE_CHECKING:
+    from headway.spec.kinds import BatchJob, QuerySchedule, StreamingJob
+
 _ONE_ZONE = ("-",)
+_KINDS_OF_JOBS = ("StreamingJob", "BatchJob", "QuerySchedule")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +65,12 @@ def fleet_members(plan: CapacityPlan) -> Iterator[FleetMember]:
             yield FleetMember(entry=entry, job=job, file=None)
             continue
         file = load_spec(entry.file)
-        if not isinstance(file.spec, StreamingJob | BatchJob | QuerySchedule):
+        if file.kind not in _KINDS_OF_JOBS:
             raise InputError(
                 f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
                 f"{entry.name!r} needs a StreamingJob, a BatchJob or a QuerySchedule"
             )
-        if entry.turns != "none" and not isinstance(file.spec, QuerySchedule):
+        if entry.turns != "none" and file.kind != "QuerySchedule":
             raise InputError(
                 f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
                 f"{entry.name!r} has 'turns: {entry.turns}', which needs a QuerySchedule"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headway.domain import NodeType
 from headway.errors import InputError
@@ -56,6 +57,13 @@ def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
 
     assert job.declared is not None
     return declared_application(name, job.declared, job.deadline_s)
+
+
+#: What reads the profile of a job, by the kind of its file.
+PROFILE_OF: Mapping[str, Callable[[str, Any], Any]] = {
+    "StreamingJob": profile_of,
+    "BatchJob": application_profile_of,
+}
 
 
 def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:

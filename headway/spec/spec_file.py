@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from headway.errors import InputError
 from headway.formats.yaml_document import (
@@ -110,20 +110,30 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     )
 
 
-def spec_of(file: SpecFile, noun: type[Noun], *, beside: type[Any] | None = None) -> Noun:
-    """The noun of a file that must be of one kind; a message names the kind ``beside`` it too.
+def require_kind(file: SpecFile, *kinds: str) -> None:
+    """Refuse a file of any kind but these.
+
+    Raises
+    ------
+    InputError
+        Names the kinds that were expected.
+    """
+    if file.kind not in kinds:
+        place = file.sources.value_place(("kind",))
+        raise InputError(f"{place}: kind: got {file.kind!r}; expected {' or '.join(kinds)}")
+
+
+def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
+    """The noun of a file that must be of its kind.
 
     Raises
     ------
     InputError
         If the file is of another kind.
     """
-    if isinstance(file.spec, noun):
-        return file.spec
-    place = file.sources.value_place(("kind",))
     # A kind is called as its noun is.
-    wanted = " or ".join(each.__name__ for each in (noun, beside) if each is not None)
-    raise InputError(f"{place}: kind: got {file.kind!r}; expected {wanted}")
+    require_kind(file, noun.__name__)
+    return cast(Noun, file.spec)
 
 
 def load_spec_of(path: str | Path, noun: type[Noun]) -> Noun:

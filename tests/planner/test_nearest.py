@@ -70,7 +70,7 @@ def answered(question: Question) -> StreamAnswer:
 def _by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search as it goes by moments, as the enumeration does; test_borne_out.py has the rest."""
     monkeypatch.setattr(
-        Candidates, "certified_excess", lambda one, rate: float(one.excess(rate)[0])
+        Candidates, "certified_excess", lambda one, rate, **_: float(one.excess(rate)[0])
     )
     monkeypatch.setattr("headway.planner.candidates.MOST_CERTIFIED", 0)
 

@@ -65,7 +65,7 @@ def check_against_enumeration(seed: int) -> None:
 def by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search as it goes by moments; what the chain of batches bears out is another question."""
     monkeypatch.setattr(
-        Candidates, "certified_excess", lambda one, rate: float(one.excess(rate)[0])
+        Candidates, "certified_excess", lambda one, rate, **_: float(one.excess(rate)[0])
     )
 
 

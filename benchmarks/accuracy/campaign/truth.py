@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from campaign.workloads import ARRIVALS, WINDOWS, WindowShape
+from headway.assumptions.advice import MOST_AGE_GROWTH_RATIO
 from headway.models.arrays import Array
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.runtime.measure import (
-    MOST_AGE_GROWTH_RATIO,
     age_growth_ratio,
     begun_epoch_s,
     committed_epoch_s,
@@ -59,7 +59,7 @@ class Truth:
     @property
     def kept_up(self) -> bool:
         """Whether rows did not become ever older."""
-        return self.age_growth_ratio <= MOST_AGE_GROWTH_RATIO
+        return self.age_growth_ratio <= MOST_AGE_GROWTH_RATIO.value
 
     def as_json(self) -> dict[str, Any]:
         """For a line of results."""

@@ -12,11 +12,11 @@ from headway.models.batches.job_pool import DStreamJobs
 from headway.models.queues.wait import lognormal_time
 from headway.models.real_time.latency import real_time_latency
 from headway.models.real_time.stages import RealTimeStage, required_slots
-from headway.models.simulation.real_time import PlayedStage, simulate_real_time
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
 from tests.oracles.dstreams import simulate_dstreams
 from tests.oracles.queue import correlated_lognormal_s
+from tests.oracles.real_time import PlayedStage, simulate_real_time
 from tests.oracles.stage_dag import simulated_lognormal_stage_dag
 
 _NUM_BATCHES, _NUM_JOBS, _NUM_ROWS = 400_000, 2_000, 400_000

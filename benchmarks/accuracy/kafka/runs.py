@@ -28,6 +28,7 @@ from kafka.jobs import read_back, shuffle_partitions, start_query, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Record: TypeAlias = dict[str, Any]
 """One run as it stands in the results: plain JSON."""
@@ -36,7 +37,7 @@ OUTAGE_S = 10.0
 _QUANTILES = (0.5, 0.95, 0.99)
 _PERCENTILES = np.arange(5, 100, 5)
 _LOOK_EVERY_S = 0.2
-_FIRST_BATCH_WITHIN_S = 90.0
+FIRST_BATCH_WITHIN_S = 120.0
 
 
 def run_case(
@@ -117,13 +118,18 @@ def warm_up(spark: SparkSession, lane: Lane, case: Case, folder: Path, seconds: 
     lane.start_flow(source, case.partitions, case.rate_per_s)
     query = start_query(spark, lane.servers, case, folder / case.name)
     try:
-        deadline_s = time.monotonic() + _FIRST_BATCH_WITHIN_S
-        while query.lastProgress is None and time.monotonic() < deadline_s:
-            wait_while_running(query, _LOOK_EVERY_S)
-        wait_while_running(query, seconds)
+        wait_from_first_batch(query, seconds)
     finally:
         query.stop()
         lane.stop_flow(source)
+
+
+def wait_from_first_batch(query: StreamingQuery, seconds: float) -> None:
+    """Wait so long after the first batch of a query, or after it should have come."""
+    deadline_s = time.monotonic() + FIRST_BATCH_WITHIN_S
+    while query.lastProgress is None and time.monotonic() < deadline_s:
+        wait_while_running(query, _LOOK_EVERY_S)
+    wait_while_running(query, seconds)
 
 
 def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) -> Record:

@@ -301,7 +301,8 @@ class _FixedPoint:
             if not open_settings.size:
                 break
             old_mean, old_variance = mean[open_settings], variance[open_settings]
-            new_mean, new_variance = self._take(open_settings)._step(old_mean, old_variance)
+            of_open = self if open_settings.size == mean.size else self._take(open_settings)
+            new_mean, new_variance = of_open._step(old_mean, old_variance)
             mean[open_settings], variance[open_settings] = new_mean, new_variance
             tolerance = _TOLERANCE_RATIO * new_mean
             settled = (np.abs(new_mean - old_mean) <= tolerance) & (

@@ -11,8 +11,12 @@ from typing import NamedTuple
 from headway.assumptions.live import (
     BETTER_FORECAST_RATIO,
     BIN_S,
+    FEWEST_FORECAST_ERRORS,
     FIRST_ERRORS_RATIO,
+    FORECAST_ERRORS_KEPT,
+    FORECAST_LEAD_BINS,
     FORECAST_WINDOWS,
+    JUMP_BINS,
     JUMP_SPREADS,
     LEAST_SPREAD_RATIO,
     TREND_BINS,
@@ -21,10 +25,6 @@ from headway.assumptions.live import (
 from headway.models.laws.normal import MAD_TO_SD
 
 _MOST_BINS = 128
-_HORIZON_BINS = 5
-_ERRORS_KEPT = 40
-_ERRORS_THAT_TELL = 8
-_JUMP_BINS = 2
 
 
 class Line(NamedTuple):
@@ -101,7 +101,7 @@ def error_spread(errors: Sequence[float]) -> float:
     >>> round(error_spread([0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 9.0]), 3)
     0.148
     """
-    if len(errors) < _ERRORS_THAT_TELL:
+    if len(errors) < FEWEST_FORECAST_ERRORS.value:
         return FIRST_ERRORS_RATIO.value
     return max(MAD_TO_SD * median(map(abs, errors)), LEAST_SPREAD_RATIO.value)
 
@@ -152,7 +152,7 @@ class RateForecast:
         of_short, best, least_ratio = self.window_errors[0], short, BETTER_FORECAST_RATIO.value
         for number, window in enumerate(longer, start=1):
             errors = self.window_errors[number]
-            if len(self.rates_per_s) < window or len(errors) < _ERRORS_THAT_TELL:
+            if len(self.rates_per_s) < window or len(errors) < FEWEST_FORECAST_ERRORS.value:
                 break
             # Over the same bins, so that a calm hour does not speak for either.
             error_ratio = fmean(errors) / max(fmean(of_short[-len(errors) :]), 1e-9)
@@ -248,7 +248,7 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     side = 1 if error > 0.0 else -1
     run = forecast.num_outside if forecast.num_outside * side > 0 else 0
     num_outside = run + side if outside else 0
-    if abs(num_outside) >= _JUMP_BINS:
+    if abs(num_outside) >= JUMP_BINS.value:
         # The first of the two may hold a part of the time before.
         is_part = (
             abs(rate_per_s - rates[-1]) > JUMP_SPREADS.value * forecast.spread_ratio * rate_per_s
@@ -262,15 +262,15 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
             jumped_at_bin=number,
         )
     window_errors = tuple(
-        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-_ERRORS_KEPT:]
-        if len(rates) >= window + _HORIZON_BINS - 1
+        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-FORECAST_ERRORS_KEPT.value :]
+        if len(rates) >= window + FORECAST_LEAD_BINS.value - 1
         else errors
         for window, errors in zip(FORECAST_WINDOWS.value, forecast.window_errors, strict=True)
     )
     return replace(
         forecast,
         rates_per_s=(*rates, rate_per_s)[-_MOST_BINS:],
-        errors=(*forecast.errors, error)[-_ERRORS_KEPT:],
+        errors=(*forecast.errors, error)[-FORECAST_ERRORS_KEPT.value :],
         window_errors=window_errors,
         num_outside=num_outside,
         num_bins=number,
@@ -279,5 +279,5 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
 
 def _mean_before(rates_per_s: Sequence[float], window: int) -> float:
     """The mean of a window as it was when it had to foresee the next bin: a lead before it."""
-    end = len(rates_per_s) - _HORIZON_BINS + 1
+    end = len(rates_per_s) - FORECAST_LEAD_BINS.value + 1
     return fmean(rates_per_s[end - window : end])

@@ -221,7 +221,7 @@ def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[
 
 def _candidate(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> _Candidate:
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    rows = _settled_rows(profile, configuration, rate_per_s)
+    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     mean_s = float(model.mean_s(rows))
     interval_s = max(configuration.trigger_s, mean_s)
     setting = ObservedSetting(

@@ -22,6 +22,7 @@ from headway.models.job.duration import DurationModel
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     SettingLaw,
+    allowed_offered_load,
     duration_model,
     load_ratio,
     setting_law,
@@ -30,6 +31,7 @@ from headway.models.job.setting import (
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
+_FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 # Of the sustainable rate: each costs two chains.
 _QUOTED_SHARES = (1.0, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 _STATE_STEP_ROWS = 1_000_000
@@ -69,6 +71,9 @@ class Capacity:
         -----
         theory.md (P3).
         """
+        limit_per_s = self._limit_per_s()
+        if limit_per_s is not None:
+            return _highest_rate_per_s(lambda rates_per_s: rates_per_s <= limit_per_s)
 
         def holds(rates_per_s: Array) -> BoolArray:
             load = load_ratio(
@@ -81,7 +86,34 @@ class Capacity:
             )
             return np.asarray(load <= 1.0)
 
-        return _highest_rate_per_s(holds, _HIGHEST_RATE_PER_S)
+        return _highest_rate_per_s(holds)
+
+    def _limit_per_s(self) -> float | None:
+        """Where the load is the highest that is allowed [records/s]; None of batches without a
+        fixed time, whose load does not depend on their rows.
+
+        Notes
+        -----
+        theory.md (P3), (T3): settled rows tell the rate, `λ = n/max(B, fD(n))`, without a search
+        for them, and since `D` is concave the load `λ fD'(n)` rises with them.
+        """
+        trigger_s, factor = self.configuration.trigger_s, self.age_factor
+        allowed = allowed_offered_load(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+        low, high = _FEWEST_ROWS, MOST_BATCH_ROWS
+        for _ in range(_LOOKS_AT_ROWS):
+            rows = np.geomspace(low, high, _ROWS_AT_A_LOOK)
+            rates_per_s = rows / np.maximum(trigger_s, factor * self.model.mean_s(rows))
+            loads = rates_per_s * factor * self.model.slope_s(rows)
+            place = int(np.argmax(loads > allowed))
+            if loads[place] <= allowed:
+                # More rows than that are not looked at: their number no longer tells the rate.
+                return allowed / max(factor * float(self.model.slope_s(high)), 1e-300)
+            if place == 0:
+                return None
+            low, high = rows[place - 1], rows[place]
+        here = slice(place - 1, place + 1)
+        logarithm = np.interp(math.log(allowed), np.log(loads[here]), np.log(rates_per_s[here]))
+        return math.exp(float(logarithm))
 
     @property
     def sustainable_rate_per_s(self) -> float:
@@ -230,11 +262,9 @@ def sustainable_rate_per_s(
     return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
 
 
-def _highest_rate_per_s(holds: Callable[[Array], BoolArray], most_per_s: float) -> float:
-    """Where a condition on rates ends that holds below, up to ``most_per_s``; 0 if nowhere."""
-    if most_per_s <= _LOWEST_RATE_PER_S:
-        return 0.0
-    rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, most_per_s, 64), math.inf
+def _highest_rate_per_s(holds: Callable[[Array], BoolArray]) -> float:
+    """Where a condition on rates ends that holds below; 0 if it holds nowhere."""
+    rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S, 64), math.inf
     while ratio > 1.0 + _RATE_TOLERANCE_RATIO:
         held = holds(rates)
         if not held[0]:

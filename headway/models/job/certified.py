@@ -45,6 +45,13 @@ class CertifiedLaw(SettingLaw):
 
         Small errors move latencies much, or a mean is that of rare moments.
         """
+        # Grids of two settings differ: a gain of almost nothing may come out below it.
+        gain = np.maximum(self.amplification_ratio, _LEAST_BEYOND)
+        return np.maximum(self.saturation_but_for_gain, np.log(gain / _MOST_AMPLIFICATION))
+
+    @property
+    def saturation_but_for_gain(self) -> Array:
+        """The same by the load and by rare moments alone: the gain takes a second chain."""
         rows, batches = (
             1.0 - share_within(np.where(self.is_stable, mean_s, 1.0))
             for share_within, mean_s in (
@@ -55,16 +62,13 @@ class CertifiedLaw(SettingLaw):
         beyond = np.maximum(np.minimum(rows, batches), _LEAST_BEYOND)
         unusual = np.log((1.0 - _USUAL_SHARE) / beyond)
         load = np.log(np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / _NEAREST)
-        # Grids of two settings differ: a gain of almost nothing may come out below it.
-        gain = np.maximum(self.amplification_ratio, _LEAST_BEYOND)
-        amplified = np.log(gain / _MOST_AMPLIFICATION)
-        every = np.maximum.reduce([unusual, load, amplified])
-        return np.where(self.is_stable, every, np.inf)
+        return np.where(self.is_stable, np.maximum(unusual, load), np.inf)
 
     @property
     def is_quotable(self) -> BoolArray:
         """Whether small errors move latencies little, and the mean is not that of rare moments."""
-        return np.asarray(self.saturation_excess <= 0.0)
+        quotable = np.asarray(self.saturation_but_for_gain <= 0.0)
+        return np.asarray(self.saturation_excess <= 0.0) if np.any(quotable) else quotable
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""

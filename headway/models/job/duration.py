@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -176,15 +176,7 @@ def level_spans(
     0.205
     """
     spans = []
-    for _, grouped in groupby(stages, key=lambda stage: stage.level):
-        pool = list(grouped)
-        num_tasks = [stage.num_tasks(shuffle_partitions) for stage in pool]
-        total_tasks = sum(num_tasks)
-        pooled = sum(
-            n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True)
-        )
-        noise_ratio = math.sqrt(pooled / total_tasks)
-        per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
+    for pool, num_tasks, per_task in _pools(stages, num_slots, shuffle_partitions):
         spans.append(
             LevelSpan(
                 name="+".join(stage.name for stage in pool),
@@ -206,6 +198,67 @@ def level_spans(
             )
         )
     return tuple(spans)
+
+
+def coefficient_gains(
+    stages: Sequence[StageProfile], num_slots: int, shuffle_partitions: int, batch_rows: float
+) -> Array:
+    r"""What one unit of each cost of a task adds to the mean duration of a batch.
+
+    Parameters
+    ----------
+    stages, num_slots, shuffle_partitions
+        As of `level_spans`.
+    batch_rows : float, >= 0
+        Rows of the batch. [rows]
+
+    Returns
+    -------
+    (k, 3) array
+        Of each stage what a second of a task without rows adds, one per row that enters the stage,
+        and one per shuffle partition that it writes for. [-, rows, partitions]
+
+    Notes
+    -----
+    theory.md (T2), which is linear in these costs.
+
+    Examples
+    --------
+    >>> from headway.domain import RowsLaw, Separation, TasksRule
+    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
+    ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
+    ...     task_noise_ratio=0.0, separation=Separation.BATCHES)
+    >>> coefficient_gains([reduce], 2, 8, 1000.0)
+    array([[  4., 500.,  32.]])
+    """
+    return np.array(
+        [
+            (
+                per_task * n,
+                max(per_task, _hot_makespan(n, num_slots, stage.hot_share_ratio))
+                * stage.rows.rows(batch_rows),
+                per_task * (n * shuffle_partitions),
+            )
+            for pool, num_tasks, per_task in _pools(stages, num_slots, shuffle_partitions)
+            for n, stage in zip(num_tasks, pool, strict=True)
+        ]
+    )
+
+
+def _pools(
+    stages: Sequence[StageProfile], num_slots: int, shuffle_partitions: int
+) -> Iterator[tuple[list[StageProfile], list[int], float]]:
+    """The stages of each level, their tasks, and how much of a task's time each adds (T2)."""
+    for _, grouped in groupby(stages, key=lambda stage: stage.level):
+        pool = list(grouped)
+        num_tasks = [stage.num_tasks(shuffle_partitions) for stage in pool]
+        total_tasks = sum(num_tasks)
+        pooled = sum(
+            n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True)
+        )
+        noise_ratio = math.sqrt(pooled / total_tasks)
+        per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
+        yield pool, num_tasks, per_task
 
 
 @cache

@@ -19,7 +19,7 @@ from headway.assumptions.fits import (
 from headway.domain import JobProfile, ObservedSetting, Separation, StageProfile
 from headway.models.arrays import Array
 from headway.models.job.calibration import doublings_beyond, widened
-from headway.models.job.duration import DurationModel, level_spans
+from headway.models.job.duration import coefficient_gains
 from headway.models.job.setting import duration_model
 
 _TINY_S = 1e-6
@@ -55,12 +55,7 @@ class Shares(NamedTuple):
         """
         model = duration_model(profile, asked.num_slots, asked.shuffle_partitions)
         duration_s = max(float(model.mean_s(asked.num_rows)), _TINY_S)
-        gained = np.array(
-            [
-                [_of_one_coefficient(profile.stages, place, one, asked) for one in range(3)]
-                for place in range(len(profile.stages))
-            ]
-        )
+        gained = coefficient_gains(profile.stages, *asked)
         followed = [_is_followed(profile.stages, place) for place in range(len(profile.stages))]
         gained[~np.array(followed), 2] = 0.0
         return cls(asked, model.driver_s / duration_s, gained / duration_s)
@@ -155,23 +150,6 @@ class FitError:
             inverse = np.linalg.pinv(0.5 * columns.T @ columns + np.diag(prior), hermitian=True)
             fits.append((0.5 * columns, inverse, prior))
         return tuple(fits)
-
-
-def _of_one_coefficient(
-    stages: Sequence[StageProfile], place: int, one: int, asked: AskedBatch
-) -> float:
-    alone = [
-        replace(
-            stage,
-            task_fixed_s=float(number == place and one == 0),
-            task_per_row_s=float(number == place and one == 1),
-            task_per_partition_s=float(number == place and one == 2),
-            task_per_state_row_s=0.0,
-        )
-        for number, stage in enumerate(stages)
-    ]
-    spans = level_spans(alone, asked.num_slots, asked.shuffle_partitions)
-    return float(DurationModel(0.0, spans).mean_s(asked.num_rows))
 
 
 def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:

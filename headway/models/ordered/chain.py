@@ -30,7 +30,7 @@ from headway.models.ordered.reordering import (
     tuple_cost_s,
 )
 from headway.models.ordered.service import ServiceLaw
-from headway.models.simulation.ordered_queues import simulate_queues
+from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
 
 _PLACEMENTS = 64

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array
-from headway.models.laws.normal import ndtr
 from headway.models.ordered.service import ServiceLaw, TimeLaw
 
 _CELLS = 1 << 15
@@ -167,50 +166,12 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
 
     Examples
     --------
-    >>> skewed_workers(gaussian_shares(0.5, 16), 16), skewed_workers(gaussian_shares(0.5, 100), 16)
-    (9.7, 16.0)
+    >>> skewed_workers(np.array([0.1, 0.2, 0.3, 0.4]), 16), skewed_workers(np.full(32, 1 / 32), 16)
+    (2.5, 16.0)
     """
     if not num_workers > 0.0:
         raise ValueError(f"num_workers must be positive, got {num_workers}")
     return min(float(num_workers), 1.0 / float(_shares(shares).max()))
-
-
-def gaussian_shares(sigma: float, num_buckets: int) -> Array:
-    r"""Shares of equal ranges of keys that are normal, cut to -1..1.
-
-    Parameters
-    ----------
-    sigma : float, > 0
-        Standard deviation before the cut; ``inf`` for even shares. [-]
-    num_buckets : int, >= 1
-        Ranges. [-]
-
-    Returns
-    -------
-    (num_buckets,) array
-        Shares. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    Prasaad, Ramalingam and Rajan (2018), section 7.2.1: how the skew of figure 9 is made.
-
-    Examples
-    --------
-    >>> gaussian_shares(0.5, 4)
-    array([0.143, 0.357, 0.357, 0.143])
-    """
-    if not sigma > 0.0 or num_buckets < 1:
-        raise ValueError("need sigma > 0 and num_buckets >= 1")
-    if np.isinf(sigma):
-        return np.full(num_buckets, 1.0 / num_buckets)
-    parts = np.diff(ndtr(np.linspace(-1.0, 1.0, num_buckets + 1) / sigma))
-    shares: Array = parts / parts.sum()
-    return shares
 
 
 def _shares(shares: Array | NDArray[np.float64]) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric
+from headway.models.arrays import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,77 +109,3 @@ def punctual_subset(
             chosen[at] = np.minimum(counts[at], best_kept)
             best_kept = best_kept - chosen[at]
     return PunctualSubset(kept=chosen, end_s=now_s + always_s + best_spent)
-
-
-def goodput_per_s(
-    rate_per_s: Numeric,
-    interval_s: Numeric,
-    fixed_s: Numeric,
-    cost_s: Numeric,
-    shed_cost_s: Numeric,
-) -> Numeric:
-    r"""Rows kept per second when a query sheds what it cannot carry.
-
-    Parameters
-    ----------
-    rate_per_s : float or array, >= 0
-        Input rate. [rows/s]
-    interval_s : float or array, > 0
-        Time between two batches. [s]
-    fixed_s : float or array, >= 0
-        Time of a batch without rows. [s]
-    cost_s : float or array, > 0
-        Time that a kept row adds. [s]
-    shed_cost_s : float or array, >= 0
-        Time that a shed row adds. [s]
-
-    Returns
-    -------
-    float or array
-        Kept rows per second, at most the input rate; 0 where shedding alone is too much. [rows/s]
-
-    Notes
-    -----
-    theory.md (G3); after VLDB'15, section 4: ``(1 - a/T - r c_s) / (c - c_s)``.
-
-    Examples
-    --------
-    >>> [round(float(goodput_per_s(r, 1.0, 0.2, 5e-6, 1e-6))) for r in (1e5, 2e5, 4e5, 9e5)]
-    [100000, 150000, 100000, 0]
-    """
-    rate = np.asarray(rate_per_s, dtype=np.float64)
-    share = 1.0 - np.asarray(fixed_s) / interval_s - rate * shed_cost_s
-    return np.minimum(rate, np.maximum(share / (np.asarray(cost_s) - shed_cost_s), 0.0))
-
-
-def share_in_time(load_ratio: Numeric, cheap_share: Numeric, cheap_load_ratio: Numeric) -> Numeric:
-    r"""Share of tuples in time under steady overload, cheap ones before dear ones.
-
-    Parameters
-    ----------
-    load_ratio : float or array, > 0
-        Work that arrives in a second. [-]
-    cheap_share : float or array, 0..1
-        Share of tuples that are cheap. [-]
-    cheap_load_ratio : float or array, >= 0
-        Part of the load that they make, below 1. [-]
-
-    Returns
-    -------
-    float or array
-        Share of tuples in time. [-]
-
-    Notes
-    -----
-    theory.md (G3); fluid limit of VLDB'15, Algorithm 1: ``m + (1 - r m c_m) / (r c_d)``. Blind to
-    costs it is ``min(1, 1/load)``.
-
-    Examples
-    --------
-    >>> round(float(share_in_time(1.44, 0.8, 0.64)), 3)
-    0.89
-    """
-    load = np.asarray(load_ratio, dtype=np.float64)
-    dear = load - cheap_load_ratio
-    kept = np.asarray((1.0 - np.asarray(cheap_load_ratio)) / np.maximum(dear, 1e-300))
-    return cheap_share + (1.0 - np.asarray(cheap_share)) * np.clip(kept, 0.0, 1.0)

@@ -138,43 +138,6 @@ def random_partition_loads(
     return loads
 
 
-def max_load_bound(top_share: Numeric, shuffle_partitions: Numeric) -> Array:
-    r"""Least mean load of the fullest partition, from the most frequent key alone.
-
-    Parameters
-    ----------
-    top_share : float or array, 0 to 1
-        Share of the rows that the most frequent key has. [-]
-    shuffle_partitions : float or array, >= 1
-        Shuffle partitions. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast, share of all rows. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    **(K4)** `E[max] ≥ p_1 + (1-p_1)/P`, the mean load of the partition that holds the top key.
-    Exact as a bound; within 3 % if `Pp_1 ≥ 2`.
-
-    Examples
-    --------
-    >>> float(max_load_bound(0.05, 200))
-    0.05475
-    """
-    share, number = np.asarray(top_share, dtype=np.float64), np.asarray(shuffle_partitions)
-    if not (np.all(share >= 0.0) and np.all(share <= 1.0) and np.all(number >= 1)):
-        raise ValueError("need top_share in 0..1 and shuffle_partitions >= 1")
-    bound: Array = share + (1.0 - share) / number
-    return bound
-
-
 def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Array:
     r"""Rows of each key that are left to shuffle after each map task has combined them.
 

@@ -10,6 +10,11 @@ import numpy as np
 
 from headway.assumptions.live import SPARE_EXECUTORS_RATIO
 from headway.assumptions.planning import LEAST_LIMIT_RATIO
+from headway.assumptions.tuning import (
+    MOST_POLICY_EXECUTORS,
+    REVERSAL_S,
+    USUAL_CPU_TARGET_RATIO,
+)
 from headway.domain import JobProfile, Metric, Outage, RateTrace, StreamAnswer
 from headway.domain.live import Bounds, ExecutorStep, PolicyComparison, PolicyOutcome
 from headway.errors import InputError
@@ -39,10 +44,8 @@ from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
 
 POLICIES = ("headway", "hpa", "flink", "ds2", "static", "optimum")
-_USUAL = {"hpa": 0.6, "flink": 0.6, "ds2": 1.0}
+_USUAL = {"hpa": USUAL_CPU_TARGET_RATIO.value, "flink": USUAL_CPU_TARGET_RATIO.value, "ds2": 1.0}
 _STRETCHES = 96
-_REVERSAL_S = 1800.0
-_MOST_EXECUTORS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +272,7 @@ def outcome_of(
         late_ratio=float(np.mean([run.late_ratio for run in runs])),
         kept_share=float(np.mean([run.kept_share(most_late_ratio) for run in runs])),
         changes_per_run=float(np.mean([run.num_changes for run in runs])),
-        reversals_per_run=float(np.mean([run.num_reversals(_REVERSAL_S) for run in runs])),
+        reversals_per_run=float(np.mean([run.num_reversals(REVERSAL_S.value) for run in runs])),
         steps=tuple(
             ExecutorStep(at_s=step.at_s, executors=step.executors, trigger_s=step.trigger_s)
             for step in runs[0].steps
@@ -300,7 +303,7 @@ def _bounds(plan: StreamAnswer, trace: RateTrace, executors: tuple[int, int] | N
     if executors is None:
         usual = plan.max_rate_per_s or plan.rate_per_s
         needed = plan.executors * SPARE_EXECUTORS_RATIO.value * max(trace.rates_per_s) / usual
-        executors = (1, min(max(math.ceil(needed), plan.executors), _MOST_EXECUTORS))
+        executors = (1, min(max(math.ceil(needed), plan.executors), MOST_POLICY_EXECUTORS.value))
     fewest, most = executors
     if not 1 <= fewest <= most:
         raise InputError(f"executors {fewest}..{most}; expected e.g. 2..12")

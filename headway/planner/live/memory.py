@@ -9,6 +9,7 @@ from statistics import quantiles
 
 from headway.assumptions.live import (
     BIN_S,
+    BUDGET_BIN_S,
     BUDGET_RAMP_S,
     BUDGET_S,
     COST_LEVEL_RATIO,
@@ -23,7 +24,6 @@ from headway.models.job.change_cost import margin_score, planned_rate_per_s
 from headway.planner.live.table import CapacityTable
 from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
-_BUDGET_BIN_S = 300.0
 _SURE_BINS = 2
 
 
@@ -170,7 +170,7 @@ def _with_batch(
 def _with_rows(
     budget: tuple[BudgetBin, ...], at_s: float, batch: SeenBatch
 ) -> tuple[BudgetBin, ...]:
-    start_s = at_s - at_s % _BUDGET_BIN_S
+    start_s = at_s - at_s % BUDGET_BIN_S.value
     if budget and budget[-1].start_s >= start_s:
         last = budget[-1]
         more = BudgetBin(

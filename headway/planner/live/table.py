@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.live import LEAST_CARRIED_RATIO, PROVISIONING_S, TABLE_FACTORS
+from headway.assumptions.live import (
+    LARGE_BATCHES_S,
+    LEAST_CARRIED_RATIO,
+    PROVISIONING_S,
+    TABLE_FACTORS,
+)
 from headway.domain import Z90, Interval
 from headway.domain.live import ChangeKind, Expectation
 from headway.errors import InputError
@@ -24,7 +29,6 @@ from headway.planner.question import Question
 _RATE_TOLERANCE = 1e-3
 _GRID = 40
 _GRID_DECADES = 1.5
-_LARGE_BATCHES_S = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,7 @@ class CapacityTable:
     def drained_per_s(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
         """Rows that large batches process per second: what a backlog is worked off with."""
         duration = self.durations[self.place_of[executors, trigger_s]]
-        rows = self.rates_per_s[-1] * max(trigger_s, _LARGE_BATCHES_S)
+        rows = self.rates_per_s[-1] * max(trigger_s, LARGE_BATCHES_S.value)
         return rows / max((duration.mean_s(rows) - duration.mean_s(0.0)) * cost_ratio, 1e-12)
 
     def slack_s(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headway.assumptions.tuning import DRAINED_WITHIN_S
 from headway.domain import Configuration, QuerySetting
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from headway.runtime.exploring import Build
 
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
-_DRAINED_WITHIN_S = 600.0
 At = Callable[[str], None]
 """Called at each named point of a change: what tests break there."""
 
@@ -247,7 +247,7 @@ class Actuators:
         if not self.is_cut():
             return
         query = self.start(now)
-        ends_s = time.monotonic() + _DRAINED_WITHIN_S
+        ends_s = time.monotonic() + DRAINED_WITHIN_S.value
         while self.is_cut() and query.isActive and time.monotonic() < ends_s:
             time.sleep(0.05)
         self.query = query

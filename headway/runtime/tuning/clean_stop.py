@@ -8,7 +8,12 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.assumptions.tuning import LEAST_GAP_S, LEAST_GAP_SHARE, MOST_BATCHES_WITHOUT_GAP
+from headway.assumptions.tuning import (
+    LEAST_GAP_S,
+    LEAST_GAP_SHARE,
+    MOST_BATCHES_WITHOUT_GAP,
+    SILENT_STOP_S,
+)
 from headway.errors import ActuatorError, HeadwayError
 from headway.units import counted, format_duration
 
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _POLL_EVERY_S = 0.02
 _LOOKS_WITHOUT_TRIGGER = 2
-_SILENT_AFTER_S = 60.0
 
 
 class Written(NamedTuple):
@@ -72,7 +76,7 @@ def wait_for_gap(query: StreamingQuery, trigger_s: float) -> bool:
     num_batches, looks = 0, 0
     seen = _last_seen(query)
     heard_s = time.monotonic()
-    silent_s = _SILENT_AFTER_S + 2.0 * trigger_s
+    silent_s = SILENT_STOP_S.value + 2.0 * trigger_s
     while num_batches < MOST_BATCHES_WITHOUT_GAP.value and time.monotonic() - heard_s < silent_s:
         if not query.isActive:
             return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.assumptions.tuning import STOPS_WITHIN_S
 from headway.errors import ActuatorError, InputError
 from headway.units import counted, ms_to_s
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 _DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
 _STOP_KEY = "spark.sql.streaming.stopTimeout"
-_STOP_WITHIN = "60s"
 # By what their sinks call themselves in the progress of a query.
 _APPENDING = {
     "foreachbatch": "foreachBatch runs again for a batch that was cut; if it appends, its rows are "
@@ -77,7 +77,7 @@ def require_no_dynamic_allocation(spark: SparkSession) -> None:
 def let_stops_end(spark: SparkSession) -> None:
     """Give stops of queries an end where they have none: some hang for ever."""
     if str(spark.conf.get(_STOP_KEY, "0")) in ("0", "0ms", "0s"):
-        spark.conf.set(_STOP_KEY, _STOP_WITHIN)
+        spark.conf.set(_STOP_KEY, f"{STOPS_WITHIN_S.value:g}s")
 
 
 def warning_of_sink(sink: str | None) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headway.assumptions.tuning import ALIVE_WITHIN_S, ANSWERED_WITHIN_S, ENDS_WITHIN_S
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError
@@ -25,10 +26,7 @@ from headway.formats.setting_file import (
 from headway.runtime.tuning.actuators import At, nothing
 from headway.units import format_duration
 
-_ANSWER_WITHIN_S = 60.0
-_END_WITHIN_S = 120.0
 _ANSWER_EVERY_S = 0.2
-_ALIVE_WITHIN_S = 5.0
 _SESSION_ENDS_S = 5.0
 _VARIABLE = "HEADWAY_SETTING"
 
@@ -102,7 +100,7 @@ class SupervisedQuery:
         self.at("before stop")
         self.number += 1
         self._write(self.configuration)
-        within_s = 2.0 * trigger_s + _ANSWER_WITHIN_S
+        within_s = 2.0 * trigger_s + ANSWERED_WITHIN_S.value
         ends_s = time.monotonic() + within_s
         while time.monotonic() < ends_s and self.process.poll() is None:
             is_there, why = load_answer(self.path, self.number)
@@ -178,7 +176,7 @@ class SupervisedQuery:
         if self.process is not None or not self._is_left_behind():
             return
         self._write(configuration)
-        ends_s = time.monotonic() + 2.0 * configuration.trigger_s + _ANSWER_WITHIN_S
+        ends_s = time.monotonic() + 2.0 * configuration.trigger_s + ANSWERED_WITHIN_S.value
         while time.monotonic() < ends_s:
             if load_answer(self.path, self.number) == (True, None) or not self._is_left_behind():
                 # What is left of it is the end of its session.
@@ -193,7 +191,7 @@ class SupervisedQuery:
 
     def _is_left_behind(self) -> bool:
         try:
-            return time.time() - alive_file(self.path).stat().st_mtime < _ALIVE_WITHIN_S
+            return time.time() - alive_file(self.path).stat().st_mtime < ALIVE_WITHIN_S.value
         except FileNotFoundError:
             return False
 
@@ -209,11 +207,11 @@ class SupervisedQuery:
     def _await_end(self) -> None:
         assert self.process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(_END_WITHIN_S)
+            self.process.wait(ENDS_WITHIN_S.value)
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             raise HeadwayError(
-                f"the application did not end within {format_duration(_END_WITHIN_S)} and was "
-                "killed"
+                f"the application did not end within {format_duration(ENDS_WITHIN_S.value)} "
+                "and was killed"
             )

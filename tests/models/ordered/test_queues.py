@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from headway.domain.ordered import QueueScheme
 from headway.models.arrays import Array
 from headway.models.ordered.queues import (
-    gaussian_shares,
     hybrid_exit_law,
     partitioned_exit_law,
     skewed_workers,
 )
 from headway.models.ordered.service import ServiceLaw
-from headway.models.simulation.ordered_queues import QueueRun, simulate_queues
+from headway.models.ordered.tuple_queues import QueueRun, simulate_queues
+from tests.oracles.closed_forms import gaussian_shares
 
 EVEN = np.full(16, 1 / 16)
 

@@ -13,7 +13,7 @@ from headway.models.ordered.reordering import (
     tuple_cost_s,
 )
 from headway.models.ordered.service import ServiceKind, ServiceLaw
-from headway.models.simulation.ordered_reordering import simulate_reordering
+from tests.oracles.ordered_reordering import simulate_reordering
 
 NON_BLOCKING, LOCK = ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK
 

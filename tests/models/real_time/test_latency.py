@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
+from headway.models.queues.lindley import lindley_waits_s
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.real_time.latency import gap_probability, real_time_latency
 from headway.models.real_time.shuffled_queue import shuffled_wait
@@ -17,8 +18,7 @@ from headway.models.real_time.stages import (
     shuffle_wait_limit_s,
     sustainable_rate_per_s,
 )
-from headway.models.simulation.lindley import lindley_waits_s
-from headway.models.simulation.real_time import PlayedStage, simulate_real_time
+from tests.oracles.real_time import PlayedStage, simulate_real_time
 from tests.seeds import examples
 
 LEVELS = np.array([0.5, 0.95, 0.99])

@@ -7,13 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from headway.models.scheduling.memory import rows_removed
-from headway.models.scheduling.stagger import (
-    can_be_apart,
-    common_period_s,
-    never_collide,
-    stagger_offsets_s,
-)
+from headway.models.scheduling.stagger import common_period_s, stagger_offsets_s
+from tests.oracles.closed_forms import can_be_apart, never_collide
+from tests.oracles.operator_scheduling import rows_removed
 
 STEP_S = 0.25
 

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from headway.models.scheduling.d_over import d_over
-from headway.models.scheduling.punctual import goodput_per_s, punctual_subset, share_in_time
-from headway.models.scheduling.subset import DeadlineTree, kept_counts, largest_subset
+from headway.models.scheduling.punctual import punctual_subset
+from tests.oracles.closed_forms import goodput_per_s, share_in_time
+from tests.oracles.d_over import d_over
+from tests.oracles.subset import DeadlineTree, kept_counts, largest_subset
 
 FIGURE_5 = [(10.0, 2.0), (10.0, 2.0), (15.0, 3.0), (15.0, 1.0), (15.0, 2.0), (20.0, 4.0)]
 

@@ -11,11 +11,11 @@ from headway.models.stages.skew import (
     KeyShares,
     combined_rows,
     hot_start_makespan,
-    max_load_bound,
     random_partition_loads,
     zipf_key_shares,
 )
 from headway.models.stages.spark_hash import KeyKind, known_partition_loads, spark_hash
+from tests.oracles.closed_forms import max_load_bound
 from tests.oracles.list_scheduling import list_scheduling_makespan
 
 # Printed by Spark 4.3.0: hash(k), pmod(hash(k), 8), pmod(hash(k), 200). For the strings, the

@@ -351,7 +351,6 @@ def test_a_batch_application_is_its_stages(profiled: Profiled) -> None:
     assert scan.task_time.sd_s == pytest.approx(math.sqrt(2))
     assert (scan.task_time.max_s, scan.task_time.fixed_s) == (4.0, 0.25)
     assert (scan.rows.read, scan.rows.written) == (800, 200)
-    assert scan.rows.written_ratio == 0.25
     assert scan.rows.largest_task_ratio == 2.5
     assert scan.run_time.gc_ratio == pytest.approx(0.25, rel=0.01)
     assert scan.run_time.cpu_ratio == pytest.approx(0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.models.simulation.operator_scheduling import (
+from tests.oracles.operator_scheduling import (
     NodeLoad,
     OperatorOutcome,
     OperatorPolicy,

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.models.scheduling.punctual import share_in_time
-from headway.models.simulation.tuple_scheduling import (
-    TupleOrder,
-    simulate_d_over,
-    simulate_tuples,
-)
+from tests.oracles.closed_forms import share_in_time
+from tests.oracles.tuple_scheduling import TupleOrder, simulate_d_over, simulate_tuples
 
 # 80 % of the tuples find their key in memory: 2 us; the others wait for the disk.
 DISK = {10e-6: 1.44, 50e-6: 4.64}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.simulation.real_time import PlayedStage, simulate_real_time
+from tests.oracles.real_time import PlayedStage, simulate_real_time
 
 ONE = PlayedStage(shares=np.ones(1), row_s=0.01, row_cv=0.0)
 

