@@ -26,10 +26,14 @@ from headway.domain import (
     TasksRule,
 )
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.job.capacity import sustainable_rate_per_s
+from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.duration import DurationModel
 from headway.models.job.predict import predict
-from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
+from headway.models.job.setting import (
+    after_commit_s,
+    duration_model,
+    settled_batch_rows,
+)
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.oracles.microbatch import simulate_microbatch
@@ -141,6 +145,25 @@ def test_the_sustainable_rate_of_a_straight_line() -> None:
     # 20 us a row, nine tenths of the time.
     prediction = ask(straight(0.0), 10000.0)
     assert prediction.sustainable_rate_per_s == pytest.approx(45000.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 0.5, 10.0])
+@pytest.mark.parametrize("exponent", [0.3, 0.8, 1.0])
+@pytest.mark.parametrize("per_row_s", [1e-9, 2e-5, 4e2])
+def test_the_sustainable_rate_is_that_of_trying_rates(
+    per_row_s: float, exponent: float, trigger_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is solved by the rows of a batch; settled rows of rate after rate say the same."""
+    stage = replace(
+        straight(0.0).stages[0],
+        task_per_row_s=per_row_s,
+        rows=RowsLaw(scale=2.0, exponent=exponent),
+    )
+    profile = straight(0.0, stages=(stage,))
+    asked = Capacity.of(profile, a_configuration(trigger_s=trigger_s), age_factor=1.5)
+    by_rows = asked.stable_up_to_per_s
+    monkeypatch.setattr(Capacity, "_limit_per_s", lambda _: None)
+    assert replace(asked).stable_up_to_per_s == by_rows > 0.0
 
 
 def test_sustainable_rates_have_no_smallest() -> None:
