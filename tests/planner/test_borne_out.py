@@ -108,7 +108,7 @@ def test_a_max_rate_takes_few_looks(seed: int, monkeypatch: pytest.MonkeyPatch) 
     candidates = all_candidates(question, (question.space.max_nodes,))
     rates_per_s = sustainable_rates_per_s(candidates)
     place = int(np.argmax(rates_per_s))
-    chains = set()
+    chains: set[tuple[float, bool]] = set()
 
     def looking(setting: Candidates, rate_per_s: float, *, with_gain: bool = True) -> float:
         # The gain takes a chain of its own.
