@@ -27,6 +27,7 @@ from headway.units import counted, parse_duration_s, parse_rate_per_s
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
+    from headway.domain.ordered import KeyCounts
 
 #: What node types of the catalogue are planned for where nothing is said: what keeps most.
 DEFAULT_PLATFORM = "kubernetes"
@@ -223,6 +224,29 @@ def positive_seconds(value: float | str, name: str) -> float:
     if value_s == 0:
         raise InputError(f"{name} is {value!r}; expected more than 0 seconds")
     return value_s
+
+
+def key_counts(
+    keys: KeyCounts | str | Path | None, *, key_type: str | None, total_rows: float | None
+) -> KeyCounts | None:
+    """How often each key occurs, from its file where that is given; None if nothing is.
+
+    Raises
+    ------
+    InputError
+        If the file or a value is not what it should be.
+    """
+    if total_rows is not None and not total_rows > 0:
+        raise InputError(f"total_rows is {total_rows!r}; expected a number above 0")
+    if keys is None:
+        if key_type is not None or total_rows is not None:
+            raise InputError("key_type and total_rows are about the keys of a file; give keys")
+        return None
+    if isinstance(keys, str | Path):
+        from headway.formats.key_counts import read_key_counts
+
+        return read_key_counts(keys, kind=key_type, total_rows=total_rows)
+    return keys
 
 
 def count(value: int, name: str, most: int) -> int:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headway.api.arguments import arrivals_from, job_from
+from headway.api.arguments import arrivals_from, job_from, key_counts
 from headway.api.predict import configuration_from
 from headway.domain import JobProfile
 from headway.domain.ordered import KeyCounts, OrderedPlan
 from headway.errors import InputError
-from headway.formats.key_counts import read_key_counts
 
 
 def ordered_plan(
@@ -50,13 +49,9 @@ def ordered_plan(
     from headway.planner.ordered import plan_ordered
 
     job = job_from(profile)
-    if total_rows is not None and not total_rows > 0:
-        raise InputError(f"total_rows is {total_rows!r}; expected a number above 0")
-    counts = (
-        keys
-        if isinstance(keys, KeyCounts)
-        else read_key_counts(keys, kind=key_type, total_rows=total_rows)
-    )
+    counts = key_counts(keys, key_type=key_type, total_rows=total_rows)
+    if counts is None:
+        raise InputError("keys is missing; expected a file that says how often each key occurs")
     configuration = configuration_from(
         job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
     )

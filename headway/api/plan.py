@@ -16,6 +16,7 @@ from headway.api.arguments import (
     executors_by_cores,
     is_number,
     job_from,
+    key_counts,
     node_types_from,
     one_of,
     promises_from,
@@ -35,13 +36,14 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.domain.later import with_changes
+from headway.domain.later import later, with_changes
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
     from headway.domain import AnyAnswer, ApplicationProfile, BatchAnswer
+    from headway.domain.ordered import KeyCounts, PlannedSkew
 
 
 @overload
@@ -79,6 +81,9 @@ def plan(
     executor_memory_bytes: int | None = ...,
     platform: str = ...,
     from_start: bool = ...,
+    keys: KeyCounts | str | Path | None = ...,
+    key_type: str | None = ...,
+    total_rows: float | None = ...,
 ) -> StreamAnswer: ...
 
 
@@ -125,6 +130,9 @@ def plan(
     executor_memory_bytes: int | None = None,
     platform: str = DEFAULT_PLATFORM,
     from_start: bool = False,
+    keys: KeyCounts | str | Path | None = None,
+    key_type: str | None = None,
+    total_rows: float | None = None,
 ) -> AnyAnswer | AnyPipelinePlan:
     """The fewest nodes that keep a target, and the Spark configuration that does.
 
@@ -182,9 +190,14 @@ def plan(
         Kubernetes, which keeps most.
     from_start : bool
         Plan for batches that stay as long as those of a fresh JVM, as they are after a restart.
+    keys : KeyCounts or path
+        How often each key of the stage that works most behind an exchange occurs: the rows of a
+        key are not divided among tasks, and ``skew`` of the plan says what that makes of it.
+    key_type, total_rows
+        As in :func:`headway.ordered_plan`.
 
     ``rate``, ``partitions``, ``trigger``, ``budget``, ``checkpoint``, ``source_partitions``,
-    ``bursts``, ``relaxation`` and ``from_start`` are about queries alone.
+    ``bursts``, ``relaxation``, ``from_start`` and ``keys`` are about queries alone.
 
     Raises
     ------
@@ -198,7 +211,8 @@ def plan(
             node_types=node_types, catalog=catalog, budget=budget, checkpoint=checkpoint,
             source_partitions=source_partitions, task_cpus=task_cpus, bursts=bursts,
             relaxation=relaxation, lower_memory=lower_memory, from_start=from_start,
-            executor_memory_bytes=executor_memory_bytes,
+            executor_memory_bytes=executor_memory_bytes, keys=keys, key_type=key_type,
+            total_rows=total_rows,
             confidence=None if confidence == CONFIDENCE.value else confidence,
             objective=None if objective == Objective.NODES else objective,
             platform=None if platform == DEFAULT_PLATFORM else platform,
@@ -223,7 +237,8 @@ def plan(
         of_queries = {
             "rate": rate, "partitions": partitions, "trigger": trigger, "budget": budget,
             "checkpoint": checkpoint, "source_partitions": source_partitions, "bursts": bursts,
-            "relaxation": relaxation, "from_start": from_start,
+            "relaxation": relaxation, "from_start": from_start, "keys": keys,
+            "key_type": key_type, "total_rows": total_rows,
         }  # fmt: skip
         from headway.api.deadlines import plan_deadline
 
@@ -270,6 +285,11 @@ def plan(
         job = with_source_partitions(
             job, count(source_partitions, "source_partitions", MOST_PARTITIONS)
         )
+    counts = key_counts(keys, key_type=key_type, total_rows=total_rows)
+    if counts is not None:
+        from headway.planner.ordered import with_known_keys
+
+        job = with_known_keys(job, counts)
     found = search(
         job,
         arrivals_from(job, rate),
@@ -295,4 +315,19 @@ def plan(
         relaxation=relaxation,
         from_start=from_start,
     )
-    return with_changes(found, prediction=with_next_run(found.prediction, job, first))
+    return with_changes(
+        found,
+        prediction=with_next_run(found.prediction, job, first),
+        skew=later(lambda: _skew(found, job, counts)),
+    )
+
+
+def _skew(found: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:
+    """What the heaviest key makes of its stage, on the cores that were planned."""
+    if counts is None and not any(stage.hot_share_ratio for stage in job.stages):
+        return None
+    from headway.planner.ordered import plan_skew
+    from headway.planner.purchase import at_core_speed
+
+    speed = 1.0 if found.node_type is None else found.node_type.core_speed_ratio
+    return plan_skew(at_core_speed(job, speed), found.configuration, found.rate_per_s, counts)

@@ -170,6 +170,25 @@ strict_option = click.option(
 )
 
 
+def key_options(command: Function) -> Function:
+    """What a file of key counts does not say itself."""
+    for option in (
+        click.option(
+            "--total-rows",
+            type=click.FloatRange(0, min_open=True),
+            help="Rows of all keys, if the file has only the most frequent ones.",
+        ),
+        click.option(
+            "--key-type",
+            type=click.Choice(["string", "int", "long"]),
+            help="Spark's type of the key column; by default long for numbers in JSON, else "
+            "string.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def setting_options(command: Function) -> Function:
     """The knobs of a setting; what is not given is as profiled."""
     for option in (

@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 
 from headway.api.ordered import ordered_plan
-from headway.cli.options import EXECUTORS, RATE, Command, json_option, setting_options
+from headway.cli.options import (
+    EXECUTORS,
+    RATE,
+    Command,
+    json_option,
+    key_options,
+    setting_options,
+)
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, remark, suggest
@@ -25,16 +32,7 @@ from headway.report.ordered import ordered_json, ordered_text, placement_csv
     required=True,
     help="How often each key occurs: CSV with the columns key and count, or JSON lines.",
 )
-@click.option(
-    "--key-type",
-    type=click.Choice(["string", "int", "long"]),
-    help="Spark's type of the key column; by default long for numbers in JSON, else string.",
-)
-@click.option(
-    "--total-rows",
-    type=click.FloatRange(0, min_open=True),
-    help="Rows of all keys, if the file has only the most frequent ones.",
-)
+@key_options
 @click.option("--stage", help="Stage after an exchange; by default the one with the most work.")
 @click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
 @setting_options

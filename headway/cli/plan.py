@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +24,7 @@ from headway.cli.options import (
     exit_code,
     given,
     json_option,
+    key_options,
     mode_options,
     one_format,
     refuse,
@@ -32,6 +34,7 @@ from headway.cli.options import (
     task_cpus_option,
 )
 from headway.cli.outputs import OutputFile
+from headway.cli.plan_spec import OF_STREAMS, plan_of_spec
 from headway.cli.progress import Progress
 from headway.cli.terminal import show, suggest
 from headway.domain import PLATFORMS, Burst, Deadline, JobProfile, Objective, Promise
@@ -44,13 +47,6 @@ if TYPE_CHECKING:
 _TEXT, _JSON = "text", "json"
 _APPLY = "add --format spark-defaults to apply it, -o plan.html for a page to share"
 _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan in full"
-# What only plans of streams answer to.
-_OF_STREAMS = (
-    "rate", "partitions", "trigger", "budget", "checkpoint", "source_partitions", "bursts",
-    "relaxation", "from_start", "concurrent_jobs",
-)  # fmt: skip
-# How the plan is shown; all else is what it is, and counts instead of what a spec file says.
-_OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbose", "quiet")
 
 
 @click.command("plan", cls=Command)
@@ -133,6 +129,12 @@ _OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbos
 @click.option(
     "--from-start", is_flag=True, help="Plan for the batch durations of a freshly started JVM."
 )
+@click.option(
+    "--keys",
+    type=click.Path(path_type=Path),
+    help="How often each key occurs, as for headway ordered: no task divides the rows of a key.",
+)
+@key_options
 @mode_options
 @click.option(
     "--confidence",
@@ -179,6 +181,9 @@ def command(
     relaxation: bool,
     lower_memory: bool,
     from_start: bool,
+    keys: Path | None,
+    key_type: str | None,
+    total_rows: float | None,
     concurrent_jobs: int | None,
     mode: str,
     path: float | None,  # noqa: ARG001
@@ -214,6 +219,8 @@ def command(
     from headway.cli.real_time import plan_in_real_time
 
     output_format = one_format(as_json, output_format)
+    if keys is None:
+        refuse(given("key_type", "total_rows"), "it is about the keys of a file: give --keys")
     if runs_in_real_time(mode):
         return plan_in_real_time(output_format)
     if quiet and verbose:
@@ -239,7 +246,8 @@ def command(
             "it applies to node types of the catalogue: give --node-type NAME",
         )
     if not targets or is_spec(profile):
-        return _plan_spec(profile, how)
+        planned = plan_of_spec(profile)
+        return _shown(planned.plan, how, profile=planned.profile)
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
@@ -248,7 +256,7 @@ def command(
 
         # What the profile is of comes before what its options are for.
         application = load_application_profile(profile)
-        refuse(given(*_OF_STREAMS), "not for batch jobs")
+        refuse(given(*OF_STREAMS), "not for batch jobs")
         with Progress("planning"):
             of_batch = plan(
                 application,
@@ -271,7 +279,10 @@ def command(
     if not isinstance(job, JobProfile):
         from headway.cli.dstreams import plan_dstreams
 
-        refuse(given("output", "verbose", "quiet"), "not for DStreams")
+        refuse(
+            given("output", "verbose", "quiet", "keys", "key_type", "total_rows"),
+            "not for DStreams",
+        )
         return plan_dstreams(
             job,
             rate=rate,
@@ -316,6 +327,9 @@ def command(
             relaxation=relaxation,
             lower_memory=lower_memory,
             from_start=from_start,
+            keys=keys,
+            key_type=key_type,
+            total_rows=total_rows,
         )
     return _shown(found, how, profile=profile)
 
@@ -329,37 +343,6 @@ class _Show:
     strict: bool
     verbose: bool
     quiet: bool
-
-
-def _plan_spec(file: str, how: _Show) -> int:
-    """Plan as a spec file says, but for what options say otherwise."""
-    from headway.api.specs import is_spec, plan_file
-    from headway.spec.spec_file import load_spec
-
-    context = click.get_current_context()
-    if not is_spec(file):
-        raise click.UsageError("Missing option '--target'.", context)
-    refuse(given("concurrent_jobs"), "only DStreams run several jobs at a time")
-    found = load_spec(file)
-    changes = {
-        name: value
-        for name, value in context.params.items()
-        if name not in _OF_OUTPUT and given(name)
-    }
-    is_batch, targets = found.kind == "BatchJob", changes.pop("targets", ())
-    if is_batch:
-        refuse(given(*_OF_STREAMS), "not for batch jobs")
-    if any(isinstance(one, Deadline) is not is_batch for one in targets) or (
-        is_batch and len(targets) > 1
-    ):
-        kind = "batch" if is_batch else "streaming"
-        example = "one 'deadline <= 10m'" if is_batch else "latencies, e.g. 'p99 <= 3s'"
-        refuse(["--target"], f"{file} is a {kind} job; expected {example}")
-    if targets:
-        changes["target"] = targets[0] if is_batch else targets
-    with Progress("planning"):
-        planned = plan_file(found, **changes)
-    return _shown(planned.plan, how, profile=planned.profile)
 
 
 def _in_words(plan: AnyAnswer, how: _Show) -> str:

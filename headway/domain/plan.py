@@ -12,6 +12,7 @@ from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
+from headway.domain.ordered import PlannedSkew
 from headway.domain.plan_parts import (
     Advice,
     AfterStart,
@@ -66,7 +67,9 @@ class Change:
     applies: Applies
 
 
-@made_when_asked("frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability")
+@made_when_asked(
+    "frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability", "skew"
+)
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StreamAnswer(Result):
     """What `Plan` and `InfeasiblePlan` have in common: a setting, and what is known of it.
@@ -80,7 +83,8 @@ class _StreamAnswer(Result):
     sets the most nodes. ``refused_node_types`` says of each node type that cannot do it, why.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
     what speaks against it, or must be known of it. ``kept_probability`` is that of all promises
-    together (P23); None in files of before.
+    together (P23); None in files of before. ``skew`` is what the heaviest key makes of its stage,
+    None where no key is known to be heavy.
     """
 
     target: Target
@@ -112,6 +116,7 @@ class _StreamAnswer(Result):
     findings: tuple[Finding, ...] = ()
     declared: DeclaredCosts | None = None
     kept_probability: float | None = None
+    skew: PlannedSkew | None = None
 
     @property
     def verdict(self) -> Verdict | None:

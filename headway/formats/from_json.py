@@ -43,7 +43,7 @@ from headway.formats.yaml_document import read_whole_text
 from headway.words import all_words
 
 # What plans of earlier versions do not hold.
-_SINCE_LATER = ("declared", "after_start")
+_SINCE_LATER = ("declared", "after_start", "skew")
 _EXPECTED = "a plan as 'headway plan --json' prints it"
 _MOST_BYTES = 64 * 2**20
 Noun = TypeVar("Noun")

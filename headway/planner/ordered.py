@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
 
@@ -22,6 +23,7 @@ from headway.domain.ordered import (
     KeyPlacement,
     OrderedPlan,
     PartitionChoice,
+    PlannedSkew,
     RealTimeSlots,
 )
 from headway.errors import InputError
@@ -36,6 +38,8 @@ _KEYS_PER_CLASS = 32
 _MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # of large clusters fewer batches are drawn
 _COMBINES = "stateStoreSave"  # Spark's operator of an aggregation with state
 _SEED = 2018  # of batches that are drawn
+_ENDLESS_ROWS = 1e12  # of a batch: where its duration grows as fast as its rows
+_MOST_SHARE = 1.0 - 1e-9  # of one key: all rows but a remainder
 
 
 def plan_ordered(
@@ -68,7 +72,7 @@ def plan_ordered(
     """
     model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
     batch_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
-    if batch_rows > 1e12:
+    if batch_rows > _ENDLESS_ROWS:
         raise InputError(
             f"at {rate_per_s:g} rows/s batches grow without bound on {configuration.num_slots} "
             "slots; give more --executors or a lower --rate"
@@ -78,18 +82,13 @@ def plan_ordered(
     if map_tasks:
         counts = _combined(counts, batch_rows, map_tasks)
     task = _Task(stage, configuration.num_slots, stage.rows.rows(batch_rows), counts)
-    today = configuration.shuffle_partitions
-    numbers = sorted(
-        {today, SPARK_PARTITIONS.value}
-        | {math.ceil(ratio * task.num_slots) for ratio in TRIED_PER_SLOT.value}
-    )
+    today, numbers = configuration.shuffle_partitions, _tried_numbers(configuration)
     choices = {number: task.hashed(number) for number in numbers}
     few = [number for number in numbers if number <= MOST_PLACED_PER_SLOT.value * task.num_slots]
     placed = min(
         (task.placed(number) for number in few),
         key=lambda one: (one.choice.p99_s, one.choice.shuffle_partitions),
     )
-    shortest_s = min(one.p99_s for one in choices.values())
     hottest = counts.num_rows[0] / task.all_rows
     return OrderedPlan(
         stage=stage.name,
@@ -104,14 +103,136 @@ def plan_ordered(
         task_per_row_s=stage.task_per_row_s,
         hottest_key=counts.keys[0],
         hottest_share=hottest,
-        serial_s=stage.task_fixed_s + stage.task_per_row_s * task.rows * hottest,
+        serial_s=_serial_s(stage, task.rows, hottest),
         today=choices[today],
         choices=tuple(choices.values()),
-        best=next(
-            one for one in choices.values() if one.p99_s <= SAME_P99_RATIO.value * shortest_s
-        ),
+        best=_fewest_with_the_shortest(choices.values()),
         placed=placed,
         real_time=_real_time(job, configuration.num_slots, batch_rows),
+    )
+
+
+def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
+    """The profile with the share of the heaviest key, which no number of tasks divides.
+
+    Where map tasks combine the rows of a key before the stage, no key is heavy there.
+
+    Raises
+    ------
+    InputError
+        If the profile has no stage behind an exchange.
+    """
+    batch_rows = max((one.rows_per_batch_high for one in job.settings), default=1.0)
+    stage = _stage(job, batch_rows, None)
+    if _map_tasks(job, stage):
+        return job
+    share = min(counts.num_rows[0] / (sum(counts.num_rows) + counts.other_rows), _MOST_SHARE)
+    hot = replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share))
+    return replace(job, stages=tuple(hot if one is stage else one for one in job.stages))
+
+
+def plan_skew(
+    job: JobProfile, configuration: Configuration, rate_per_s: float, counts: KeyCounts | None
+) -> PlannedSkew | None:
+    """What the heaviest key makes of its stage at a planned setting.
+
+    Without counts it is the share of the largest task on record, which is taken for that of one
+    key: it lies on a partition drawn at random, and the other rows are dealt out evenly.
+
+    Returns
+    -------
+    PlannedSkew or None
+        None where no key is known to be heavy, or batches grow without bound.
+    """
+    model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
+    batch_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+    if batch_rows > _ENDLESS_ROWS:
+        return None
+    if counts is not None:
+        found = plan_ordered(job, configuration, rate_per_s, counts)
+        return PlannedSkew(
+            stage=found.stage,
+            batch_rows=found.batch_rows,
+            num_slots=found.num_slots,
+            planned=found.today,
+            best=found.best,
+            placed=found.placed.choice,
+            num_placed=len(found.placed.keys),
+            hottest_key=str(found.hottest_key),
+            hottest_share=found.hottest_share,
+            serial_s=found.serial_s,
+            keeps_up=found.keeps_up,
+        )
+    stage = max(job.stages, key=lambda one: one.hot_share_ratio)
+    share, rows = stage.hot_share_ratio, stage.rows.rows(batch_rows)
+    if share == 0.0:
+        return None
+    num_slots = configuration.num_slots
+    choices = {
+        number: _choice(stage, num_slots, rows, _recorded_loads(share, number, num_slots))
+        for number in _tried_numbers(configuration)
+    }
+    serial_s = _serial_s(stage, rows, share)
+    return PlannedSkew(
+        stage=stage.name,
+        batch_rows=rows,
+        num_slots=num_slots,
+        planned=choices[configuration.shuffle_partitions],
+        best=_fewest_with_the_shortest(choices.values()),
+        hottest_share=share,
+        serial_s=serial_s,
+        keeps_up=configuration.trigger_s == 0.0 or serial_s < configuration.trigger_s,
+    )
+
+
+def _serial_s(stage: StageProfile, rows: float, share: float) -> float:
+    """A task that has nothing but the rows of one key."""
+    return stage.task_fixed_s + stage.task_per_row_s * rows * share
+
+
+def _tried_numbers(configuration: Configuration) -> list[int]:
+    """The set shuffle partitions, Spark's own number, and some for each slot."""
+    per_slot = (math.ceil(one * configuration.num_slots) for one in TRIED_PER_SLOT.value)
+    return sorted({configuration.shuffle_partitions, SPARK_PARTITIONS.value, *per_slot})
+
+
+def _fewest_with_the_shortest(choices: Collection[PartitionChoice]) -> PartitionChoice:
+    """Of those with about the shortest p99 the first, which has the fewest partitions."""
+    most_s = SAME_P99_RATIO.value * min(one.p99_s for one in choices)
+    return next(one for one in choices if one.p99_s <= most_s)
+
+
+def _num_batches(number: int, num_slots: int) -> int:
+    """How many to draw."""
+    affordable = _MOST_STEPS // (number * num_slots)
+    return min(SKEWED_BATCHES.value, max(affordable, _FEWEST_BATCHES))
+
+
+def _recorded_loads(share: float, number: int, num_slots: int) -> Array:
+    """Of each batch: the share on a partition drawn at random, the rest dealt out evenly."""
+    num_batches = _num_batches(number, num_slots)
+    loads = np.full((num_batches, number), (1.0 - share) / number)
+    hot = np.random.default_rng(_SEED).integers(number, size=num_batches)
+    loads[np.arange(num_batches), hot] += share
+    return loads
+
+
+def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> PartitionChoice:
+    """Times of a stage by the loads of its partitions in drawn batches (K10)."""
+    time_s = skewed_stage_s(
+        loads,
+        num_slots,
+        batch_rows=rows,
+        task_fixed_s=stage.task_fixed_s,
+        task_per_row_s=stage.task_per_row_s,
+        task_noise_ratio=stage.task_noise_ratio,
+        seed=_SEED,
+    )
+    return PartitionChoice(
+        shuffle_partitions=loads.shape[1],
+        largest_share=float(loads.max(axis=1).mean()),
+        mean_s=float(time_s.mean()),
+        p99_s=float(np.quantile(time_s, 0.99)),
     )
 
 
@@ -152,26 +273,10 @@ class _Task:
 
     def batches(self, number: int) -> int:
         """How many to draw."""
-        affordable = _MOST_STEPS // (number * self.num_slots)
-        return min(SKEWED_BATCHES.value, max(affordable, _FEWEST_BATCHES))
+        return _num_batches(number, self.num_slots)
 
     def _choice(self, loads: Array) -> PartitionChoice:
-        stage = self.stage
-        time_s = skewed_stage_s(
-            loads,
-            self.num_slots,
-            batch_rows=self.rows,
-            task_fixed_s=stage.task_fixed_s,
-            task_per_row_s=stage.task_per_row_s,
-            task_noise_ratio=stage.task_noise_ratio,
-            seed=_SEED,
-        )
-        return PartitionChoice(
-            shuffle_partitions=loads.shape[1],
-            largest_share=float(loads.max(axis=1).mean()),
-            mean_s=float(time_s.mean()),
-            p99_s=float(np.quantile(time_s, 0.99)),
-        )
+        return _choice(self.stage, self.num_slots, self.rows, loads)
 
 
 def _map_tasks(job: JobProfile, stage: StageProfile) -> int:

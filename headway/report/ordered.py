@@ -7,7 +7,13 @@ import io
 from collections.abc import Iterator
 
 from headway.assumptions.planning import WORTH_PLACING_RATIO
-from headway.domain.ordered import KeyPlacement, OrderedPlan, PartitionChoice, RealTimeSlots
+from headway.domain.ordered import (
+    KeyPlacement,
+    OrderedPlan,
+    PartitionChoice,
+    PlannedSkew,
+    RealTimeSlots,
+)
 from headway.report.columns import aligned, headline_of, paragraph, printable
 from headway.units import counted, format_duration, format_rate
 
@@ -97,10 +103,31 @@ def ordered_text(plan: OrderedPlan, *, file: str | None = None) -> str:
     return "\n".join(lines)
 
 
+def skew_lines(skew: PlannedSkew) -> list[str]:
+    """What the heaviest key makes of its stage at a planned setting: the limit, then the table."""
+    share, needs = f"{skew.hottest_share:.1%} of the rows", format_duration(skew.serial_s)
+    if skew.hottest_key is None:
+        who = f"the largest task on record has {share}, as with one heavy key: it"
+    else:
+        who = f"key {_named(skew.hottest_key)} ({share})"
+    then = "" if skew.keeps_up else ", longer than the trigger interval: no cluster keeps up"
+    rows = [_row(skew.planned, "planned")]
+    if skew.best.shuffle_partitions != skew.planned.shuffle_partitions:
+        rows.append(_row(skew.best, "shortest p99 without placing keys"))
+    if skew.placed is not None:
+        placed = f"{counted(skew.num_placed, 'key')} placed, by headway ordered"
+        rows.append(_row(skew.placed, placed))
+    head = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
+    return [
+        *paragraph(f"skew of {_stage_named(skew.stage)}"),
+        *paragraph(f"{who} alone needs {needs} per batch{then}", lead="  "),
+        *aligned([head, *rows], right=range(4)),
+    ]
+
+
 def _headline(plan: OrderedPlan) -> Iterator[str]:
     placed, best, today = plan.placed.choice, plan.best, plan.today
-    stage = plan.stage if plan.stage.startswith("stage ") else f"stage {plan.stage}"
-    said = f"{stage} at {format_rate(plan.rate_per_s)}: p99 "
+    said = f"{_stage_named(plan.stage)} at {format_rate(plan.rate_per_s)}: p99 "
     then = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
     if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
         yield f"{said}{format_duration(best.p99_s)} on {best.shuffle_partitions} shuffle partitions"
@@ -182,6 +209,10 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
             f"{format_rate(slots.one_number_rate_per_s)}, at most {format_rate(slots.bound_per_s)}",
             lead="  ",
         )
+
+
+def _stage_named(name: str) -> str:
+    return name if name.startswith("stage ") else f"stage {name}"
 
 
 def _named(key: str | int) -> str:

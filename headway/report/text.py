@@ -74,6 +74,7 @@ def infeasible_text(plan: InfeasiblePlan) -> str:
             "binding constraints",
             [line for text in plan.binding[:_MOST_REASONS] for line in paragraph(text, lead="  ")],
         ),
+        _skew_lines(plan),
         _titled(
             "other improvements",
             [line for one in plan.advice[:1] for line in paragraph(one.text, lead="  ")],
@@ -100,6 +101,7 @@ def stream_text(plan: StreamAnswer) -> str:
             "binding constraints",
             [line for text in plan.binding for line in paragraph(text, lead="  ")],
         ),
+        _skew_lines(plan),
         _titled("nodes for each target", aligned(needs_rows(plan))),
         _titled(
             "nearest feasible targets",
@@ -223,6 +225,14 @@ def _frontier_lines(plan: StreamAnswer) -> list[str]:
             else "* from declared costs: nothing was measured"
         )
     return lines
+
+
+def _skew_lines(plan: StreamAnswer) -> list[str]:
+    if plan.skew is None:
+        return []
+    from headway.report.ordered import skew_lines
+
+    return skew_lines(plan.skew)
 
 
 def _change_lines(plan: StreamAnswer) -> list[str]:

@@ -74,6 +74,7 @@ MORE_KEYS = {
     "after_start",
     "kept_probability",
     "verdict",
+    "skew",
 }
 CONFIGURATION_KEYS = {
     "executors",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from headway.domain import Configuration, JobProfile, TasksRule
 from headway.domain.ordered import KeyCounts
 from headway.errors import InputError
 from headway.models.stages.spark_hash import spark_hash
-from headway.planner.ordered import plan_ordered
+from headway.planner.ordered import plan_ordered, plan_skew, with_known_keys
 from tests.factories import a_profile
 
 
@@ -128,3 +130,82 @@ def test_what_cannot_be_is_said_with_its_place() -> None:
         plan_ordered(only_source, setting(profile), 20e3, counts)
     with pytest.raises(InputError, match="batches grow without bound"):
         plan_ordered(profile, setting(profile), 1e9, counts)
+
+
+def makespan_s(tasks_s: list[float], num_slots: int) -> float:
+    """Each task in turn to the slot that is free first."""
+    free = [0.0] * num_slots
+    for task_s in tasks_s:
+        heapq.heappush(free, heapq.heappop(free) + task_s)
+    return max(free)
+
+
+def hot_job(share: float) -> JobProfile:
+    profile = job()
+    stages = tuple(
+        replace(one, hot_share_ratio=share, task_noise_ratio=0.0)
+        if one.tasks_rule is TasksRule.SHUFFLE
+        else one
+        for one in profile.stages
+    )
+    return replace(profile, stages=stages)
+
+
+def test_skew_on_record_is_one_heavy_key_on_any_partition_by_brute_force() -> None:
+    profile, seeded = hot_job(0.3), random.Random(4)
+    chosen = replace(setting(profile), shuffle_partitions=40)
+    found = plan_skew(profile, chosen, 20e3, None)
+    assert found is not None
+    assert found.hottest_key is None
+    assert found.placed is None
+    drawn = []
+    for _ in range(4000):
+        rows = [0.7 * found.batch_rows / 40] * 40
+        rows[seeded.randrange(40)] += 0.3 * found.batch_rows
+        drawn.append(makespan_s([0.03 + 2e-5 * one for one in rows], 16))
+    assert found.planned.shuffle_partitions == 40
+    assert found.planned.mean_s == pytest.approx(np.mean(drawn), rel=0.01)
+    assert found.planned.p99_s == pytest.approx(np.quantile(drawn, 0.99), rel=0.01)
+    assert found.planned.largest_share == pytest.approx(0.3 + 0.7 / 40)
+    assert found.best.p99_s <= 1.05 * found.planned.p99_s
+    assert found.serial_s == pytest.approx(0.03 + 2e-5 * 0.3 * found.batch_rows)
+    assert found.planned.p99_s > found.serial_s
+
+
+def test_skew_of_known_keys_is_by_sparks_own_hash_by_brute_force() -> None:
+    profile, counts = hot_job(0.0), zipf(500, 1.1)
+    chosen = replace(setting(profile), shuffle_partitions=24)
+    found = plan_skew(profile, chosen, 20e3, counts)
+    assert found is not None
+    assert found.hottest_key == "user-0"
+    hashes = spark_hash([str(key) for key in counts.keys], "string").tolist()
+    loads = [0.0] * 24
+    for one, num_rows in zip(hashes, counts.num_rows, strict=True):
+        loads[one % 24] += num_rows / sum(counts.num_rows)
+    assert found.planned.largest_share == pytest.approx(max(loads))
+    random_rows = np.random.default_rng(5).poisson(
+        np.array(loads) * found.batch_rows, size=(4000, 24)
+    )
+    drawn = [makespan_s((0.03 + 2e-5 * rows).tolist(), 16) for rows in random_rows]
+    assert found.planned.mean_s == pytest.approx(np.mean(drawn), rel=0.01)
+    assert found.planned.p99_s == pytest.approx(np.quantile(drawn, 0.99), rel=0.01)
+    assert found.placed is not None
+    assert found.placed.p99_s <= found.best.p99_s
+
+
+def test_the_share_of_the_heaviest_key_enters_the_profile_unless_rows_are_combined() -> None:
+    profile, counts = hot_job(0.0), zipf(500, 1.1)
+    known = with_known_keys(profile, counts)
+    share = counts.num_rows[0] / sum(counts.num_rows)
+    assert [one.hot_share_ratio for one in known.stages] == [0.0, pytest.approx(share)]
+    assert with_known_keys(hot_job(0.6), counts).stages[1].hot_share_ratio == 0.6
+    combining = replace(profile, shape=a_profile().shape)
+    assert with_known_keys(combining, counts) == combining
+    one_key = KeyCounts(keys=("all",), num_rows=(7.0,))
+    assert with_known_keys(profile, one_key).stages[1].hot_share_ratio < 1.0
+
+
+def test_no_skew_where_nothing_is_known_of_any_or_batches_are_endless() -> None:
+    assert plan_skew(hot_job(0.0), setting(job()), 20e3, None) is None
+    assert plan_skew(hot_job(0.3), setting(job()), 1e9, None) is None
+    assert plan_skew(job(), setting(job()), 1e9, zipf(10, 1.0)) is None

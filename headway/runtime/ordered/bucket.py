@@ -61,11 +61,19 @@ class BucketState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketBatch:
-    """What a batch makes of a bucket; ``wakes_ms`` is the time of the first row that waits."""
+    """What a batch makes of a bucket; ``wakes_ms`` is the time of the first row that waits.
+
+    ``num_tied`` rows had all columns of the order equal to those of a row before them, of the same
+    key and batch, and ``num_late`` and ``num_untimed`` were left out: behind the watermark of their
+    batch, or without a time.
+    """
 
     output: bytes | None
     after: BucketState
     wakes_ms: int | None = None
+    num_tied: int = 0
+    num_late: int = 0
+    num_untimed: int = 0
 
 
 def run_bucket(
@@ -81,14 +89,28 @@ def run_bucket(
     """
     new = _table_of_all(arrived)
     due, waiting = new, None
+    num_late = num_untimed = 0
     if watermark_us is not None:
         due, waiting = _parted(ordered, new, before.rows, watermark_us)
+        if new is not None:
+            times_us = _times_us(new, ordered.by[0])
+            num_late = pc.sum(pc.less(times_us, watermark_us)).as_py() or 0
+            num_untimed = times_us.null_count
     output, states = _stepped(ordered, due, before.states)
     return BucketBatch(
         output=output,
         after=BucketState(states=states, rows=None if waiting is None else as_bytes(waiting)),
         wakes_ms=None if waiting is None else _first_ms(waiting, ordered.by[0]),
+        num_tied=0 if due is None else _num_tied(due, [*ordered.key, *ordered.by]),
+        num_late=num_late,
+        num_untimed=num_untimed,
     )
+
+
+def _num_tied(due: Any, columns: Sequence[str]) -> int:
+    """Rows beyond the first of those that have the same key and place in the order."""
+    columns = list(dict.fromkeys(columns))
+    return len(due) - len(due.select(columns).group_by(columns).aggregate([]))
 
 
 def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> Iterator[Any]:
@@ -126,7 +148,8 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
     """Rows of output that came as one value per bucket."""
     for batch in batches:
         for written in batch.column(0).to_pylist():
-            yield from as_table(written).to_batches()
+            if written is not None:
+                yield from as_table(written).to_batches()
 
 
 def _placed(buckets: Any, keys: Any, bucket_of: Mapping[Any, int]) -> Any:

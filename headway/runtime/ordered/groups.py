@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 _NEVER_LATE = "timestamp'2200-01-01'"
+_COUNTED = ("tied", "late", "untimed")
 
 
-def on_stream(by_bucket: DataFrame, ordered_step: OrderedStep, fingerprint: str) -> DataFrame:
-    """Output of the buckets of a stream, packed."""
+def on_stream(
+    by_bucket: DataFrame, ordered_step: OrderedStep, fingerprint: str, *, counted_as: str
+) -> DataFrame:
+    """Output of the buckets of a stream, packed; Spark sums what is counted in its progress."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.streaming.state import GroupStateTimeout
 
@@ -38,13 +41,16 @@ def on_stream(by_bucket: DataFrame, ordered_step: OrderedStep, fingerprint: str)
         by_bucket = by_bucket.withColumn(never_late, F.expr(_NEVER_LATE))
         by_bucket = by_bucket.withMetadata(never_late, {WATERMARK: 0})
         timeout = GroupStateTimeout.EventTimeTimeout
-    return by_bucket.groupBy(BUCKET).applyInPandasWithState(
+    counted = ", ".join(f"{name} long" for name in _COUNTED)
+    results = by_bucket.groupBy(BUCKET).applyInPandasWithState(
         _of_stream(ordered_step, fingerprint),
-        f"{ROWS} binary",
+        f"{ROWS} binary, {counted}",
         "layout string, states binary, rows binary",
         "append",
         timeout,
     )
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTED]
+    return results.observe(counted_as, *sums).select(ROWS)
 
 
 def _of_stream(
@@ -71,7 +77,9 @@ def _of_stream(
         state.update((fingerprint, batch.after.states, batch.after.rows))
         if batch.wakes_ms is not None:
             state.setTimeoutTimestamp(batch.wakes_ms)
-        yield from _frames(batch.output)
+        counts = (batch.num_tied, batch.num_late, batch.num_untimed)
+        if batch.output is not None or any(counts):
+            yield _frame(batch.output, **dict(zip(_COUNTED, counts, strict=True)))
 
     return on_bucket
 
@@ -85,10 +93,7 @@ def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFram
     """What Spark calls for each bucket of a table: one batch, from no state."""
 
     def on_bucket(frame: pd.DataFrame) -> pd.DataFrame:
-        import pandas as pd
-
-        batch = run_bucket(ordered_step, _written([frame]), BucketState())
-        return next(_frames(batch.output), pd.DataFrame({ROWS: []}, dtype=object))
+        return _frame(run_bucket(ordered_step, _written([frame]), BucketState()).output)
 
     return on_bucket
 
@@ -107,8 +112,7 @@ def _bytes(written: Any) -> bytes | None:
     return None if written is None else bytes(written)
 
 
-def _frames(output: bytes | None) -> Iterator[pd.DataFrame]:
+def _frame(output: bytes | None, **counts: int) -> pd.DataFrame:
     import pandas as pd
 
-    if output is not None:
-        yield pd.DataFrame({ROWS: [output]})
+    return pd.DataFrame({ROWS: pd.Series([output], dtype=object), **counts})

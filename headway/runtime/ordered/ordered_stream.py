@@ -50,6 +50,7 @@ def ordered(
     wait: Wait = "batch",
     place: str | Path | None = None,
     checkpoint: str | None = None,
+    counted_as: str = "ordered",
 ) -> DataFrame:
     """Call a function with the rows of each key in order, and with what it returned for the last.
 
@@ -84,6 +85,11 @@ def ordered(
     checkpoint : str, optional
         The folder that the query will be started with; needed for streams. Which bucket a key is
         in is kept there.
+    counted_as : str, optional
+        Of a stream: under this name each progress has, in ``observedMetrics``, how many rows of
+        the batch were ``tied`` (a row of the same key and batch before it has equal columns of
+        ``by``), ``late`` and ``untimed`` (left out: the watermark had passed them, or they have no
+        time). Another name where one query orders two streams.
 
     Returns
     -------
@@ -134,7 +140,7 @@ def ordered(
         partial(packed, key=keys[0], bucket_of=placed), f"{BUCKET} int, {ROWS} binary"
     )
     if df.isStreaming:
-        results = on_stream(by_bucket, ordered_step, layout.fingerprint)
+        results = on_stream(by_bucket, ordered_step, layout.fingerprint, counted_as=counted_as)
     else:
         results = on_table(by_bucket, ordered_step)
     return results.mapInArrow(unpacked, made)

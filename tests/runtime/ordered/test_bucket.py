@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import zlib
+from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -34,8 +35,11 @@ from tests.runtime.ordered.ordered_cases import (
     KilledError,
     a_case,
     found_on,
+    in_pieces,
+    micros,
     serial,
     through_buckets,
+    watermarks_us,
 )
 
 NUM_CASES = int(os.environ.get("HEADWAY_ORDERED_CASES", "500"))
@@ -277,3 +281,37 @@ def test_what_step_returns_is_checked() -> None:
             run(returned)
     with pytest.raises(InputError, match="does not give back as it was"):
         keeping(pa.float32(), "f")
+
+
+def test_ties_and_rows_that_are_left_out_are_counted() -> None:
+    num_tied = num_late = num_untimed = 0
+    for seed in range(NUM_CASES // 5):
+        case = a_case(random.Random(seed))
+        ordered = OrderedStep(
+            key=("k",), by=case.by, step=lambda _row, state: (state, ()), state=OUTPUT,
+            output=OUTPUT, held=case.delay_ms is not None,
+        )  # fmt: skip
+        places = [COLUMNS.names.index(name) for name in ("k", *case.by)]
+        marks = None if case.delay_ms is None else watermarks_us(case)
+        state, held = BucketState(), list[Any]()
+        for at, rows in enumerate(case.batches):
+            mark_us = None if marks is None else marks[at]
+            done = run_bucket(
+                ordered, list(in_pieces(list(rows), random.Random(at))), state, mark_us
+            )
+            state, due = done.after, list(rows)
+            if mark_us is not None:
+                times = [None if row[1] is None else micros(row[1]) for row in rows]
+                assert done.num_untimed == times.count(None)
+                assert done.num_late == sum(one is not None and one < mark_us for one in times)
+                due = [row for row in held if micros(row[1]) < mark_us]
+                held = [row for row in held if micros(row[1]) >= mark_us] + [
+                    row for row, one in zip(rows, times, strict=True)
+                    if one is not None and one >= mark_us
+                ]  # fmt: skip
+            same = Counter(tuple(row[place] for place in places) for row in due)
+            assert done.num_tied == sum(same.values()) - len(same)
+            num_tied += done.num_tied
+            num_late += done.num_late
+            num_untimed += done.num_untimed
+    assert min(num_tied, num_late, num_untimed) > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 
 import headway
 from headway.errors import HeadwayError, InputError
+from headway.runtime.measure import progress_events
 from headway.runtime.ordered.layout import GUARD_FILE
 from tests.runtime.ordered.ordered_cases import Case, a_case, serial, step
 from tests.runtime.ordered.spark_cases import (
@@ -181,3 +183,26 @@ def test_an_older_spark_is_refused_for_streams(
         headway.ordered(df, **asked, checkpoint=str(tmp_path / "c"))
     found["pyarrow"] = "18.1.0"
     headway.ordered(df, **asked, checkpoint=str(tmp_path / "c"))
+
+
+@STREAMS
+def test_ties_and_late_rows_are_in_the_progress_of_the_query(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def at(second: int) -> datetime:
+        return datetime(2026, 5, 1, 0, 0, second, tzinfo=UTC)
+
+    first = (("a", at(9), 1, 1, "x"), ("a", at(9), 2, 1, "y"), ("b", at(9), 3, 1, "x"))
+    second = (("a", at(2), 4, 1, "late"), ("a", None, 5, 1, "no time"), ("b", at(40), 6, 1, "x"))
+    last = (("b", at(59), 7, 1, "x"),)
+    case = Case((first, second, last), ("at",), 1000)
+    for number, rows in enumerate(case.batches):
+        write_batch(tmp_path / "in", number, rows)
+    query = started(spark, tmp_path, case)
+    assert query.awaitTermination(300)
+    counted = {"tied": 0, "late": 0, "untimed": 0}
+    for progress in progress_events(query):
+        row = progress["observedMetrics"].get("ordered", {})
+        counted = {name: number + row.get(name, 0) for name, number in counted.items()}
+    assert counted == {"tied": 1, "late": 1, "untimed": 1}
+    assert rows_in(spark.read.parquet(str(tmp_path / "out"))) == expected(case)
