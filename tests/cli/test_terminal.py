@@ -76,7 +76,10 @@ COMMANDS: dict[str, tuple[Sequence[str], int]] = {
     "profile, advice": (("profile", "log", "--advise"), 0),
     "backtest": (("backtest", "log"), 0),
     "schedule": (("schedule", "queries.yaml"), 0),
-    "windows": (("windows", "windows.profile.yaml", "--explain", "plan.txt"), 0),
+    "windows": (
+        ("windows", "windows.profile.yaml", "--rate", "150k/s", "--explain", "plan.txt"),
+        0,
+    ),
     "ordered": (("ordered", "orders.profile.yaml", "--keys", "keys.csv"), 0),
     "watch": (("watch", "orders.headway.jsonl", *WATCHED), 0),
     "tune": (("tune", "tuning.yaml", "--off"), 0),

@@ -147,7 +147,7 @@ def test_sliding_windows_copy_rows() -> None:
 def test_what_sharing_windows_saves_is_what_the_command_predicts() -> None:
     sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
     job = windowed(windows=(sliding,))
-    dear = replace(job.stages[0], task_per_row_s=2e-5)
+    dear = replace(job.stages[0], task_per_row_s=1e-4)
     (text,) = advice_with(replace(job, stages=(dear, *job.stages[1:])), "copied into")
     assert "would save" in text
     cheap = replace(job.stages[0], task_per_row_s=1e-8)

@@ -101,7 +101,8 @@ def wait_for_applications(
             with urllib.request.urlopen(f"{address}/api/v1/applications", timeout=5) as answer:
                 if len(json.load(answer)) == num_applications:
                     return
-        except OSError:
+        # Until its API is there, it answers with a page.
+        except (OSError, ValueError):
             pass
         time.sleep(0.2)
     pytest.fail("the History Server did not start")
