@@ -118,14 +118,16 @@ def _measure(lane: Lane, amount: Amount, results: Path, scratch: Path) -> None:
 def _profile(lane: Lane, amount: Amount, scratch: Path, profile: Path) -> None:
     logs = scratch / "logs"
     logs.mkdir()
+    names = [f"profiled-{place}" for place in range(len(amount.profiled))]
     with _session(scratch, logs) as spark:
-        for place, (rate_per_s, trigger_s) in enumerate(amount.profiled):
+        for name, (rate_per_s, trigger_s) in zip(names, amount.profiled, strict=True):
             tell(f"profiling: {rate_per_s:,.0f} rows/s, trigger {trigger_s:g} s")
             _followed(
                 spark, lane, amount.window, WindowsHow.DIRECT, rate_per_s, trigger_s,
-                amount.warm_s + amount.profiled_s, scratch / f"profiled-{place}",
+                amount.warm_s + amount.profiled_s, scratch / name,
             )  # fmt: skip
-    headway.profile(str(logs)).save(profile)
+    # They read a topic each: without their names they would be different jobs.
+    headway.profile(str(logs), queries=names).save(profile)
 
 
 def _session(scratch: Path, logs: Path | None) -> Any:
