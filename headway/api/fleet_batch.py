@@ -13,7 +13,8 @@ from headway.units import HOURS_PER_DAY, S_PER_HOUR
 if TYPE_CHECKING:
     from headway.api.fleet_needs import KnownNeeds
     from headway.domain import ApplicationProfile
-    from headway.fleet.nouns import Refusal
+    from headway.fleet.nouns import Kept, Refusal
+    from headway.planner.deadline import DeadlineSpace
     from headway.spec.kinds import BatchJob
     from headway.spec.kinds.capacity import FleetEntry
 
@@ -52,7 +53,16 @@ class BatchNeeds:
 
         With a deadline of more than a day the run of the day before may still be going on.
         """
+        needed = self._needed(speed, scale, end)
+        if needed is None:
+            return None
+        found = [0] * HOURS_PER_DAY
+        for hour in range(math.ceil(self.job.deadline_s / S_PER_HOUR)):
+            found[(self.job.start_hour + hour) % HOURS_PER_DAY] += needed
+        return tuple(found)
 
+    def _needed(self, speed: float, scale: float, end: str) -> int | None:
+        """Executors of a run; None where no number keeps the deadline."""
         job = self.job
         key = (
             job.profile,
@@ -66,16 +76,26 @@ class BatchNeeds:
         )
         if key not in self.known.in_time:
             self.known.in_time[key] = self._fewest(speed, scale, end)
-        needed = self.known.in_time[key]
+        return self.known.in_time[key]
+
+    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+        """How likely its executors keep the deadline; what is declared, along its whole ranges."""
+        from headway.domain import Verdict
+        from headway.fleet.nouns import Kept
+        from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
+
+        needed = self._needed(speed, scale, end)
         if needed is None:
             return None
-        found = [0] * HOURS_PER_DAY
-        for hour in range(math.ceil(job.deadline_s / S_PER_HOUR)):
-            found[(job.start_hour + hour) % HOURS_PER_DAY] += needed
-        return tuple(found)
-
-    def kept(self, speed: float, scale: float, end: str) -> None:
-        """Of streaming jobs only."""
+        profile, planned_speed = self._profile_and_speed(speed, scale, end=None)
+        slots = self._space(profile, planned_speed).num_slots(needed)
+        run_time = BatchRunTime.of(profile, seen_slots_of(profile))
+        probability = run_time.kept_probability(slots, planned_speed, self.job.deadline_s)
+        if self.job.declared is None:
+            probability = max(probability, self.job.confidence)
+        return Kept(
+            probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
+        )
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How long the shortest run takes."""
@@ -113,22 +133,28 @@ class BatchNeeds:
     def _fewest(self, speed: float, scale: float, end: str) -> int | None:
         from headway.api.arguments import require_room_for_tasks
         from headway.domain import Deadline
-        from headway.planner.deadline import DeadlineSpace, fewest_in_time
+        from headway.planner.deadline import fewest_in_time
 
         profile, speed = self._profile_and_speed(speed, scale, end)
         require_room_for_tasks(self.cores, profile.cluster.task_cpus)
-        space = DeadlineSpace(
+        deadline = Deadline(limit_s=self.job.deadline_s)
+        space = self._space(profile, speed)
+        return fewest_in_time(profile, deadline, space, self.job.confidence)
+
+    def _space(self, profile: ApplicationProfile, speed: float) -> DeadlineSpace:
+        """Nodes of one executor each, of cores of a speed."""
+        from headway.planner.deadline import DeadlineSpace
+
+        return DeadlineSpace(
             max_nodes=FLEET_BATCH_EXECUTORS.value,
             executors_per_node=1,
             cores_per_executor=self.cores,
             task_cpus=profile.cluster.task_cpus,
             node_type=executor_node(self.cores, speed),
         )
-        deadline = Deadline(limit_s=self.job.deadline_s)
-        return fewest_in_time(profile, deadline, space, self.job.confidence)
 
     def _profile_and_speed(
-        self, speed: float, scale: float, end: str
+        self, speed: float, scale: float, end: str | None
     ) -> tuple[ApplicationProfile, float]:
         from headway.spec.declared_batch import declared_application
 

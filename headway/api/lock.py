@@ -96,6 +96,8 @@ def _locked_batch(planned: PlannedBatch) -> LockedBatch:
         cost_per_run=plan.run.cost_per_run,
         planned_run_time_s=plan.run.planned_s if plan.feasible else None,
         run_time_s=plan.run.mean_s,
+        kept_probability=plan.kept_probability,
+        verdict=None if plan.verdict is None else str(plan.verdict),
         core_speed_ratio=1.0 if node_type is None else node_type.core_speed_ratio,
         executors=plan.executors,
         cores_per_executor=plan.cores_per_executor,

@@ -10,7 +10,7 @@ from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change, StreamAnswer
-from headway.domain.plan_parts import PlannedSetting
+from headway.domain.plan_parts import Advice, PlannedSetting, Verdict
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
@@ -43,6 +43,8 @@ class _BatchAnswer(Result):
     each key beside what it was. ``declared`` are the figures of a job that was not profiled.
     ``parts_s`` splits the expected run time; its values add up to it.
     ``findings`` say, too, why a row of the frontier is worse than one of fewer nodes.
+    ``kept_probability`` is that of the deadline (P26), None in files of before; ``advice`` says
+    what would settle a verdict that is too close to tell.
     """
 
     deadline: Deadline
@@ -65,6 +67,15 @@ class _BatchAnswer(Result):
     declared: DeclaredWork | None = None
     findings: tuple[Finding, ...] = ()
     parts_s: Mapping[str, float] = field(default_factory=dict)
+    advice: tuple[Advice, ...] = ()
+    kept_probability: float | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the deadline is kept at the planned confidence; a plan that keeps it does."""
+        if self.kept_probability is None:
+            return None
+        return Verdict.of(self.kept_probability, self.confidence)
 
     @property
     def ends(self) -> Literal[True]:

@@ -92,6 +92,12 @@ class JobTime(Protocol):
     def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """The time that is exceeded with at most the remaining probability."""
 
+    def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
+        """Standard deviation of the logarithm of the true over the expected time."""
+
+    def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
+        """Probability that the time is at most a limit."""
+
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """What the planned time cannot come below; quick to tell."""
 

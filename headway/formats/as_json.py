@@ -105,6 +105,7 @@ def deadline_json(plan: BatchAnswer) -> dict[str, object]:
         "feasible": plan.feasible,
         "promises": promises_json(plan.promises),
         **found,
+        "verdict": fields_json(plan.verdict),
         "warnings": list(all_words(plan.findings)),
     }
 

@@ -86,7 +86,7 @@ class LockedBatch:
 
     ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
     predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as
-    those profiled.
+    those profiled. ``kept_probability`` and ``verdict`` are as of `Locked`.
     """
 
     name: str
@@ -96,6 +96,8 @@ class LockedBatch:
     cost_per_run: float | None = None
     planned_run_time_s: float | None = None
     run_time_s: float
+    kept_probability: float | None = None
+    verdict: str | None = None
     core_speed_ratio: float = 1.0
     executors: int
     cores_per_executor: int

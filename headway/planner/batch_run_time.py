@@ -17,11 +17,12 @@ from headway.models.job.calibration import (
     widened,
 )
 from headway.models.job.declared import work_at
-from headway.models.laws.normal import ndtri
+from headway.models.laws.normal import ndtr, ndtri
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
 
 _SAME_MOMENT_S = 0.001
+_FARTHEST_SCORE, _SCORE_TOLERANCE = 3.0, 1e-6
 # The run on record and the run to come are off by the usual spread each: theory.md (P16).
 _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1, num_learned=1)
 
@@ -72,15 +73,56 @@ class BatchRunTime:
     def planned_ratio(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """The planned run time over its mean."""
         if self.profile.declared is not None:
-            at_end = work_at(self.profile, float(ndtri(confidence)))
-            if at_end == self.profile:
-                return 1.0
-            longer_s = BatchRunTime.of(at_end, self.seen_slots).mean_s(slots, core_speed_ratio)
-            return longer_s / self.mean_s(slots, core_speed_ratio)
-        spread = float(
-            widened(_OWN_SPREAD, self.doublings_beyond(slots), math.log2(core_speed_ratio))
-        )
-        return math.exp(float(ndtri(confidence)) * spread)
+            return self._ratio_at(float(ndtri(confidence)), slots, core_speed_ratio)
+        return math.exp(float(ndtri(confidence)) * self.spread_ratio(slots, core_speed_ratio))
+
+    def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
+        """Standard deviation of the logarithm of the true over the expected run time (P16).
+
+        0 of declared figures, which have ranges in its place (P19).
+        """
+        if self.profile.declared is not None:
+            return 0.0
+        beyond = self.doublings_beyond(slots), math.log2(core_speed_ratio)
+        return float(widened(_OWN_SPREAD, *beyond))
+
+    def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
+        """Probability that the run is over in time. [-]
+
+        Parameters
+        ----------
+        slots : int
+            Of the run.
+        core_speed_ratio : float, > 0
+            Speed of its cores over that of the profiled ones. [-]
+        limit_s : float, > 0
+            The deadline. [s]
+
+        Notes
+        -----
+        **(P26)** A batch job keeps its deadline `L` with the probability `Φ(ln(L/T)/s)`, `T` its
+        expected run time and `s` that of (P16); with declared figures `Φ(z)`, `z` the score from -3
+        to 3 at which they (P19) make the run last `L`. The verdict is as in (P23).
+        """
+        ratio = limit_s / self.mean_s(slots, core_speed_ratio)
+        if self.profile.declared is None:
+            return float(ndtr(math.log(ratio) / self.spread_ratio(slots, core_speed_ratio)))
+        low, high = -_FARTHEST_SCORE, _FARTHEST_SCORE
+        if self._ratio_at(high, slots, core_speed_ratio) <= ratio:
+            return float(ndtr(high))
+        while high - low > _SCORE_TOLERANCE:
+            middle = 0.5 * (low + high)
+            is_kept = self._ratio_at(middle, slots, core_speed_ratio) <= ratio
+            low, high = (middle, high) if is_kept else (low, middle)
+        return float(ndtr(low))
+
+    def _ratio_at(self, score: float, slots: int, core_speed_ratio: float) -> float:
+        """The run time with declared figures at a score over the expected one."""
+        at_end = work_at(self.profile, score)
+        if at_end == self.profile:
+            return 1.0
+        longer_s = BatchRunTime.of(at_end, self.seen_slots).mean_s(slots, core_speed_ratio)
+        return longer_s / self.mean_s(slots, core_speed_ratio)
 
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """What the planned run time cannot come below: all work shared out evenly (J1)."""

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
 from headway.domain import (
+    Advice,
     ApplicationProfile,
     BatchAnswer,
     Change,
@@ -22,6 +23,7 @@ from headway.domain import (
     Objective,
     PlannedSetting,
     Provenance,
+    Verdict,
 )
 from headway.domain.configuration import task_slots
 from headway.domain.job import JobTime
@@ -193,6 +195,9 @@ def _answer(
     job, space, run = offer.job, offer.space, found.size
     slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
     floor_s = job.floor_s(speed)
+    probability = job.kept_probability(slots, speed, offer.deadline.limit_s)
+    if found.feasible:
+        probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
     conf = size_conf(
         profile,
@@ -227,7 +232,28 @@ def _answer(
             *(() if space.node_type is None else reserve_findings(space.node_type)),
             *_why_no_better(job, offer.table),
         ),
+        advice=tuple(_settling_advice(offer, slots, probability)),
+        kept_probability=probability,
     )
+
+
+def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iterator[Advice]:
+    """What a run of this very size would teach, where it is too close to tell.
+
+    Notes
+    -----
+    theory.md (P16). A profile of that run is of these slots and cores.
+    """
+    job, verdict = offer.job, Verdict.of(probability, offer.confidence)
+    now = job.spread_ratio(slots, offer.space.core_speed_ratio)
+    then = job.spread_ratio(job.seen_slots, 1.0)
+    if verdict is not Verdict.TOO_CLOSE or not then < now:
+        return
+    text = (
+        f"a run of this configuration would narrow the uncertainty of its run time from {now:.0%} "
+        f"to {then:.0%}"
+    )
+    yield Advice(text=text)
 
 
 def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:

@@ -6,8 +6,14 @@ from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.domain import BatchAnswer, Provenance
 from headway.report.assumptions import batch_assumption_lines
 from headway.report.columns import aligned, paragraph
-from headway.report.deadline import configuration_text, deadline_headline, run_time_lines
+from headway.report.deadline import (
+    advice_lines,
+    configuration_text,
+    deadline_headline,
+    run_time_lines,
+)
 from headway.report.explanation import item, range_lines, sections_text, settings_lines
+from headway.report.wording import likely_text
 from headway.units import counted, format_duration, format_money
 from headway.words import all_words
 
@@ -31,6 +37,7 @@ def batch_explanation_text(plan: BatchAnswer) -> str:
         ("Assumptions", batch_assumption_lines(plan)),
         ("Run time by nodes", run_time_lines(plan)),
         ("Settings, and when they apply", settings_lines(plan)),
+        ("Other improvements", advice_lines(plan)[1:]),
     )
 
 
@@ -38,7 +45,8 @@ def _answer(plan: BatchAnswer) -> list[str]:
     lines = item(f"{deadline_headline(plan)}.")
     lines += item(
         f"Planned run time: up to {format_duration(plan.planned_s)} of "
-        f"{format_duration(plan.deadline.limit_s)}; {format_duration(plan.expected_s)} expected."
+        f"{format_duration(plan.deadline.limit_s)}; {format_duration(plan.expected_s)} expected"
+        f"{likely_text(plan)}."
     )
     lines += item(f"Configuration: {configuration_text(plan)}.")
     if plan.node_type is not None:

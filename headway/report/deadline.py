@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.domain import (
-    BatchAnswer,
-)
+from headway.domain import BatchAnswer, Verdict
 from headway.report.columns import aligned, pairs, paragraph
-from headway.report.wording import APPLIES, per_task_text
+from headway.report.wording import APPLIES, likely_text, per_task_text
 from headway.units import counted, format_duration, format_money
 from headway.words import all_words
 
@@ -22,9 +20,11 @@ def deadline_text(plan: BatchAnswer) -> str:
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
         ("configuration", configuration_text(plan)),
-        ("run time", f"{expected} expected, up to {planned} {sure}"),
+        ("run time", f"{expected} expected, up to {planned} {sure}{likely_text(plan)}"),
         ("physical floor", format_duration(plan.floor_s)),
     ]
+    if not plan.feasible and plan.verdict is Verdict.TOO_CLOSE:
+        facts.insert(0, ("verdict", f"{plan.verdict}, by the shortest run"))
     if plan.node_type is not None:
         facts.append(("node type", plan.node_type.name))
     if plan.run.cost_per_run is not None:
@@ -37,12 +37,19 @@ def deadline_text(plan: BatchAnswer) -> str:
             "binding constraints",
             *(line for text in plan.binding for line in paragraph(text, lead="  ")),
         ],
+        advice_lines(plan),
         [line for text in all_words(plan.findings) for line in paragraph(text, lead="note: ")],
         ["run time by nodes", *run_time_lines(plan)],
         ["changes against the profiled run", *aligned(_change_rows(plan))] if plan.changes else [],
         ["Spark configuration", *pairs(plan.spark_conf)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def advice_lines(plan: BatchAnswer) -> list[str]:
+    """What would settle a verdict that is too close to tell."""
+    lines = [line for one in plan.advice for line in paragraph(one.text, lead="  ")]
+    return ["other improvements", *lines] if lines else []
 
 
 def _currency(plan: BatchAnswer) -> str:

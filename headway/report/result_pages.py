@@ -239,8 +239,13 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
             ("nodes", f"{plan.nodes:,}", "" if plan.node_type is None else plan.node_type.name),
             ("predicted run time", format_duration(plan.run.mean_s), ""),
             ("planned run time", format_duration(plan.run.planned_s), f"{plan.confidence:.0%}"),
+            *_probability_figure(plan),
         ],
-        notes=(*plan.binding, *all_words(plan.findings)),
+        notes=(
+            *plan.binding,
+            *(one.text for one in plan.advice),
+            *all_words(plan.findings),
+        ),
         tables=(
             ("Run time by nodes", rows, (1, 2, 4)),
             ("Changes against the profiled run", changes, ()),
@@ -254,6 +259,13 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
         ),
         origin=origin or Origin.of(spark_version=plan.spark_version),
     )
+
+
+def _probability_figure(plan: BatchAnswer) -> list[tuple[str, str, str]]:
+    """That the deadline is met, and what follows; none in plans of before."""
+    if plan.kept_probability is None:
+        return []
+    return [("probability to meet it", f"{plan.kept_probability:.1%}", str(plan.verdict))]
 
 
 def tables_page(

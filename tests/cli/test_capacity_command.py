@@ -217,3 +217,16 @@ def test_bad_input_is_reported(
     out, err = capsys.readouterr()
     assert out == ""
     assert expected in err
+
+
+def test_batch_jobs_have_a_probability_along_their_ranges(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    high = {job["job"]: job for job in answer(fleet, capsys)["jobs"]}
+    assert high["index"]["kept_probability"] >= 0.94
+    assert high["report"]["verdict"] == "kept"
+    # Enough for the middle of a range is too little for a third to a half of it.
+    fleet.write_text(f"{FLEET}  scenarios: {{rule: mid}}\n")
+    mid = {job["job"]: job for job in answer(fleet, capsys)["jobs"]}
+    assert 0.4 < mid["index"]["kept_probability"] < 0.95
+    assert mid["index"]["verdict"] == "too close to tell"

@@ -62,6 +62,8 @@ def test_both_kinds_pass_their_own_lock(nightly: Path) -> None:
     then = load_lock("headway.lock")
     assert [job.name for job in then.all_jobs] == ["orders", "nightly"]
     assert then.batch_jobs[0].spark_conf["spark.executor.memory"] == "6g"
+    assert then.batch_jobs[0].verdict == "kept"
+    assert (then.batch_jobs[0].kept_probability or 0.0) >= 0.95
 
 
 @pytest.mark.parametrize("name", FORMATS)
