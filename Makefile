@@ -14,7 +14,7 @@ DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy runs-accuracy accuracy-campaign accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
+        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
@@ -64,10 +64,13 @@ accuracy: $(READY)  ## the accuracy page from the committed results -> docs/accu
 runs-accuracy: $(READY)  ## what one log, four runs, eight runs are worth, from the committed results -> docs/how-many-runs.md
 	$(BIN)/python benchmarks/run.py runs_page --output docs/how-many-runs.md
 
-accuracy-campaign: $(READY) java  ## all real runs anew, two hours and a half on a quiet machine
-	$(BIN)/python benchmarks/run.py run_campaign $(CAMPAIGN)
-	$(BIN)/python benchmarks/run.py machine_speed --output benchmarks/accuracy/results/machine-speed.jsonl
-	$(BIN)/python benchmarks/run.py planned_runs $(CAMPAIGN) --output benchmarks/accuracy/results/planned.jsonl.gz
+accuracy-count: $(READY)  ## what each block of the campaign still takes, in minutes
+	$(BIN)/python benchmarks/run.py run_campaign $(CAMPAIGN) --count
+
+accuracy-campaign: $(READY) java  ## real runs anew, block by block, on a quiet machine: four hours, or QUIET='--minutes 110' of them
+	$(BIN)/python benchmarks/run.py run_campaign $(CAMPAIGN) $(QUIET)
+
+accuracy-judged: $(READY)  ## predictions about the runs of the campaign that there are -> benchmarks/accuracy/results
 	$(BIN)/python benchmarks/run.py judge_campaign $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
 
 accuracy-terms: $(READY)  ## what each term of the fit is worth, from the kept runs of a campaign

@@ -16,7 +16,6 @@ from campaign.figures import (
     GOAL_MEAN_RATIO,
     GOAL_P99_RATIO,
     LONGEST,
-    QUOTED,
     Row,
     by_setting,
     covered,
@@ -38,16 +37,30 @@ from campaign.figures import (
     setting_name,
     share_within,
 )
+from campaign.headline import headline
 from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
 from campaign.plots import scatter
-from campaign.running import read_lines
-from campaign.schedule import EVERY, FIT, VARIED
-from campaign.speed_table import corrected_by_speed, speed_beside_runs, speed_table
+from campaign.reliability import Outcome, reliability_table
+from campaign.schedule import EVERY, FIT, MEASURED_S, VARIED
+from campaign.speed_table import (
+    corrected_by_speed,
+    latencies_by_speed,
+    speed_beside_runs,
+    speed_table,
+)
 from campaign.verdict_table import verdict_table
-from campaign.words import EVERY_WORDS, FINDINGS, OTHER_WORDS, PREFACE, VARYING_WORDS
+from campaign.words import (
+    EVERY_WORDS,
+    FINDINGS,
+    OTHER_WORDS,
+    RELIABILITY_WORDS,
+    VARYING_WORDS,
+    preface,
+)
 from error_parts import parts_tables
 from pages import headed
+from result_lines import lines_of
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -80,12 +93,12 @@ def page(results: Path) -> str:
     lines = [
         "# Accuracy of the predictions",
         "",
-        PREFACE,
+        preface(of_fit_set="fit_set" in runs[0], measured_s=MEASURED_S),
         machine["made"],
         "",
         "![Predicted against measured latency](img/accuracy-scatter.svg)",
         "",
-        *_headline(fitted),
+        *headline(fitted),
         "## Left out by the prediction's own verdict",
         "",
         *verdict_table(fitted),
@@ -117,6 +130,7 @@ def page(results: Path) -> str:
             read_results(results / "planned.jsonl.gz"),
             {row["name"]: row for row in read_results(results / "planned-anew.jsonl.gz")},
         ),
+        *_reliability(fitted),
         "## Over capacity, and called so",
         "",
         *_saturation(repeats_of(fitted)),
@@ -138,9 +152,10 @@ def page(results: Path) -> str:
         ),
         "## The same batch, again and again",
         "",
-        *speed_table(read_lines(results / "machine-speed.jsonl")[1:]),
+        *speed_table(lines_of(results / "machine-speed.jsonl")[1:]),
         *speed_beside_runs(repeats_of(fitted)),
         *corrected_by_speed(repeats_of(fitted)),
+        *latencies_by_speed(repeats_of(fitted)),
         "## What the errors are made of",
         "",
         *parts_tables(repeats_of(fitted)),
@@ -159,62 +174,20 @@ def _workload(row: Row) -> str:
     )
 
 
-def _headline(rows: Sequence[Row]) -> Iterator[str]:
-    judged = [row for row in rows if is_judged(row)]
-    held, num_intervals = covered(rows)
-    yield (
-        f"**{len(judged)} judged settings, {len(errors(repeats_of(rows), 'latency', 'mean'))} "
-        f"judged runs, predicted from {_fitted_runs(rows)} runs of their workload each; 14 "
-        "workloads on two cores, two of them on others as well, and one that waits on 4 and 16 "
-        "slots.**"
-    )
-    yield ""
-    yield from headed(
-        "| figure | median error | within 10 % | within 15 % | largest "
-        "| floor: median | within 10 % | within 15 % |"
-    )
-    runs = repeats_of(rows)
-    for figure in QUOTED:
-        of = errors(runs, "latency", figure)
-        floor = repeat_errors(rows, figure)
-        yield (
-            f"| tuple latency, {figure} | {median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
-            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | {median_size(floor)} "
-            f"| {share_within(floor, GOAL_MEAN_RATIO)} | {share_within(floor, GOAL_P99_RATIO)} |"
-        )
-    for what, figure in (("windows", "mean"), ("windows", LONGEST), ("duration", "mean")):
-        of = errors(runs, what, figure)
-        name = {"windows": "window latency", "duration": "batch duration"}[what]
-        yield (
-            f"| {name}, {figure} | {median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
-            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | | | |"
-        )
-    yield ""
-    repeats = runs
-    first, second = ([row for row in repeats if row.get("play", 1) == number] for number in (1, 2))
-    yield (
-        f"First repeats: {_in_words(first)}; second repeats: {_in_words(second)}. Means over the "
-        f"repeats of a setting: {_in_words(rows)}. The 90 % intervals for mean and p99 "
-        f"held {held} of {num_intervals} times ({100 * held / num_intervals:.0f} %)."
-    )
-    yield ""
-
-
-def _fitted_runs(rows: Sequence[Row]) -> str:
-    """How many runs profiles were fitted on, all repeats counted."""
-    numbers = sorted({row["fitted"]["runs"] for row in rows})
-    return " or ".join(map(str, numbers))
-
-
-def _in_words(rows: Sequence[Row]) -> str:
-    return _shares(errors(rows, "latency", "mean"), errors(rows, "latency", "p99"))
-
-
-def _shares(mean: Sequence[float], p99: Sequence[float]) -> str:
-    return (
-        f"mean {median_size(mean)}, {share_within(mean, GOAL_MEAN_RATIO)} within 10 %, "
-        f"p99 {median_size(p99)}, {share_within(p99, GOAL_P99_RATIO)} within 15 %"
-    )
+def _reliability(rows: Sequence[Row]) -> Iterator[str]:
+    """Random promises about judged runs; none in results of before."""
+    outcomes = [
+        Outcome(probability, bool(kept))
+        for run in repeats_of(rows)
+        if is_judged(run)
+        for probability, kept in run.get("promises") or ()
+    ]
+    if outcomes:
+        yield "## Calibration of probabilities"
+        yield ""
+        yield RELIABILITY_WORDS
+        yield ""
+        yield from reliability_table(outcomes)
 
 
 def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:

@@ -26,16 +26,15 @@ from campaign.checkpoint_page import page
 from campaign.reading import read_group
 from campaign.running import (
     Query,
-    append_line,
     campaign_session,
     measured_run,
-    read_lines,
     run_query,
     warm_up,
 )
 from campaign.schedule import FIT, GROUPS, WARM_S, Group
 from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
+from result_lines import keep, lines_of
 
 import headway
 from headway.domain import (
@@ -184,7 +183,7 @@ def run_plans(folder: Path) -> list[Row]:
     work = folder / "checkpoint-plans"
     work.mkdir(exist_ok=True)
     results = work / "truth.jsonl"
-    done = {row["name"] for row in read_lines(results)}
+    done = {row["name"] for row in lines_of(results)}
     every, carried, pinned = all_to_run(folder)
     left = [one for one in every if one.name not in done]
     for master in sorted({one.place.group_of(one.nodes).master for one in left}):
@@ -198,8 +197,8 @@ def run_plans(folder: Path) -> list[Row]:
             warm_up(spark, WORKLOADS[WORKLOAD], checkpoints, carried_per_s, WARM_UP_S)
             for place, one in enumerate(here):
                 print(f"{master}: {place + 1} of {len(here)}, {one.name}", file=sys.stderr)
-                append_line(results, _measured(spark, one, pinned[one.place.name], checkpoints))
-    return read_lines(results)
+                keep(results, _measured(spark, one, pinned[one.place.name], checkpoints))
+    return lines_of(results)
 
 
 def _measured(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
@@ -267,4 +266,4 @@ def text(given: argparse.Namespace) -> str:
         made = {"made": made_by("make plan-accuracy", "PySpark")}
         rows = [made, *run_plans(given.folder)]
         given.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return page(read_lines(given.results))
+    return page(lines_of(given.results))

@@ -17,15 +17,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from campaign.blocks import MAIN
 from campaign.figures import LONGEST, is_backlog, is_undisturbed
 from campaign.kept_runs import kept_run, write_runs
-from campaign.parts import latency_given_duration, longest_window_s, parts_of
+from campaign.parts import at_factor, latency_given_duration, longest_window_s, parts_of
 from campaign.reading import MeasuredGroup, read_group
+from campaign.reliability import outcomes_of
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED, Setting
 from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
 from planned_anew import planned_anew
-from planned_runs import GROUP as PLANS_GROUP
+from planned_runs import plan_rows
+from run_campaign import SPEED_FILE
 
 from headway.domain import (
     Arrivals,
@@ -55,16 +58,18 @@ def judged(
     for row in measured.of(workload):
         if row["role"] in (FIT, VARIED) or row["truth"] is None:
             continue
-        asked = _at_its_state(profile, row)
+        asked, beside_fit_s = _at_its_state(profile, row), _mean_loop_s(known)
+        slower = _slower(row, beside_fit_s) if role == FIT else None
         yield {
             **row,
             "fitted": {
                 "group": fitted.group.name,
                 "role": role,
                 "runs": len(known),
-                "interpreter_s": _mean_loop_s(known),
+                "interpreter_s": beside_fit_s,
             },
-            "predicted": _predicted(asked, measured, row),
+            "predicted": _predicted(asked, measured, row, slower),
+            "promises": _promises(asked, measured, row) if role == FIT else None,
             "parts": _parts(asked, measured, row) if role == FIT else None,
         }
 
@@ -109,22 +114,48 @@ def _known(fitted: MeasuredGroup, workload: str, role: str) -> Iterator[Row]:
             yield row
 
 
-def _predicted(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row:
-    setting, num_slots = row["setting"], measured.group.num_slots
-    configuration = Configuration(
+def _slower(row: Row, beside_fit_s: float | None) -> float | None:
+    """How much slower fixed work was beside a run than beside those fitted; None if unknown."""
+    work = row.get("fixed_work")
+    return work["interpreter_s"] / beside_fit_s if work and beside_fit_s else None
+
+
+def _configuration(measured: MeasuredGroup, row: Row) -> Configuration:
+    setting = row["setting"]
+    return Configuration(
         executors=1,
-        cores_per_executor=num_slots,
+        cores_per_executor=measured.group.num_slots,
         shuffle_partitions=setting["partitions"],
         trigger_s=setting["trigger_s"],
         max_offsets_per_trigger=row["max_rows"],
     )
+
+
+def _promises(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[list[float]] | None:
+    """Random promises about a run, each with its probability and whether it was kept; (P23)."""
+    if is_backlog(row):
+        return None
+    configuration, arrivals = _configuration(measured, row), _arrivals(profile, row)
     age_s = _age_as_said_s(measured.jvm_age_s(row))
-    factor = profile.age_factor(age_s)
-    model = duration_model(profile, num_slots, setting["partitions"])
-    if setting["backlog"]:
+    said = predict(profile, configuration, arrivals, jvm_age_s=age_s).tuple_latency
+    if said is None:
+        return None
+    aged = profile.at_age(age_s)
+    found = outcomes_of(aged, configuration, arrivals, said, row["truth"]["latency"], row["name"])
+    return [[one.probability, float(one.kept)] for one in found]
+
+
+def _predicted(profile: JobProfile, measured: MeasuredGroup, row: Row, slower: float | None) -> Row:
+    configuration = _configuration(measured, row)
+    age_s = _age_as_said_s(measured.jvm_age_s(row))
+    factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
+    if is_backlog(row):
+        model = duration_model(aged, configuration.num_slots, configuration.shuffle_partitions)
         full_s = factor * float(model.mean_s(float(row["max_rows"])))
         return {"rows_per_s": row["max_rows"] / full_s, "duration_mean": full_s}
-    said = predict(profile, configuration, _arrivals(profile, row), jvm_age_s=age_s)
+    arrivals = _arrivals(profile, row)
+    said = predict(profile, configuration, arrivals, jvm_age_s=age_s)
+    asked = replace(aged, arrivals=arrivals)
     return {
         "stable": said.stable,
         "calibrated": said.calibrated,
@@ -132,7 +163,8 @@ def _predicted(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row:
         "sustainable_rate_per_s": said.sustainable_rate_per_s,
         "latency": _as_row(said.tuple_latency),
         "duration": _as_row(said.batch_duration),
-        "windows": _windows(said, profile, configuration, row, factor),
+        "windows": _windows(said, aged, configuration, row, factor),
+        "at_speed": None if slower is None else at_factor(asked, configuration, factor * slower),
         "run_to_run_ratio": profile.noise.run_to_run_ratio,
         "jvm_age_s": age_s,
     }
@@ -156,12 +188,13 @@ def _parts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row | None
     run = measured.run_of(row)
     if run is None or row["setting"]["backlog"]:
         return None
-    factor = profile.age_factor(measured.jvm_age_s(row))
-    parts = parts_of(profile, run, row["truth"]["from_s"], factor)
+    age_s = measured.jvm_age_s(row)
+    factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
+    parts = parts_of(aged, run, row["truth"]["from_s"], factor)
     if parts is None:
         return None
     duration_s = row["truth"]["duration"]["mean"]
-    given = latency_given_duration(profile, run, _arrivals(profile, row), duration_s)
+    given = latency_given_duration(aged, run, _arrivals(profile, row), duration_s)
     return {**parts, "latency_given_duration": given}
 
 
@@ -253,11 +286,14 @@ def run(given: argparse.Namespace) -> None:
         given.output.with_name("kept-runs.jsonl.gz"), kept_rows(measured.values())
     )
     print(f"{num_kept} runs kept, batch by batch")
-    plans = given.output.with_name("planned.jsonl.gz")
-    if plans.exists() and PLANS_GROUP.name in measured:
-        known = [json.loads(line) for line in gzip.decompress(plans.read_bytes()).splitlines()]
-        anew = planned_anew(measured[PLANS_GROUP.name], known)
-        _write(plans.with_name("planned-anew.jsonl.gz"), anew)
+    plans = plan_rows(given.folder)
+    if plans and MAIN.name in measured:
+        _write(given.output.with_name("planned.jsonl.gz"), plans)
+        anew = planned_anew(measured[MAIN.name], plans)
+        _write(given.output.with_name("planned-anew.jsonl.gz"), anew)
+    speed = given.folder / SPEED_FILE
+    if speed.exists():
+        given.output.with_name(SPEED_FILE).write_bytes(speed.read_bytes())
     given.output.with_name("campaign-machine.json").write_text(
         json.dumps(
             {

@@ -62,10 +62,15 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="JSON lines")
 
 
-def run(given: argparse.Namespace) -> None:
-    """Run, and write the lines."""
+def write_speed(path: Path) -> int:
+    """Run, and write the lines; how many batches there were."""
     with tempfile.TemporaryDirectory(prefix="headway-speed-") as scratch:
         rows = measure(Path(scratch))
     lines = [{"made": made_by("make accuracy-campaign", "PySpark")}, *rows]
-    given.output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    print(f"{given.output}: {len(rows)} batches")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return len(rows)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run, and write the lines."""
+    print(f"{given.output}: {write_speed(given.output)} batches")

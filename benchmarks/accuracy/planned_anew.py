@@ -6,13 +6,12 @@ the profile now expects of that setting, without any margin, and whether a plan 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from campaign.blocks import MAIN
 from campaign.reading import MeasuredGroup
-from campaign.schedule import FIT
-from planned_runs import GROUP, PLANNED, Asked, planned
+from planned_runs import Asked, answer, planned, profiles
 
 from headway.domain import Arrivals, Configuration
 from headway.models.job.predict import predict
@@ -22,12 +21,10 @@ Row = dict[str, Any]
 
 def planned_anew(measured: MeasuredGroup, rows: Iterable[Row]) -> Iterator[Row]:
     """One line for each plan that was run."""
-    profiles = {
-        name: measured.fitted_on([row for row in measured.of(name) if row["role"] == FIT])
-        for name in PLANNED
-    }
-    for row in rows:
-        profile, setting = profiles[row["workload"]], row["setting"]
+    plans = list(rows)
+    known = profiles(measured, dict.fromkeys(row["workload"] for row in plans))
+    for row in plans:
+        profile, setting = known[row["workload"]], row["setting"]
         asked = Asked(
             name=row["name"],
             workload=row["workload"],
@@ -40,7 +37,7 @@ def planned_anew(measured: MeasuredGroup, rows: Iterable[Row]) -> Iterator[Row]:
             profile,
             Configuration(
                 executors=1,
-                cores_per_executor=GROUP.num_slots,
+                cores_per_executor=MAIN.num_slots,
                 shuffle_partitions=setting["partitions"],
                 trigger_s=setting["trigger_s"],
             ),
@@ -49,10 +46,7 @@ def planned_anew(measured: MeasuredGroup, rows: Iterable[Row]) -> Iterator[Row]:
         yield {
             "name": row["name"],
             "expected_s": None if expected is None else getattr(expected, f"{row['statistic']}_s"),
-            "feasible": plan.feasible,
-            "planned_latency_s": plan.planned_latency_s
-            if math.isfinite(plan.planned_latency_s)
-            else None,
+            **answer(plan),
             "setting": {
                 "trigger_s": plan.configuration.trigger_s,
                 "partitions": plan.configuration.shuffle_partitions,

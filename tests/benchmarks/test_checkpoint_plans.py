@@ -7,14 +7,14 @@ from typing import Any
 
 import checkpoint_plans
 from campaign.checkpoint_page import page
-from campaign.running import read_lines
+from result_lines import lines_of
 
 RESULTS = Path(checkpoint_plans.__file__).parent / "results" / "checkpoint-plans.jsonl"
 DOCS = Path(checkpoint_plans.__file__).parents[2] / "docs"
 
 
 def test_the_page_is_that_of_the_committed_results() -> None:
-    assert page(read_lines(RESULTS)) == (DOCS / "plans-run.md").read_text()
+    assert page(lines_of(RESULTS)) == (DOCS / "plans-run.md").read_text()
 
 
 def test_a_place_with_two_nodes_runs_a_plan_on_as_many_as_it_says() -> None:

@@ -13,6 +13,7 @@ from headway.api.dstreams import plan_dstreams, predict_dstreams
 from headway.api.profile import profile_and_tables
 from headway.cli.main import run
 from headway.domain import ApplicationProfile
+from headway.domain.dstreams import DStreamsPrediction
 from headway.errors import InputError
 from headway.formats.profile_file import save_profile
 from headway.models.laws.distributions import lognormal_quantile
@@ -116,6 +117,27 @@ def test_latencies_are_those_of_the_simulation(
     assert found.tuple_latency.mean_s - begun_s == pytest.approx(trace.tuple_mean_s, rel=error)
     p99_s = float(trace.tuple_quantile_s(0.99))
     assert found.tuple_latency.p99_s - begun_s == pytest.approx(p99_s, rel=error)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.75, 0.85])
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("interval_s", [1.5, 3.0, 8.0])
+def test_a_little_more_rate_makes_no_jump_and_no_mean_is_above_its_p99(
+    slower: ApplicationProfile, interval_s: float, jobs: int, load: float
+) -> None:
+    def at(rate_per_s: float) -> DStreamsPrediction:
+        return predict_dstreams(
+            slower, rate=rate_per_s, batch_interval=interval_s, concurrent_jobs=jobs
+        )
+
+    highest_per_s = at(1.0).sustainable_rate_per_s
+    assert highest_per_s is not None
+    found = [at(load * highest_per_s * 1.01**power) for power in range(3)]
+    for law in ("processing_time", "tuple_latency"):
+        figures = [getattr(one, law) for one in found]
+        assert all(one.mean_s <= one.p99_s for one in figures)
+        logs = np.log([[one.mean_s, one.p99_s] for one in figures])
+        assert np.all(np.abs(np.diff(logs, n=2, axis=0)) <= 0.02)
 
 
 def test_quantiles_of_the_processing_time_are_a_lognormal(slower: ApplicationProfile) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.domain import Arrivals, Configuration, JobProfile, StageProfile
+from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, duration_model, setting_law
 from headway.models.job.window_law import window_law
@@ -172,3 +173,18 @@ def _law(profile: JobProfile, configuration: Configuration, factor: float) -> Se
         trigger_s=configuration.trigger_s,
         factor=np.array([factor]),
     )
+
+
+def at_factor(profile: JobProfile, configuration: Configuration, factor: float) -> Row | None:
+    """Mean and p99 of the latency and the mean duration, all durations so many times as long [s].
+
+    None where the setting has no law then.
+    """
+    predicted = certified(_law(profile, configuration, factor))
+    if not predicted.is_quotable[0]:
+        return None
+    return {
+        "mean": float(predicted.tuple_latency_mean_s()[0]),
+        "p99": float(predicted.tuple_latency_quantile_s(np.array([0.99]))[0]),
+        "duration": float(predicted.batch_duration_mean_s()[0]),
+    }

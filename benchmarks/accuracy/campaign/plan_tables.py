@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from pages import headed
 
 from campaign.figures import Row, is_undisturbed
 from campaign.promises import (
+    FLOOR_RATIO,
     KEPT_HEADER,
     answer_text,
     kept_row,
@@ -15,6 +17,10 @@ from campaign.promises import (
     of_limit,
     setting_text,
 )
+from campaign.reliability import SAID, Outcome, chance_ratio
+
+MOST_REFUSED_RATIO = 0.25
+MOST_ERRORS_OF_CHANCE = 2.0
 
 
 def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
@@ -28,19 +34,66 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     )
     yield ""
     yield from KEPT_HEADER
-    for feasible, name in ((True, "planned as feasible"), (False, "planned as infeasible")):
-        yield kept_row(name, (row for row in measured_rows if row["feasible"] is feasible))
-    yield ""
+    if all(row.get("verdict") for row in measured_rows):
+        for verdict, name in SAID.items():
+            yield kept_row(name, (row for row in measured_rows if row["verdict"] == verdict))
+        yield ""
+        yield from _must_hold(measured_rows)
+    else:
+        for feasible, name in ((True, "planned as feasible"), (False, "planned as infeasible")):
+            yield kept_row(name, (row for row in measured_rows if row["feasible"] is feasible))
+        yield ""
     yield from _planned_anew(measured_rows, anew)
-    yield from headed("| plan | promise | rows/s | planned | setting | measured | of the limit |")
+    yield from headed(
+        "| plan | promise | rows/s | planned | probability | setting | measured | of the limit |"
+    )
     for row in measured_rows:
         yield (
             f"| {row['name'].removeprefix('plan/')} | {row['target']} | {row['rate_per_s']:,.0f} "
             f"| {answer_text(row['planned_latency_s'], feasible=row['feasible'])} "
+            f"| {_probability(row)} "
             f"| {setting_text(row['setting'])} | {measured_s(row):.2f} s "
             f"| {of_limit(row):.0%} |"
         )
     yield ""
+
+
+def _must_hold(rows: Sequence[Row]) -> Iterator[str]:
+    """What promises are held to, and how they did."""
+    said = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in SAID}
+    missed = [row for row in said["kept"] if of_limit(row) > 1 + FLOOR_RATIO]
+    could = [row for row in rows if of_limit(row) <= 1]
+    refused = [row for row in could if row["verdict"] == "not kept"]
+    yield (
+        f'* No "keeps it" is missed by more than {FLOOR_RATIO:.0%}: {len(missed)} of '
+        f"{len(said['kept'])}, {_goal(not missed)}."
+    )
+    most = MOST_REFUSED_RATIO * len(could)
+    yield (
+        f"* Of promises that were kept when run at most {MOST_REFUSED_RATIO:.0%} are refused "
+        f"outright: {len(refused)} of {len(could)}, {_goal(len(refused) <= most)}."
+    )
+    yield from _open_verdicts(said["too close to tell"])
+    yield ""
+
+
+def _open_verdicts(rows: Sequence[Row]) -> Iterator[str]:
+    """Whether probabilities of open verdicts are right within the error of so few."""
+    if not rows:
+        yield '* "Too close to tell" was said of none.'
+        return
+    outcomes = [Outcome(row["kept_probability"], of_limit(row) <= 1) for row in rows]
+    said, kept = (statistics.fmean(values) for values in zip(*outcomes, strict=True))
+    chance = chance_ratio(outcomes)
+    is_right = abs(kept - said) <= MOST_ERRORS_OF_CHANCE * chance
+    yield (
+        f'* "Too close to tell" was said of {len(rows)}, kept with {said:.0%} on average: '
+        f"{kept:.0%} were (standard error of chance {chance:.0%}), {_goal(is_right)}."
+    )
+
+
+def _goal(is_met: bool) -> str:
+    return "met" if is_met else "**missed**"
 
 
 def _planned_anew(measured_rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
@@ -73,6 +126,12 @@ def _planned_anew(measured_rows: Sequence[Row], anew: Mapping[str, Row]) -> Iter
         )
     )
     yield ""
+
+
+def _probability(row: Row) -> str:
+    """As it was stated before the run; not in results of before."""
+    probability = row.get("kept_probability")
+    return "-" if probability is None else f"{probability:.0%}"
 
 
 def _is_expected_to_hold(row: Row, anew: Row) -> bool:

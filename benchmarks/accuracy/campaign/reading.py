@@ -6,19 +6,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from read_logs import LogsOfRuns, read_logs_of_runs
+from result_lines import lines_of
 
-from campaign.running import read_lines
 from campaign.schedule import FIT_SET, Group, fit_set_digest
 from headway.domain import JobProfile
 from headway.errors import HeadwayError
 from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.samples import QueryRun
-
-if TYPE_CHECKING:
-    pass
 
 Row = dict[str, Any]
 
@@ -38,11 +35,11 @@ class MeasuredGroup:
 
     def fitted_on(self, rows: Sequence[Row]) -> JobProfile:
         """A profile of some runs."""
-        return self.log.profile([row["name"] for row in rows])
+        return self.log.profile([_query_of(row) for row in rows])
 
     def run_of(self, row: Row) -> QueryRun | None:
         """The steady batches of one run; None if they are too few."""
-        name = row["name"]
+        name = _query_of(row)
         if name not in self._runs:
             try:
                 self._runs[name] = runs_of_job(self.log.collected, self.log.logs, [name]).runs[0]
@@ -58,10 +55,15 @@ class MeasuredGroup:
         return float(middle_s - began_s)
 
 
+def _query_of(row: Row) -> str:
+    """What its query is called in the log: one that was cut has the number of another process."""
+    return str(row.get("query", row["name"]))
+
+
 def read_group(group: Group, folder: Path) -> MeasuredGroup:
     """The event logs of a group, read once, and what was measured."""
     print(f"{group.name}: reading", file=sys.stderr)
-    truths = read_lines(folder / "truth.jsonl")
+    truths = lines_of(folder / "truth.jsonl")
     others = [row["name"] for row in truths if row.get("fit_set") != fit_set_digest()]
     if others:
         raise HeadwayError(

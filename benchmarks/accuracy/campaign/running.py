@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from result_lines import keep, lines_of
+
 from campaign.fixed_work import fixed_work
 from campaign.machine import Cores, cores_between, cpu_time
-from campaign.schedule import VARIED, Group, Run, fit_set_digest, runs_of
+from campaign.schedule import VARIED, Group, Run, fit_set_digest
 from campaign.truth import Event, Truth, truth_of
 from campaign.workloads import WORKLOADS, Stream, Workload, varying
 from headway.errors import HeadwayError
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_PROBE_S = 7.0
-_WARM_UP_S, _WARM_UP_RATE_PER_S = 30.0, 40_000.0
+PROBE_S = 7.0
+WARM_UP_S = 30.0
+_WARM_UP_RATE_PER_S = 40_000.0
 _BACKLOG_RATE_PER_S = 1e6
 _BACKLOG_AGE_S = 3600.0
 _BACKLOG_BATCH_S = 2.0
@@ -61,34 +63,41 @@ class Query:
             )
 
 
-def run_group(group: Group, folder: Path, workloads: Sequence[str] = ()) -> None:
-    """Run what has not yet run, of some workloads or all; results and logs in ``folder``."""
-    chosen = [name for name in group.workloads if not workloads or name in workloads]
+def run_group(
+    group: Group,
+    folder: Path,
+    runs: Sequence[Run],
+    has_room_for: Callable[[float], bool] = lambda _seconds: True,
+) -> None:
+    """Carry out runs of a group in one JVM; results and logs in ``folder``.
+
+    A run for which there is no room any more is not begun, nor are those after it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "truth.jsonl"
-    done = {row["name"] for row in read_lines(results)}
-    rates = {row["workload"]: row["carried_per_s"] for row in read_lines(folder / "probes.jsonl")}
-    runs = [run for run in runs_of(group) if run.name not in done and run.workload in chosen]
-    if not runs:
-        return
+    rates = {row["workload"]: row["carried_per_s"] for row in lines_of(folder / "probes.jsonl")}
+    chosen = list(dict.fromkeys(run.workload for run in runs))
     with campaign_session(group, folder) as spark, fixed_work(folder / "fixed.jsonl") as beside:
         for place, name in enumerate(chosen):
             if place == 0:
                 # What all of them share is compiled before anything is measured.
                 shared = WORKLOADS["aggregation"]
-                warm_up(spark, shared, folder, _WARM_UP_RATE_PER_S, _WARM_UP_S)
+                warm_up(spark, shared, folder, _WARM_UP_RATE_PER_S, WARM_UP_S)
             if name not in rates:
                 rates[name] = _probe(spark, WORKLOADS[name], folder)
             else:
                 # This JVM has not compiled it yet.
                 _backlog(spark, WORKLOADS[name], WORKLOADS[name].probe_rows[0], folder)
         for place, run in enumerate(runs):
+            if not has_room_for(run.lasts_s):
+                print(f"{group.name}: no time for {run.name}; the rest is left", file=sys.stderr)
+                return
             print(f"{group.name}: {place + 1} of {len(runs)}, {run.name}", file=sys.stderr)
             begun_s = time.time()
             measured_line = _measured(spark, run, rates[run.workload], folder)
             seen = beside.between(begun_s, time.time())
             work = {"fixed_work": seen, "fit_set": fit_set_digest()}
-            append_line(results, {**measured_line, **work})
+            keep(results, {**measured_line, **work})
 
 
 def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:
@@ -123,17 +132,6 @@ def warm_up(
     run_query(spark, query, run_s=warm_s, folder=folder)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Lines of results; none if there is no file yet."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def append_line(path: Path, row: Mapping[str, Any]) -> None:
-    """Kept at once: a campaign goes on where it was cut."""
-    with path.open("a") as results:
-        results.write(json.dumps(row) + "\n")
-
-
 def _measured(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -> dict[str, Any]:
     workload, setting = WORKLOADS[run.workload], run.setting
     if run.role == VARIED:
@@ -143,7 +141,7 @@ def _measured(spark: SparkSession, run: Run, carried_per_s: float, folder: Path)
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
         stream = backlog_stream(limit)
     query = Query(
-        name=run.name,
+        name=f"{run.name}@{os.getpid()}",
         workload=workload,
         stream=stream,
         trigger_s=setting.trigger_s,
@@ -166,6 +164,7 @@ def _measured(spark: SparkSession, run: Run, carried_per_s: float, folder: Path)
         "role": run.role,
         "play": run.repeat,
         "name": run.name,
+        "query": query.name,
         "setting": setting._asdict(),
         "rate_per_s": stream.rate_per_s,
         "carried_per_s": carried_per_s,
@@ -181,7 +180,7 @@ def _probe(spark: SparkSession, workload: Workload, folder: Path) -> float:
     large_s, small_s = (_backlog(spark, workload, rows, folder) for rows in (many, few))
     carried_per_s = (many - few) / max(large_s - small_s, 1e-3)
     row = {"workload": workload.name, "carried_per_s": carried_per_s}
-    append_line(
+    keep(
         folder / "probes.jsonl",
         {**row, "rows": workload.probe_rows, "duration_s": [small_s, large_s]},
     )
@@ -198,11 +197,11 @@ def _backlog(spark: SparkSession, workload: Workload, num_rows: int, folder: Pat
         trigger_s=0.0,
         partitions=2,
     )
-    _, events = run_query(spark, query, run_s=_PROBE_S, folder=folder)
+    _, events = run_query(spark, query, run_s=PROBE_S, folder=folder)
     durations_ms = [event["durationMs"]["triggerExecution"] for event in events]
     kept = sorted(durations_ms[len(durations_ms) // 2 :])
     if not kept:
-        raise HeadwayError(f"{query.name}: no batch was finished in {_PROBE_S:g} s")
+        raise HeadwayError(f"{query.name}: no batch was finished in {PROBE_S:g} s")
     return float(kept[len(kept) // 2]) / 1e3
 
 

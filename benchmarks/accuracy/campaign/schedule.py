@@ -22,7 +22,7 @@ FIT, JUDGE, VARIED = "fit", "judge", "varied"
 EVERY = "every"
 """No role of a run: fitted on all runs of a workload, the judged one among them."""
 SEED = 20261121
-WARM_S, MEASURED_S = 2.5, 12.0
+WARM_S = 2.5
 
 
 class Setting(NamedTuple):
@@ -49,11 +49,17 @@ class Setting(NamedTuple):
             return 40.0
         return max(MEASURED_S, (5.0 if role == FIT else 4.0) * self.trigger_s)
 
+    def lasts_s(self, role: str) -> float:
+        """The whole run [s]."""
+        return self.warm_s + self.measured_s(role)
+
 
 FIT_SET = Path(__file__).parents[1] / "fit-set.json"
-"""Which settings are fitted, and how often: committed before the first run, and never changed
-after; every measured run names the file's digest, and runs of another one are not judged."""
-FITTED = tuple(Setting(**one) for one in json.loads(FIT_SET.read_text())["fitted"])
+"""Which settings are fitted, how often, and how long runs are: committed before the first run, and
+never changed after; every measured run names the file's digest, and runs of another one are not
+judged."""
+_FIXED = json.loads(FIT_SET.read_text())
+FITTED = tuple(Setting(**one) for one in _FIXED["fitted"])
 """The smallest batches there are, the largest, and other partitions."""
 JUDGED = (
     Setting(1.0, 2, 0.3),
@@ -75,8 +81,11 @@ MORE = (
     Setting(1.0, 32, 0.45),
 )
 """All for the first workload, one for each of the others in turn."""
-NUM_REPEATS = int(json.loads(FIT_SET.read_text())["repeats"])
-"""How often each of the others is run."""
+NUM_REPEATS = int(_FIXED["repeats"])
+"""How often each of the others is run, and how often fitted settings are."""
+FURTHER_REPEAT = NUM_REPEATS + 1
+"""One more of the judged settings alone, where quiet hours allow it."""
+MEASURED_S = float(_FIXED["measured_s"])
 ORDINARY = Setting(1.0, 2, 0.35)
 VARYING = ("aggregation", "json", "pandas")
 """Run once more at a rate that varies by itself, as any user's log has it; fitted on alone."""
@@ -167,15 +176,20 @@ class Run:
     repeat: int = 1
 
     @property
+    def lasts_s(self) -> float:
+        """From its start to its end [s]."""
+        return self.setting.lasts_s(self.role)
+
+    @property
     def name(self) -> str:
         """What its query is called, in event logs and results."""
         return f"{self.workload}/{self.setting}/{self.role}/{self.repeat}"
 
 
 def runs_of(group: Group) -> list[Run]:
-    """All runs of a group in their order: drawn once, repeat after repeat."""
+    """All runs of a group in their order: drawn once, repeat after repeat, the further one last."""
     draw = random.Random(f"{SEED}-{group.name}")
-    return [run for repeat in range(1, NUM_REPEATS + 1) for run in _repeat(group, repeat, draw)]
+    return [run for repeat in range(1, FURTHER_REPEAT + 1) for run in _repeat(group, repeat, draw)]
 
 
 def _repeat(group: Group, repeat: int, draw: random.Random) -> list[Run]:
@@ -184,6 +198,7 @@ def _repeat(group: Group, repeat: int, draw: random.Random) -> list[Run]:
         for workload in group.workloads
         for setting, role in _of_workload(group, workload)
         if repeat == 1 or (setting != ONCE and role != VARIED)
+        if repeat <= NUM_REPEATS or role == JUDGE
     ]
     draw.shuffle(runs)
     return runs

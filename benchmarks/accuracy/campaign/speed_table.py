@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from pages import headed
 
-from campaign.figures import Row
+from campaign.figures import (
+    GOAL_MEAN_RATIO,
+    GOAL_P99_RATIO,
+    Row,
+    is_judged,
+    median_size,
+    regimes,
+    share_within,
+)
 from campaign.fixed_work import KINDS
 from headway.models.arrays import Array
 
@@ -89,6 +97,39 @@ def corrected_by_speed(rows: Sequence[Row]) -> Iterator[str]:
         f"{100 * np.mean(np.array(plain) <= 0.1):.0f} % within 10 %."
     )
     yield ""
+
+
+def latencies_by_speed(rows: Sequence[Row]) -> Iterator[str]:
+    """Errors of latencies as they are, and predicted for the speed that the machine had."""
+    judged = [row for row in rows if is_judged(row) and row["predicted"].get("at_speed")]
+    if len(judged) < _LEAST_RUNS:
+        return
+    yield (
+        "The same for latencies: all durations are predicted as many times as long as the loop of "
+        "the interpreter took beside the judged run, over what it took beside the fitted ones."
+    )
+    yield ""
+    yield from headed(
+        "| | judged | mean | within | corrected | within | p99 | within | corrected | within |"
+    )
+    for name, of in {"all": judged, **regimes(judged)}.items():
+        cells = [
+            cell
+            for figure, goal in (("mean", GOAL_MEAN_RATIO), ("p99", GOAL_P99_RATIO))
+            for what in ("latency", "at_speed")
+            for cell in _error_cells([_error(row, what, figure) for row in of], goal)
+        ]
+        if of:
+            yield f"| {name} | {len(of)} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _error(row: Row, what: str, figure: str) -> float:
+    return float(row["predicted"][what][figure] / row["truth"]["latency"][figure] - 1.0)
+
+
+def _error_cells(errors: Sequence[float], goal: float) -> tuple[str, str]:
+    return median_size(errors), share_within(errors, goal)
 
 
 def _mean_loop_s(rows: Sequence[Row], workload: str) -> float:

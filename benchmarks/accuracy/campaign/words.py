@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PREFACE = """\
+_PREFACE = """\
 Real Structured Streaming queries on this page's machine: rows arrive on the wall clock, their
 latency is measured from that arrival to the commit of their batch, window latency from the end of
 the window to the commit of the last batch that emitted it. Every workload is fitted on three
@@ -11,12 +11,8 @@ at 60 %, 2 s and 8 partitions at 45 %: the smallest batches, the largest, and ot
 which is what `headway profile --advise` asks for), and judged on settings that were never fitted.
 The fitted settings and how often each is repeated stand in `benchmarks/accuracy/fit-set.json`,
 which is committed before the first run; a measured run names the digest of that file, and runs of
-another one are refused. Every setting is run twice for 12 s and more, all of them once before any
-of them again, in random order; on two cores the second repeats are in JVMs of their own. So a
-profile is fitted on six runs: both repeats of three settings. The runs of this page were predicted
-with the age of their JVM and the mean size of their state; from the next campaign on predictions
-are given what a user could say before: the age to the nearest doubling of a minute, and a state
-that grows by what the profile says of its growth.
+another one are refused. @HOW@ So a profile is fitted on six runs: both repeats of three settings.
+@GIVEN@
 
 Errors are predicted over measured, minus one, of single runs. They count for runs whose backlog did
 not grow (or whose batches ended in time all the same), beside which other processes used less than
@@ -35,9 +31,37 @@ runs of `docs/recorded-accuracy.md`). Predictions for streams of bulks are given
 about in a run: at random times it is up to a quarter off what was asked for.
 """
 
+_HOW_BEFORE = (
+    "Every setting is run twice for 12 s and more, all of them once before any of them again, in "
+    "random order; on two cores the second repeats are in JVMs of their own."
+)
+_HOW = (
+    "Workloads are drawn into blocks; in each every setting is run once before any of them again, "
+    "in random order, for {measured_s:g} s and more after its warm-up; every repeat of a block has "
+    "a JVM of its own."
+)
+_GIVEN_BEFORE = (
+    "The runs of this page were predicted with the age of their JVM and the mean size of their "
+    "state; from the next campaign on predictions are given what a user could say before: the age "
+    "to the nearest doubling of a minute, and a state that grows by what the profile says of its "
+    "growth."
+)
+_GIVEN = (
+    "Predictions are given what a user could say before the run: the age of the JVM to the nearest "
+    "doubling of a minute, and a state that grows by what the profile says of its growth."
+)
+
+
+def preface(*, of_fit_set: bool, measured_s: float) -> str:
+    """What the page is about; results of before the fit set was a file say how they were made."""
+    how = _HOW.format(measured_s=measured_s) if of_fit_set else _HOW_BEFORE
+    given = _GIVEN if of_fit_set else _GIVEN_BEFORE
+    return _PREFACE.replace("@HOW@", how).replace("@GIVEN@", given)
+
+
 FINDINGS = """\
-Found in the event logs of these runs and in the counters of JVM and machine beside them, on
-2026-11-21 and 22:
+Found in the event logs of the campaign of 2026-11-21 and 22, and in the counters of JVM and
+machine beside it:
 
 * **The machine's speed.** The same batch, again and again in one JVM, lasts longer and shorter for
   minutes at a time, and work that has nothing to do with Spark goes with it (table above): the loop
@@ -147,4 +171,12 @@ EVERY_WORDS = (
     "The same runs, predicted by a fit on all undisturbed runs of their workload, the judged one "
     "among them: no choice of three settings can be expected to do better on runs that lie this "
     "far apart. What is left here is how runs differ, and what the form of the model leaves out."
+)
+
+RELIABILITY_WORDS = (
+    "Of every judged run one random promise about its mean, its p95 and its p99 each: limits are "
+    "drawn between 0.6 and 1.6 times what is predicted, without a look at what was measured, and "
+    "the probability is the one that a plan states of this setting (theory.md P23). The standard "
+    "error is that of chance where promises are independent; those of one run, and of one "
+    "workload, are not."
 )

@@ -85,20 +85,53 @@ def test_a_little_more_rate_makes_no_jump(seed: int, trigger_s: float, load: flo
         known = [law for law in laws if law is not None]
         if len(known) == len(found):
             figures_s = np.array([[law.mean_s, law.p99_s] for law in known])
-            steps = np.diff(np.log(figures_s), axis=0)
-            assert np.all(np.abs(steps[1] - steps[0]) <= MOST_JUMP)
+            assert_no_jump(figures_s)
+
+
+def assert_no_jump(figures_s: np.ndarray) -> None:
+    """Of figures at three rates a little apart: each step is like the one before."""
+    steps = np.diff(np.log(figures_s), axis=0)
+    assert np.all(np.abs(steps[1] - steps[0]) <= MOST_JUMP)
+
+
+@examples(12, 25)
+@given(
+    seed=st.integers(0, 10_000),
+    trigger_s=st.sampled_from([0.0, 0.2, 1.0, 5.0]),
+    load=st.floats(0.01, 0.9),
+    confidence=st.sampled_from([0.5, 0.8, 0.95]),
+)
+def test_a_little_more_rate_makes_no_jump_in_a_plan(
+    seed: int, trigger_s: float, load: float, confidence: float
+) -> None:
+    """What is planned with a margin moves as evenly as what is predicted."""
+    profile = noisy_profile(seed)
+    setting = a_setting(profile, trigger_s)
+    rate_per_s = load * at_rate(profile, setting, 1.0).sustainable_rate_per_s
+    question = a_question(profile, rate_per_s, confidence)
+    of_setting = (setting.executors, setting.shuffle_partitions, trigger_s)
+    candidate = candidates_at(question, [of_setting])
+    rates_per_s = [rate_per_s * MORE_RATE**power for power in range(3)]
+    planned_s = np.array([candidate.latency_s(rate)[0] for rate in rates_per_s])
+    if np.all(np.isfinite(planned_s)):
+        assert_no_jump(planned_s)
+
+
+def a_question(profile: JobProfile, rate_per_s: float, confidence: float) -> Question:
+    baseline = profile.settings[0].configuration
+    return Question(
+        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=rate_per_s)),
+        target=Target.parse("p99 <= 1s"),
+        space=SearchSpace(
+            max_nodes=baseline.executors, cores_per_executor=baseline.cores_per_executor
+        ),
+        confidence=confidence,
+    )
 
 
 def probability(profile: JobProfile, trigger_s: float, rate_per_s: float, limit_s: float) -> float:
     baseline = profile.settings[0].configuration
-    question = Question(
-        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=rate_per_s)),
-        target=replace(Target.parse("p99 <= 1s"), limit_s=limit_s),
-        space=SearchSpace(
-            max_nodes=baseline.executors, cores_per_executor=baseline.cores_per_executor
-        ),
-        confidence=0.95,
-    )
+    question = a_question(profile, rate_per_s, 0.95).with_limit(0, limit_s)
     setting = (baseline.executors, baseline.shuffle_partitions, trigger_s)
     return kept_probability(candidates_at(question, [setting]))
 

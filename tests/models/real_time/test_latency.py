@@ -185,6 +185,10 @@ def test_latency_grows_with_load_and_with_the_gap(
     assert latency.law.mean_s == pytest.approx(latency.mean_s, rel=0.02)
     assert at(busy, gap_s + 0.5).mean_s > latency.mean_s
     assert at(1.04 * busy, gap_s).mean_s >= latency.mean_s
+    assert latency.mean_s <= latency.quantile_s(0.99)
+    near = [at(busy * 1.01**power, gap_s) for power in range(3)]
+    logs = np.log([[one.mean_s, float(one.quantile_s(0.99))] for one in near])
+    assert np.all(np.abs(np.diff(logs, n=2, axis=0)) <= 0.02)
 
 
 def test_what_a_shuffle_buffer_holds() -> None:

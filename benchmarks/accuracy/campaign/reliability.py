@@ -1,0 +1,113 @@
+"""Stated probabilities beside outcomes: random promises about runs whose outcome is on record.
+
+Limits are drawn around what is predicted, without a look at what was measured, so that all
+probabilities come up; each promise is asked of the setting that ran, as a plan asks it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from pages import headed
+
+from campaign.schedule import SEED
+from headway.assumptions.planning import CONFIDENCE
+from headway.domain import (
+    Arrivals,
+    Configuration,
+    JobProfile,
+    LatencyDistribution,
+    Metric,
+    Target,
+    Verdict,
+)
+from headway.planner.candidates import candidates_at
+from headway.planner.question import Question
+from headway.planner.space import SearchSpace
+from headway.planner.verdict import kept_probability
+
+QUANTILES = {"mean": None, "p95": 0.95, "p99": 0.99}
+_FARTHEST = 0.5
+"""Limits are up to e^0.5 times longer or shorter than what is predicted."""
+_EDGES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+SAID = {
+    "kept": "keeps it",
+    "too close to tell": "too close to tell",
+    "not kept": "does not keep it",
+}
+
+
+class Outcome(NamedTuple):
+    """A promise: the probability that it is kept, as stated, and whether it was."""
+
+    probability: float
+    kept: bool
+
+
+def outcomes_of(
+    profile: JobProfile,
+    configuration: Configuration,
+    arrivals: Arrivals,
+    predicted: LatencyDistribution,
+    measured_s: Mapping[str, float],
+    name: str,
+) -> list[Outcome]:
+    """One random promise of each statistic about a run; the same for the same name."""
+    draw, found = random.Random(f"{SEED}-{name}"), []
+    for statistic, quantile in QUANTILES.items():
+        limit_s = predicted.statistics_s[statistic] * math.exp(draw.uniform(-_FARTHEST, _FARTHEST))
+        question = Question(
+            profile=replace(profile, arrivals=arrivals),
+            target=Target(metric=Metric.TUPLE, quantile=quantile, limit_s=limit_s),
+            space=SearchSpace(
+                max_nodes=1,
+                executors_per_node=configuration.executors,
+                cores_per_executor=configuration.cores_per_executor,
+            ),
+            confidence=CONFIDENCE.value,
+        )
+        setting = (1, configuration.shuffle_partitions, configuration.trigger_s)
+        probability = kept_probability(candidates_at(question, [setting]))
+        found.append(Outcome(probability, measured_s[statistic] <= limit_s))
+    return found
+
+
+def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Stated beside observed, by class of the stated probability; then by verdict."""
+    every = list(outcomes)
+    yield from headed(
+        "| probability, as stated | promises | mean of it | kept | standard error of chance |"
+    )
+    for low, high in pairwise(_EDGES):
+        of = [one for one in every if low < one.probability <= high]
+        yield _line(f"{100 * low:.0f} to {100 * high:.0f} %", of)
+    yield ""
+    yield from headed("| verdict | promises | mean of it | kept | standard error of chance |")
+    for verdict, name in SAID.items():
+        of = [one for one in every if verdict_of(one.probability) == verdict]
+        yield _line(name, of)
+    yield ""
+
+
+def verdict_of(probability: float) -> str:
+    """At the usual confidence."""
+    return str(Verdict.of(probability, CONFIDENCE.value))
+
+
+def _line(name: str, of: list[Outcome]) -> str:
+    if not of:
+        return f"| {name} | 0 | - | - | - |"
+    said = statistics.fmean(one.probability for one in of)
+    kept = statistics.fmean(one.kept for one in of)
+    return f"| {name} | {len(of)} | {said:.0%} | {kept:.0%} | {chance_ratio(of):.0%} |"
+
+
+def chance_ratio(of: list[Outcome]) -> float:
+    """Standard deviation of the share that is kept, were each kept as likely as is stated."""
+    return math.sqrt(sum(one.probability * (1.0 - one.probability) for one in of)) / len(of)
