@@ -201,3 +201,56 @@ def test_what_needs_shared_data_has_a_stand_in_that_is_committed() -> None:
     assert len(stand_ins) > 9
     for name, function in stand_ins:
         assert f"def {function}(" in (ROOT / name).read_text(encoding="utf-8"), function
+
+
+def test_no_test_passes_without_having_looked() -> None:
+    """A random case that has nothing to show is counted with the others, not returned from."""
+    silent = [
+        f"{path.relative_to(ROOT)}:{end.lineno} {test.name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for test in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_")
+        for end in ends_unasserted(test.body)
+    ]
+    assert not silent, f"assert before the return, or count the cases that went through: {silent}"
+
+
+def ends_unasserted(block: list[ast.stmt], asserted: bool = False) -> Iterator[ast.Return]:
+    """The returns of a test that are reached before anything was asserted."""
+    for statement in block:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            continue
+        if isinstance(statement, ast.Return) and not asserted:
+            yield statement
+        for inner in blocks_of(statement):
+            yield from ends_unasserted(inner, asserted)
+        asserted = asserted or asserts(statement)
+
+
+def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks inside a statement: branches, loops, handlers."""
+    for inner in ast.iter_child_nodes(statement):
+        if isinstance(inner, ast.ExceptHandler | ast.match_case):
+            yield inner.body
+    for field in ("body", "orelse", "finalbody"):
+        yield getattr(statement, field, [])
+
+
+def asserts(statement: ast.stmt) -> bool:
+    """Whether something is asserted whenever a statement is executed."""
+    if isinstance(statement, ast.With):
+        refuses = any("raises" in ast.unparse(one.context_expr) for one in statement.items)
+        return refuses or any(map(asserts, statement.body))
+    return isinstance(statement, ast.Assert)
+
+
+def test_a_return_before_any_assertion_is_found() -> None:
+    def found(code: str) -> list[int]:
+        return [end.lineno for end in ends_unasserted(ast.parse(code).body)]
+
+    assert found("if a:\n    return\nassert b") == [2]
+    assert found("try:\n    b = a()\nexcept Error:\n    return\nassert b") == [4]
+    assert found("if a:\n    assert b\n    return\nassert c") == []
+    assert found("if a:\n    assert b\nif c:\n    return") == [4]
+    assert found("with raises(Error):\n    a()\nif b:\n    return") == []
+    assert found("def inner():\n    return 1\nassert inner()") == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -371,7 +372,8 @@ def test_the_reader_agrees_with_pydantic(place: int, cut: int, put: str) -> None
     text = GOOD[:place] + put + GOOD[place + cut :]
     try:
         document = parse_document(text, name="x")
-    except InputError:
+    except InputError as fault:
+        assert re.match(r"x:\d+:\d+: ", str(fault))
         return
     assert _verdict(replace(document, faults=()), JobProfile) == _of_pydantic(
         document.root, JobProfile

@@ -55,17 +55,18 @@ def settings_named(
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_the_nearest_promises_are_planned_when_they_are_asked_for(seed: int) -> None:
-    question = asked(seed)
-    answer = answer_of(seed)
-    if answer.feasible:
-        return
-    for one in answer.nearest:
-        there, _ = given_way(question, one)
-        most = max(int(one.numbers["nodes"]), there.space.min_nodes)
-        within = replace(there, space=replace(there.space, max_nodes=most))
-        assert fewest_of(within) is not None, one.text
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_the_nearest_promises_are_planned_when_they_are_asked_for(first: int) -> None:
+    num_asked = 0
+    for seed in range(first, first + 20):
+        answer = answer_of(seed)
+        for one in () if answer.feasible else answer.nearest:
+            there, _ = given_way(asked(seed), one)
+            most = max(int(one.numbers["nodes"]), there.space.min_nodes)
+            within = replace(there, space=replace(there.space, max_nodes=most))
+            assert fewest_of(within) is not None, f"{seed}: {one.text}"
+            num_asked += 1
+    assert num_asked >= 8
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -226,6 +226,7 @@ def test_executors_and_cores_are_those_that_were_added(
 def test_surveys_render(entry: dict[str, Any], published: Published) -> None:
     survey = published.surveys.get(entry["file"])
     if survey is None:
+        assert entry["file"] in published.refused
         return
     text = survey_as_text([survey])
     assert survey.name in text
@@ -243,6 +244,7 @@ def test_profiles_load_as_they_were_saved(
 ) -> None:
     survey = published.surveys.get(entry["file"])
     if survey is None or survey.profile is None:
+        assert entry["file"] in STATUS_FILES | NOTHING_RAN | {NO_LOG, NO_EVENT}
         return
     save_profile(survey.profile, tmp_path / "profile.yaml")
     load = load_profile if isinstance(survey.profile, JobProfile) else load_application_profile
