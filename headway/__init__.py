@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headway.api.predict import predict
     from headway.api.profile import profile, survey
     from headway.api.schedule import schedule
-    from headway.api.shed import shed
+    from headway.api.shed import bring_back, shed, shedding_batches
     from headway.api.simulate import simulate, simulate_policies
     from headway.api.specs import plan_spec
     from headway.api.supervised import setting, stop_when_asked
@@ -71,7 +71,7 @@ _HOMES = {
     "headway.api.predict": "predict",
     "headway.api.profile": "profile survey",
     "headway.api.schedule": "schedule",
-    "headway.api.shed": "shed",
+    "headway.api.shed": "bring_back shed shedding_batches",
     "headway.api.simulate": "simulate simulate_policies",
     "headway.api.specs": "plan_spec",
     "headway.api.supervised": "setting stop_when_asked",
@@ -93,12 +93,12 @@ _HOMES = {
 
 __all__ = [
     "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
-    "QuerySetting", "Target", "__version__", "backtest", "capacity", "check", "diff", "emit",
-    "explain", "explore", "init", "load_lock", "load_plan", "load_profile", "lock", "ordered",
-    "ordered_map", "ordered_plan", "page", "plan", "plan_spec", "predict",
+    "QuerySetting", "Target", "__version__", "backtest", "bring_back", "capacity", "check",
+    "diff", "emit", "explain", "explore", "init", "load_lock", "load_plan", "load_profile",
+    "lock", "ordered", "ordered_map", "ordered_plan", "page", "plan", "plan_spec", "predict",
     "profile", "record", "save_lock", "save_profile", "schedule", "setting", "shared_windows",
-    "shed", "simulate", "simulate_policies", "stop_when_asked", "survey", "tune", "validate",
-    "watch", "window_log", "windows",
+    "shed", "shedding_batches", "simulate", "simulate_policies", "stop_when_asked", "survey",
+    "tune", "validate", "watch", "window_log", "windows",
 ]  # fmt: skip
 
 # A command pays only for what it needs.

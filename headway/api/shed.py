@@ -57,21 +57,28 @@ def bring_back(
     older_than: Mapping[str, float | str] | float | str,
     cost: str | None = None,
 ) -> DataFrame:
-    """The rows that a query has shed, of its source read as a batch with a column ``batch``.
+    """The rows that a query has shed, of its source read as a batch.
 
     Parameters
     ----------
     checkpoint : str or Path
-        The query's checkpoint.
+        The query's checkpoint. Its offset log keeps the last 100 batches
+        (``spark.sql.streaming.minBatchesToRetain``); rows of earlier ones are not found.
     rows : DataFrame
-        What the query read, and in ``batch`` the number of the batch that read it, by the offsets.
+        What the query read: of Kafka ``topic``, ``partition`` and ``offset`` and the columns of
+        the rule; of other sources a column ``batch`` with the number of each row's batch.
     arrived, older_than, cost
         The rule, as given to `shed`.
+
+    Returns
+    -------
+    DataFrame
+        The rows that were shed, with their ``batch``.
 
     Raises
     ------
     InputError
-        If the checkpoint has no offset log, or a limit is none.
+        If the checkpoint has no offset log, the batch of a row is unknown, or a limit is none.
     """
     from headway.runtime.shedding import brought_back
 
@@ -89,6 +96,7 @@ def shedding_batches(
     costs: Mapping[str, float | str],
     cost: str,
     fixed: float | str,
+    give_up_cost: float | str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` of a stateless query: keeps what can be in time.
 
@@ -107,6 +115,13 @@ def shedding_batches(
         Time that a row of each class adds.
     fixed : float or str
         Time of a batch without rows.
+    give_up_cost : float or str, optional
+        Time that a row adds which is given up, below that of any class; none by default.
+
+    Raises
+    ------
+    InputError
+        If a time is none, or giving up takes as long as keeping.
     """
     import time
 
@@ -114,6 +129,9 @@ def shedding_batches(
 
     limit_s, fixed_s = _seconds(limit), _seconds(fixed)
     costs_s = {kind: _seconds(one) for kind, one in costs.items()}
+    shed_cost_s = 0.0 if give_up_cost is None else _seconds(give_up_cost)
+    if not costs_s or shed_cost_s >= min(costs_s.values()):
+        raise InputError(f"costs: got {costs!r}; expected classes that take longer than to give up")
 
     def each(batch: DataFrame, batch_id: int) -> None:
         batch.persist()
@@ -128,6 +146,7 @@ def shedding_batches(
                 cost=cost,
                 fixed_s=fixed_s,
                 now_s=time.time(),
+                shed_cost_s=shed_cost_s,
             )
             keep(kept, batch_id)
             give_up(given_up, batch_id)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from headway.units import ms_to_s
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-SHED_COLUMN = "shed"
+SHED_COLUMN, BATCH_COLUMN = "shed", "batch"
 SHED_METRIC = "shedding"
 """Name under which a batch's rows and shed rows stand in ``observedMetrics``."""
+_KAFKA = ("topic", "partition", "offset")
 _DECISIONS = "headway-shed"
 _CLASSES, _AGE = "_headway_class", "_headway_deadline_ms"
 
@@ -87,9 +89,13 @@ def _limit_of(limits_s: Mapping[str, float] | float, cost: str | None) -> Column
 
 
 def brought_back(
-    checkpoint: str | Path, rows: DataFrame, *, arrived: str, limits_s: Mapping[str, float] | float,
-    cost: str | None = None, batches: tuple[int, int] | None = None,
-) -> DataFrame:  # fmt: skip
+    checkpoint: str | Path,
+    rows: DataFrame,
+    *,
+    arrived: str,
+    limits_s: Mapping[str, float] | float,
+    cost: str | None = None,
+) -> DataFrame:
     """The rows that a finished or running query has shed, for a batch job to bring back.
 
     Parameters
@@ -97,31 +103,105 @@ def brought_back(
     checkpoint : str or Path
         The query's checkpoint; its offset log holds each batch's timestamp.
     rows : DataFrame
-        The same source read as a batch, with a column ``batch`` that says which batch a row was in.
+        The same source read as a batch: Kafka's ``topic``, ``partition``, ``offset``, or a column
+        ``batch`` with the batch that each row was in.
     arrived, limits_s, cost
         The rule, as given to `mark_shed`.
-    batches : (int, int), optional
-        First and last batch; all that are committed by default.
 
     Raises
     ------
     InputError
-        If the checkpoint has no offset log.
+        If the checkpoint has no offset log or no committed batch, or the batch of a row is unknown.
     """
     from pyspark.sql import functions as sf
 
-    stamps = batch_timestamps_s(checkpoint)
-    if batches is not None:
-        stamps = {one: at for one, at in stamps.items() if batches[0] <= one <= batches[1]}
-    if not stamps:
-        raise InputError(f"{checkpoint}: no committed batch of these")
-    entries = [part for one, at in stamps.items() for part in (sf.lit(one), sf.lit(at))]
-    age_s = sf.create_map(*entries)[sf.col("batch")] - sf.col(arrived).cast("double")
+    batches = committed_batches(checkpoint)
+    if not batches:
+        raise InputError(f"{checkpoint}: no committed batch; expected a query that has run")
+    if BATCH_COLUMN not in rows.columns:
+        rows = _with_batch(rows, batches)
+    entries = [part for one in batches for part in (sf.lit(one.number), sf.lit(one.timestamp_s))]
+    age_s = sf.create_map(*entries)[sf.col(BATCH_COLUMN)] - sf.col(arrived).cast("double")
     return rows.where(age_s > _limit_of(limits_s, cost))
 
 
-def batch_timestamps_s(checkpoint: str | Path) -> dict[int, float]:
-    """Timestamp of each committed batch, from a checkpoint's offset log [s since the epoch].
+def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame:
+    """Rows of Kafka that the batches have read, each with the number of its batch."""
+    from pyspark.sql import functions as sf
+
+    if missing := [name for name in _KAFKA if name not in rows.columns]:
+        raise InputError(
+            f"no column {missing[0]!r}; expected topic, partition and offset, as Spark reads them "
+            f"from Kafka, or a column {BATCH_COLUMN!r} with the batch that each row was in"
+        )
+    spans = offset_spans(batches)
+    if not spans:
+        raise InputError(
+            f"the offset log has no offsets of Kafka; expected a column {BATCH_COLUMN!r} with the "
+            "batch that each row was in"
+        )
+    table = rows.sparkSession.createDataFrame(
+        [tuple(span) for span in spans],
+        f"{BATCH_COLUMN} int, _topic string, _partition int, _first long, _end long",
+    )
+    topic, partition, offset = map(sf.col, _KAFKA)
+    is_of_batch = (
+        (topic == sf.col("_topic"))
+        & (partition == sf.col("_partition"))
+        & (offset >= sf.col("_first"))
+        & (offset < sf.col("_end"))
+    )
+    joined = rows.join(sf.broadcast(table), is_of_batch)
+    return joined.drop("_topic", "_partition", "_first", "_end")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedBatch:
+    """A batch as the offset log has it: its timestamp, the first offsets that it left unread."""
+
+    number: int
+    timestamp_s: float
+    ends: Mapping[tuple[str, int], int]
+
+
+class OffsetSpan(NamedTuple):
+    """Offsets of a partition that a batch has read, from the first to before the end."""
+
+    batch: int
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
+    """What each batch has read of each Kafka partition.
+
+    Spark deletes old entries of the log, and the one before a batch says where it began: of the
+    first that is left nothing is known, except of batch 0. A partition that is new began at 0.
+
+    Examples
+    --------
+    >>> def ending(number, end):
+    ...     return CommittedBatch(number=number, timestamp_s=0.0, ends={("orders", 0): end})
+    >>> [tuple(span) for span in offset_spans([ending(7, 40), ending(8, 60), ending(9, 60)])]
+    [(8, 'orders', 0, 40, 60)]
+    >>> [tuple(span) for span in offset_spans([ending(0, 40)])]
+    [(0, 'orders', 0, 0, 40)]
+    """
+    before: Mapping[tuple[str, int], int] = {}
+    spans = []
+    for place, one in enumerate(batches):
+        for (topic, partition), end in one.ends.items():
+            first = before.get((topic, partition), 0)
+            if end > first and (place > 0 or one.number == 0):
+                spans.append(OffsetSpan(one.number, topic, partition, first, end))
+        before = {**before, **one.ends}
+    return spans
+
+
+def committed_batches(checkpoint: str | Path) -> list[CommittedBatch]:
+    """The committed batches that a checkpoint's offset log still has, from the first.
 
     Raises
     ------
@@ -131,13 +211,27 @@ def batch_timestamps_s(checkpoint: str | Path) -> dict[int, float]:
     offsets, commits = Path(checkpoint, "offsets"), Path(checkpoint, "commits")
     if not offsets.is_dir():
         raise InputError(f"{checkpoint}: no offset log; expected the checkpoint of a query")
-    found = {}
+    found = []
     for file in offsets.iterdir():
         if file.name.isdigit() and (commits / file.name).exists():
             # A version, the metadata, then the offsets of each source.
-            metadata = json.loads(file.read_text(encoding="utf-8").splitlines()[1])
-            found[int(file.name)] = ms_to_s(metadata["batchTimestampMs"])
-    return dict(sorted(found.items()))
+            _, metadata, *sources = file.read_text(encoding="utf-8").splitlines()
+            timestamp_s = ms_to_s(json.loads(metadata)["batchTimestampMs"])
+            ends = dict(end for source in sources for end in _kafka_ends(source))
+            found.append(CommittedBatch(number=int(file.name), timestamp_s=timestamp_s, ends=ends))
+    return sorted(found, key=lambda one: one.number)
+
+
+def _kafka_ends(source: str) -> Iterator[tuple[tuple[str, int], int]]:
+    """Partitions of topics with the offset at which a batch ends; none of other sources."""
+    try:
+        topics = json.loads(source)
+    except json.JSONDecodeError:
+        return
+    for topic, partitions in topics.items() if isinstance(topics, dict) else ():
+        for partition, end in partitions.items() if isinstance(partitions, dict) else ():
+            if partition.isdigit() and isinstance(end, int):
+                yield (topic, int(partition)), end
 
 
 def split_batch(

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headway.api.shed import bring_back, shed, shedding_batches
+from headway import bring_back, shed, shedding_batches
 from headway.errors import InputError
-from headway.runtime.shedding import batch_timestamps_s
+from headway.runtime.shedding import committed_batches
 
 NUM_FILES, ROWS_PER_FILE = 4, 50
 PATIENCE_S = 90.0
@@ -115,15 +115,48 @@ def test_what_was_shed_can_be_brought_back(
         )
 
     run_all(marked.writeStream.foreachBatch(write), checkpoint)
-    assert len(batch_timestamps_s(checkpoint)) == NUM_FILES
+    assert [one.number for one in committed_batches(checkpoint)] == [*range(NUM_FILES)]
+    assert not any(one.ends for one in committed_batches(checkpoint))
     schema = "n long, kind string, arrived timestamp, shed boolean, batch int"
     everything = spark.read.schema(schema).json([f"{out}/{one}" for one in range(NUM_FILES)])
     found = bring_back(
         checkpoint, everything.drop("shed"), arrived="arrived", older_than=LIMITS, cost="kind"
     )
+    with pytest.raises(InputError, match="no offsets of Kafka; expected a column 'batch'"):
+        of_kafka = everything.drop("batch").selectExpr("*", "'t' topic", "0 partition", "n offset")
+        bring_back(checkpoint, of_kafka, arrived="arrived", older_than=LIMITS, cost="kind")
     back = sorted(row.n for row in found.collect())
     assert back == sorted(row.n for row in everything.where("shed").collect())
     assert back == [number for number in range(NUM_FILES * ROWS_PER_FILE) if is_late(number)]
+
+
+def test_rows_of_kafka_are_brought_back_by_their_offsets(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As Spark's own source of Kafka keeps its offsets; the last batch was never committed."""
+    began_s = 1_760_000_000
+    ends = {7: {"0": 2, "1": 1}, 8: {"0": 4, "1": 1}, 9: {"0": 5, "1": 3, "2": 1}, 10: {"0": 9}}
+    for name in ("offsets", "commits"):
+        (tmp_path / name).mkdir()
+    for batch, by_partition in ends.items():
+        metadata = json.dumps({"batchTimestampMs": 1000 * (began_s + 10 * batch), "conf": {}})
+        lines = ["v1", metadata, json.dumps({"orders": by_partition})]
+        (tmp_path / "offsets" / str(batch)).write_text("\n".join(lines))
+        if batch < 10:
+            (tmp_path / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    # Every row arrived 5 s before batch 9 began: batch 8 was 5 s too early to shed it.
+    arrived = f"timestamp_seconds({began_s + 85}) arrived"
+    places = [(0, offset) for offset in range(9)] + [(1, offset) for offset in range(4)] + [(2, 0)]
+    rows = spark.createDataFrame(places, "partition int, offset long")
+    rows = rows.selectExpr("'orders' topic", "partition", "offset", arrived)
+    found = bring_back(tmp_path, rows, arrived="arrived", older_than="2s")
+    assert found.columns == [*rows.columns, "batch"]
+    back = sorted((row.batch, row.partition, row.offset) for row in found.collect())
+    assert back == [(9, 0, 4), (9, 1, 1), (9, 1, 2), (9, 2, 0)]
+    everything = bring_back(tmp_path, rows, arrived="arrived", older_than="1ms").count()
+    assert everything == len(back)
+    with pytest.raises(InputError, match="no column 'offset'; expected topic, partition and off"):
+        bring_back(tmp_path, rows.drop("offset"), arrived="arrived", older_than="2s")
 
 
 def test_a_stateless_batch_keeps_the_punctual_rows_and_decides_once(
@@ -172,5 +205,14 @@ def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> No
         shed(rows, arrived="n", older_than=0.0)
     with pytest.raises(InputError, match="already; rename it"):
         shed(rows.withColumnRenamed("kind", "shed"), arrived="n", older_than="2s")
+    for costs in ({}, {"a": "1s"}):
+        with pytest.raises(InputError, match="expected classes that take longer than to give up"):
+            shedding_batches(
+                lambda *_: None, lambda *_: None, checkpoint=tmp_path, arrived="n", limit="2s",
+                costs=costs, cost="kind", fixed="1s", give_up_cost="1s",
+            )  # fmt: skip
     with pytest.raises(InputError, match="no offset log"):
-        batch_timestamps_s(tmp_path)
+        committed_batches(tmp_path)
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(InputError, match="no committed batch; expected a query that has run"):
+        bring_back(tmp_path, rows, arrived="n", older_than="2s")
