@@ -43,7 +43,8 @@ from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
     from headway.domain import AnyAnswer, ApplicationProfile, BatchAnswer
-    from headway.domain.ordered import KeyCounts, PlannedSkew
+    from headway.domain.ordered import KeyCounts
+    from headway.domain.plan_parts import PlannedSkew
 
 
 @overload

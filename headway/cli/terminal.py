@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from typing import TypeVar
@@ -28,7 +27,11 @@ def is_terminal() -> bool:
 
 def fit_width() -> None:
     """Print as wide as the terminal is; in files and pipes as wide as usual."""
-    columns = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns if is_terminal() else USUAL_WIDTH
+    columns = USUAL_WIDTH
+    if is_terminal():
+        import shutil  # it brings what unpacks archives, for nothing where nobody looks
+
+        columns = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
     set_width(min(max(columns, _NARROWEST), _WIDEST))
 
 

@@ -12,7 +12,6 @@ from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
-from headway.domain.ordered import PlannedSkew
 from headway.domain.plan_parts import (
     Advice,
     AfterStart,
@@ -22,6 +21,7 @@ from headway.domain.plan_parts import (
     Optimality,
     PlannedDurations,
     PlannedSetting,
+    PlannedSkew,
     PromiseNeed,
     RuleOfThumb,
     Sensitivity,

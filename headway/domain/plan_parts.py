@@ -234,3 +234,37 @@ class PlannedDurations:
     autocorrelation: float
     run_to_run_ratio: float
     planned_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChoice:
+    """What a stage takes at a number of shuffle partitions, over batches and placements of keys."""
+
+    shuffle_partitions: int
+    largest_share: float
+    mean_s: float
+    p99_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSkew:
+    """What the heaviest key makes of a stage in a planned setting, whatever the plan promises.
+
+    ``planned`` is the stage at the planned shuffle partitions, ``best`` at the fewest with about
+    the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Keys are known from a
+    file; without one there is the share of the largest task on record alone, and neither
+    ``hottest_key`` nor ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any
+    cluster; ``keeps_up`` is whether that leaves time within the trigger interval.
+    """
+
+    stage: str
+    batch_rows: float
+    num_slots: int
+    planned: PartitionChoice
+    best: PartitionChoice
+    placed: PartitionChoice | None = None
+    num_placed: int = 0
+    hottest_key: str | None = None
+    hottest_share: float
+    serial_s: float
+    keeps_up: bool

@@ -22,10 +22,9 @@ from headway.domain.ordered import (
     KeyCounts,
     KeyPlacement,
     OrderedPlan,
-    PartitionChoice,
-    PlannedSkew,
     RealTimeSlots,
 )
+from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows

@@ -10,10 +10,9 @@ from headway.assumptions.planning import WORTH_PLACING_RATIO
 from headway.domain.ordered import (
     KeyPlacement,
     OrderedPlan,
-    PartitionChoice,
-    PlannedSkew,
     RealTimeSlots,
 )
+from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.report.columns import aligned, headline_of, paragraph, printable
 from headway.units import counted, format_duration, format_rate
 
