@@ -40,10 +40,11 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-# Of three processes on two cores one mostly waits for Spark. By file: xdist 3.8 no longer sees the
-# groups of tests/conftest.py under pytest 9.2, and each test went to any process.
+# Of three processes on two cores one mostly waits for Spark, whose sessions tests share by the groups
+# of tests/conftest.py. Modules are compiled once, not by each process.
 tests: $(READY) java
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not statistical and not robustness"
+	$(BIN)/python -m compileall -q headway benchmarks scripts
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
 
 test-statistical: $(READY) java  ## seeded simulations and all random cases, minutes
 	HEADWAY_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "(statistical or hypothesis) and not robustness"

@@ -15,5 +15,5 @@ if ! cmp -s "$environment.txt" "$environment/constraints.txt"; then
     mv "$environment.txt" "$environment/constraints.txt"
 fi
 rm -f "$environment.txt"
-"$environment/bin/python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+"$environment/bin/python" -m pytest -n 2 --dist loadgroup --no-loadscope-reorder \
     -m "not spark and not jvm and not statistical and not robustness"

@@ -1,4 +1,4 @@
-"""One Spark session for all tests, the marker of those that need it, and who begins first."""
+"""Spark sessions that tests share, the marker of those that need one, and who begins first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 # Nor are the matrices worth a second thread, which would take the core of another process.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-_SPARK = "spark"
+# Two sessions at most: queries that wait for their triggers leave the cores to the others.
+_SPARK, _BY_THE_CLOCK = "spark", "spark by the clock"
+_CLOCKED = ("tests/runtime/gate/", "tests/runtime/test_", "tests/tuning/")
 # What starts JVMs or runs many commands takes long in few tests: begun last, it would be waited for
 # while the other cores have nothing left to do.
 _BEGUN_EARLY = ("tests/test_wheel.py", "tests/test_docs.py", "tests/test_readme.py")
@@ -38,15 +40,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
+# First, before xdist reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     groups: dict[pytest.Item, str] = {}
     early = {*_BEGUN_EARLY}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        # What needs a JVM shares one; the tests of a module share what it prepares.
-        needs_jvm = item.get_closest_marker("spark") is not None
-        groups[item] = _SPARK if needs_jvm else item.nodeid.partition("::")[0]
+        # What needs Spark shares a session; the other tests of a module share what it prepares.
+        groups[item] = module = item.nodeid.partition("::")[0]
+        if item.get_closest_marker("spark") is not None:
+            groups[item] = _BY_THE_CLOCK if module.startswith(_CLOCKED) else _SPARK
         item.add_marker(pytest.mark.xdist_group(groups[item]))
         if item.get_closest_marker("jvm") is not None:
             early.add(groups[item])
@@ -56,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
         def place(item: pytest.Item) -> tuple[bool, bool, int]:
             group = groups[item]
-            return group != _SPARK, group not in early, -sizes[group]
+            return group not in (_SPARK, _BY_THE_CLOCK), group not in early, -sizes[group]
 
         items.sort(key=place)
 

@@ -254,3 +254,10 @@ def test_a_return_before_any_assertion_is_found() -> None:
     assert found("if a:\n    assert b\nif c:\n    return") == [4]
     assert found("with raises(Error):\n    a()\nif b:\n    return") == []
     assert found("def inner():\n    return 1\nassert inner()") == []
+
+
+def test_xdist_sees_the_groups_of_tests(request: pytest.FixtureRequest) -> None:
+    """It lost them once, in silence: each process then started a Spark of its own."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("only `make tests` has groups")
+    assert request.node.nodeid.endswith("@tests/test_house_rules.py")
