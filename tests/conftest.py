@@ -30,6 +30,8 @@ _CLOCKED = ("tests/runtime/gate/", "tests/runtime/test_", "tests/tuning/")
 # while the other cores have nothing left to do.
 _BEGUN_EARLY = ("tests/test_wheel.py", "tests/test_docs.py", "tests/test_readme.py")
 
+_LONGEST_ID = 80
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -38,6 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # Older ones leave the sockets of collected rows to the garbage collector.
     if tuple(map(int, version("pyspark").split(".")[:2])) < (4, 1):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Of a long text the beginning: processes send each other the names of tests."""
+    if isinstance(val, str | bytes) and len(val) > _LONGEST_ID:
+        return ascii(val[:_LONGEST_ID]).removeprefix("b").strip("'\"")
+    return None
 
 
 # First, before xdist reads the groups in the same hook.
