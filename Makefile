@@ -117,14 +117,14 @@ ordered: $(READY)  ## figures of the paper on ordered streams by formula and sim
 speed-ordered-chains: $(READY)  ## a million tuples through five operators, and the other simulators -> docs/ordered-chains-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py ordered_chains --output docs/ordered-chains-speed.md
 
-scheduling-real: $(READY) java  ## real queries under each policy, seven hours on a quiet machine; goes on where it was cut
-	$(BIN)/python benchmarks/run.py real_gate
+scheduling-real: $(READY) java  ## real queries under each policy: what is missing, up to 2 h 20 min on a quiet machine; three times for all
+	$(BIN)/python benchmarks/run.py real_gate --budget 140m
 
 scheduling-first-pass: $(READY) java  ## one short run of every cell, 40 minutes on a quiet machine
-	$(BIN)/python benchmarks/run.py real_gate --runs 1 --windows 24 --warm-up 20 --calibrate 8 --budget 40m \
+	$(BIN)/python benchmarks/run.py real_gate --results benchmarks/scheduling/results/first-pass --runs 1 --windows 24 --warm-up 20 --calibrate 8 --budget 40m \
 	  --policies fifo,fair,trigger-1s,stagger,fcfs,promise,auto
 
-scheduling-shedding: $(READY) java  ## rows given up at 1.2 and 1.6 times capacity, 40 minutes on a quiet machine
+scheduling-shedding: $(READY) java  ## rows given up at 1.2 and 1.6 times capacity, 40 minutes on a quiet machine; goes on where it was cut
 	$(BIN)/python benchmarks/run.py real_shedding
 
 scheduling-real-page: $(READY)  ## the page about it, from the committed results -> docs/scheduling-real.md

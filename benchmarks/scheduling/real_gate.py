@@ -1,15 +1,16 @@
 """Real queries under each policy, beside Spark by itself; results a line a run.
 
-    make scheduling-real                                  # all cells, four runs each, hours
-    make scheduling-first-pass                            # one run of everything in 40 minutes
+    make scheduling-real                # what is missing, up to 2 h 20 min; three times for all
+    python benchmarks/run.py real_gate --list
     python benchmarks/run.py real_gate --cells spread-8-0.7 --policies fifo,promise --runs 1
 
 Events of ads, as in the Yahoo benchmark: views of each campaign in windows of 5 s, their ends
 spread by `startTime` or all on the epoch grid. Loads are shares of the rows that the cores can
 take, found when the kinds of queries are profiled, alone, before anything else. From these profiles
-comes the verdict of each cell, which is written down before its first run. One warmed session runs
-all ways of a cell in random order. Windows still open at the end count as late. What is in the
-folder of results is not measured again: a measurement that was cut goes on where it was.
+comes the verdict of each cell, which is written down before its first run. A part is a run of a
+cell: one warmed session runs all its ways in random order. Windows still open at the end count as
+late. Parts that are whole in the folder of results are not measured again, a part that was cut is,
+and none is begun that would not end within the budget.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settle", type=float, default=20.0, help="before each run, seconds")
     parser.add_argument("--calibrate", type=float, default=20.0, help="six runs a kind, seconds")
     parser.add_argument("--budget", help="start nothing that would end later, e.g. '40m'")
+    parser.add_argument("--list", action="store_true", help="say what is missing, and how long")
     parser.add_argument("--commit", action="store_true", help="commit results after each cell")
     parser.add_argument("--seed", type=int, default=1)
 
@@ -74,9 +76,15 @@ class Asked:
         """Time of a run that counts [s]."""
         return WINDOW_S * self.num_windows / cell.num_windowed
 
-    def run_s(self, cell: Cell) -> float:
-        """Time of a run [s]."""
-        return self.settle_s + self.counted_s(cell) + _AROUND_A_RUN_S
+    def part_s(self, cell: Cell, num_ways: int) -> float:
+        """Time of a run of a cell, all ways in turn [s].
+
+        >>> usual = Asked(results=Path(), num_windows=120, warm_up_s=40, settle_s=20, stop_at_s=0)
+        >>> [round(usual.part_s(cell, 9) / 60) for cell in CELLS]
+        [16, 16, 27, 16, 16, 27, 12]
+        """
+        run_s = self.settle_s + self.counted_s(cell) + _AROUND_A_RUN_S
+        return self.warm_up_s + _AROUND_A_RUN_S + num_ways * run_s
 
 
 def run(given: argparse.Namespace) -> None:
@@ -90,6 +98,9 @@ def run(given: argparse.Namespace) -> None:
         stop_at_s=time.monotonic() + budget_s,
     )
     cells = [_cell(name) for name in given.cells.split(",")]
+    if given.list:
+        _list_missing(cells, given, asked)
+        return
     work = Path(tempfile.mkdtemp(prefix="headway-real-gate-"))
     try:
         capacities = _calibration(cells, given, work)
@@ -101,7 +112,8 @@ def run(given: argparse.Namespace) -> None:
                     ways = _missing_ways(cell, number, given)
                     if not ways:
                         continue
-                    if time.monotonic() + asked.warm_up_s + asked.run_s(cell) > asked.stop_at_s:
+                    ends_s = time.monotonic() + asked.part_s(cell, len(ways))
+                    if ends_s > asked.stop_at_s:
                         print(f"{cell.name}, run {number}: not within {given.budget}", flush=True)
                         continue
                     if spark is None:
@@ -152,12 +164,30 @@ def _write_verdicts(cells: list[Cell], capacities: dict[str, float], results: Pa
 
 
 def _missing_ways(cell: Cell, number: int, given: argparse.Namespace) -> list[Way]:
+    """All ways of a part, or none where all of them are there."""
     lines = lines_of(given.results / "runs.jsonl")
-    done = {(line["cell"], line["run"], line["way"]) for line in lines}
+    done = {line["way"] for line in lines if (line["cell"], line["run"]) == (cell.name, number)}
     ways = ways_of_run(
-        cell, number, given.policies.split(","), mean_of_ways_s(lines, cell.name), given.seed
+        cell,
+        number,
+        given.policies.split(","),
+        mean_of_ways_s(lines, cell.name, number),
+        given.seed,
     )
-    return [way for way in ways if (cell.name, number, way.name) not in done]
+    return [] if done.issuperset(way.name for way in ways) else ways
+
+
+def _list_missing(cells: list[Cell], given: argparse.Namespace, asked: Asked) -> None:
+    """Parts that are missing; how many ways are repeated depends on the runs before."""
+    total_s = 0.0
+    for number in range(given.runs):
+        for cell in cells:
+            ways = _missing_ways(cell, number, given)
+            part_s = asked.part_s(cell, len(ways)) if ways else 0.0
+            total_s += part_s
+            if ways:
+                print(f"{cell.name}, run {number}: {len(ways)} ways, {part_s / 60.0:.0f} min")
+    print(f"{total_s / 3600.0:.1f} h, and the calibration before the first run")
 
 
 def _run_cell(
@@ -173,9 +203,6 @@ def _run_cell(
         warm_up = replace(asked, settle_s=asked.warm_up_s, num_windows=0)
         _measured(spark, work, cell, WAYS[0], capacities, warm_up)
     for way in ways:
-        if time.monotonic() + asked.run_s(cell) > asked.stop_at_s:
-            print(f"{cell.name}, run {number}, {way.name}: beyond the budget", flush=True)
-            continue
         line = _measured(spark, work, cell, way, capacities, asked)
         keep(asked.results / "runs.jsonl", {"cell": cell.name, "run": number, **line})
         print(f"{cell.name} {number} {way.name}: {_summary(line)}", flush=True)

@@ -148,3 +148,44 @@ def test_the_page_says_what_was_measured_and_that_nothing_was(tmp_path: Path) ->
         "scheduling-ways.svg", "scheduling-distributions.svg", "scheduling-gains.svg",
         "shedding.svg",
     }  # fmt: skip
+
+
+def shares_in_time(
+    way: str, load: float, costs: RowCosts, *, noise_ratio: float, seed: int
+) -> tuple[float, float]:
+    """Rows in time of a query that is simulated batch by batch, and what the formula says."""
+    generator = np.random.default_rng(seed)
+    rate = load * costs.capacity_per_s
+    limits = limits_of(way, rate, costs)
+    kinds = ((0.8, costs.cheap_s, limits.cheap_s), (0.2, costs.dear_s, limits.dear_s))
+    now, read_to, offered, punctual = 1.0, 0.0, 0.0, 0.0
+    while now < 400.0:
+        interval = now - read_to
+        rows = rate * interval
+        work_s = costs.fixed_s + rows * costs.shed_s
+        for share, cost_s, limit_s in kinds:
+            kept = min(limit_s / interval, 1.0)
+            work_s += rows * share * kept * (cost_s - costs.shed_s)
+        end = now + work_s * generator.lognormal(-0.5 * noise_ratio**2, noise_ratio)
+        for share, _, limit_s in kinds:
+            youngest_late = min(limit_s, 2.0 - (end - now))
+            punctual += rows * share * min(max(youngest_late / interval, 0.0), 1.0)
+        offered += rows
+        # Spark's trigger: the next multiple of a second after the start, or at once.
+        read_to, now = now, max(end, np.floor(now) + 1.0)
+    return punctual / offered, limits.kept_ratio()
+
+
+@pytest.mark.parametrize("load", [1.2, 1.6])
+@pytest.mark.parametrize("noise_ratio", [0.0, 0.1, 0.2])
+def test_the_formula_of_shedding_is_that_of_a_simulation(load: float, noise_ratio: float) -> None:
+    costs = RowCosts(fixed_s=0.15, cheap_s=4e-6, dear_s=2e-5, shed_s=1e-6)
+    found = {
+        way: shares_in_time(way, load, costs, noise_ratio=noise_ratio, seed=7)
+        for way in ("none", "blind", "by-cost")
+    }
+    for way in ("blind", "by-cost"):
+        simulated, formula = found[way]
+        assert simulated == pytest.approx(formula, abs=0.05), way
+    assert found["by-cost"][0] > found["blind"][0] > found["none"][0]
+    assert found["none"][0] < 0.1

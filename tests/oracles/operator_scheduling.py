@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.models.arrays import Array
 
-_CYCLE_S = 0.12
+CYCLE_S = 0.12
 _ROUNDING = 1e-6
 
 
@@ -136,15 +136,15 @@ def simulate_operators(
     last_turn = np.zeros(num)
     from_s, rows_then, memory, cycles = length_s / 4.0, 0.0, 0.0, 0
     capacity = load.buffer_rows * num
-    for cycle in range(round(length_s / _CYCLE_S)):
-        now_s = cycle * _CYCLE_S
+    for cycle in range(round(length_s / CYCLE_S)):
+        now_s = cycle * CYCLE_S
         arrived = np.maximum(now_s - start_s, 0.0) * load.rate_per_s
         before = entered
         entered = np.minimum(arrived, done + load.buffer_rows)
         for at in np.flatnonzero(entered >= to_enter):
             while entered[at] >= to_enter[at]:
                 into = (to_enter[at] - before[at]) / (entered[at] - before[at])
-                entries[at].append(now_s - _CYCLE_S * (1.0 - into))
+                entries[at].append(now_s - CYCLE_S * (1.0 - into))
                 to_enter[at] += window_rows
         queued = entered - done
         share = float(queued.sum()) / capacity
@@ -154,14 +154,14 @@ def simulate_operators(
         waits = _Waits(queued, now_s, first_s, to_leave - done, last_turn, oldest_s, share)
         cores = _given(policy, load, waits)
         # Who got what was left over of a cycle still has its turn to come.
-        wanted = np.minimum(queued * load.row_core_s / _CYCLE_S, load.cores_per_query)
+        wanted = np.minimum(queued * load.row_core_s / CYCLE_S, load.cores_per_query)
         last_turn[(cores > _ROUNDING) & (cores >= wanted - _ROUNDING)] = now_s
         before = done
-        done = done + np.minimum(queued, cores * _CYCLE_S * speed / load.row_core_s)
+        done = done + np.minimum(queued, cores * CYCLE_S * speed / load.row_core_s)
         for at in np.flatnonzero(done >= to_leave - 1e-6):
             while done[at] >= to_leave[at] - 1e-6:
                 part = (to_leave[at] - before[at]) / (done[at] - before[at])
-                left_s = now_s + _CYCLE_S * part
+                left_s = now_s + CYCLE_S * part
                 came_s = entries[at].pop(0)
                 if came_s >= from_s:
                     latencies.append(max(left_s - came_s, 0.0))
@@ -178,7 +178,7 @@ def simulate_operators(
         mean_s=float(found.mean()),
         p90_s=float(np.quantile(found, 0.9)),
         p99_s=float(np.quantile(found, 0.99)),
-        rows_per_s=(float(done.sum()) - rows_then) / (cycles * _CYCLE_S),
+        rows_per_s=(float(done.sum()) - rows_then) / (cycles * CYCLE_S),
         memory_ratio=memory / cycles,
         starved_ratio=float(np.mean(emitted < 0.2 * emitted.mean())),
     )
@@ -200,9 +200,9 @@ def _given(policy: OperatorPolicy, load: NodeLoad, waits: _Waits) -> Array:
     """Cores of each query in this cycle."""
     queued, now_s, first_entry_s, rows_to_window, last_turn, oldest_s, memory_ratio = waits
     # More cores than its rows can use in a cycle would idle.
-    wanted = np.minimum(queued * load.row_core_s / _CYCLE_S, load.cores_per_query)
+    wanted = np.minimum(queued * load.row_core_s / CYCLE_S, load.cores_per_query)
     if policy is OperatorPolicy.DEFAULT:
-        return _evenly(wanted, load.cores)
+        return evenly(wanted, load.cores)
     cost_s = queued * load.row_core_s / load.cores_per_query
     # A window that has not closed yet closes when the rest of its rows has come.
     until_s = np.maximum(rows_to_window - queued, 0.0) / load.rate_per_s
@@ -219,8 +219,13 @@ def _given(policy: OperatorPolicy, load: NodeLoad, waits: _Waits) -> Array:
     if policy is OperatorPolicy.LEAST_SLACK_MEMORY and memory_ratio > 0.6:
         # Fullest first, in thousands of rows; the slack decides among those that are as full.
         key = key - 1e6 * np.floor(queued / 1000.0)
-    given = np.zeros(len(queued))
-    left = load.cores
+    return in_order(key, wanted, load.cores)
+
+
+def in_order(key: Array, wanted: Array, cores: float) -> Array:
+    """What each wants, the least key first, until nothing is left."""
+    given = np.zeros(len(wanted))
+    left = cores
     for at in np.argsort(key, kind="stable"):
         given[at] = min(wanted[at], left)
         left -= given[at]
@@ -229,7 +234,7 @@ def _given(policy: OperatorPolicy, load: NodeLoad, waits: _Waits) -> Array:
     return given
 
 
-def _evenly(wanted: Array, cores: float) -> Array:
+def evenly(wanted: Array, cores: float) -> Array:
     """Even shares, nobody more than wanted."""
     if wanted.sum() <= cores:
         return wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,16 @@ def commit(folder: Path, message: str) -> None:
         subprocess.run([*git, "commit", "--quiet", "-m", message, "--", "."], check=True)
 
 
-def mean_of_ways_s(lines: list[dict[str, Any]], cell: str) -> dict[str, float]:
-    """Mean window latency of each way of a cell, over its runs [s]."""
+def last_measured(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A line for each cell, run and way: of a part that was cut and measured anew, the last."""
+    return list({(one["cell"], one["run"], one["way"]): one for one in lines}.values())
+
+
+def mean_of_ways_s(lines: Sequence[dict[str, Any]], cell: str, before: int) -> dict[str, float]:
+    """Mean window latency of each way of a cell, over the runs before one [s]."""
     latencies_s: dict[str, list[float]] = defaultdict(list)
-    for line in lines:
-        if line["cell"] == cell:
+    for line in last_measured(lines):
+        if line["cell"] == cell and line["run"] < before:
             latencies_s[line["way"]] += windows_s(line)
     return {way: float(np.mean(found)) for way, found in latencies_s.items() if found}
 
