@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        ordered-equality ordered-runs speed-ordered \
+        ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
         docs site figures wheel java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -177,6 +177,13 @@ ordered-runs: $(READY) java  ## steps in order, by buckets, by key, with placed 
 
 speed-ordered: $(READY)  ## the page about it, from the committed results -> docs/ordered-speed.md
 	$(BIN)/python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
+
+skewed-plans: $(READY) java  ## plans of four jobs with heavy keys, run for real, 20 minutes on a quiet machine; goes on where it was cut
+	$(BIN)/python benchmarks/run.py skewed_plans --measure
+
+skewed-plans-page: $(READY)  ## the page about it, from the committed results -> docs/skewed-plans.md
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
+	$(BIN)/python benchmarks/run.py skewed_plans --output docs/skewed-plans.md
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,8 @@ SCHEDULERS = (Scheduler.CT_KEEP, Scheduler.CT, Scheduler.LP, Scheduler.QST, Sche
 _SL, _PS, _SF = OperatorType.STATELESS, OperatorType.PARTITIONED, OperatorType.STATEFUL
 #: About a hundred tuples, as a slice of 1 ms is where they take 10 us.
 SLICE_S = 1e-4
+#: Work and time to send of a tuple [us], and outputs per tuple, in figures 12 and 13.
+REORDERED = ((20.0, 1.0, 1.0), (100.0, 0.5, 50.0))
 FREE = Reordering(send_s=0.0, store_s=0.0, lock_s=0.0)
 #: Costs of putting in order that are ours: the paper prints none.
 LIGHT = Reordering(send_s=2e-7, store_s=2e-8, lock_s=2e-8)
@@ -91,6 +94,7 @@ def peak_workers(name: str) -> int:
     return next(n for n in WORKERS if rates[n] > 0.95 * max(rates.values()))
 
 
+@cache
 def scheduled(
     name: str, num_workers: int, scheduler: Scheduler, *, load: float | None = None, num: int
 ) -> SchedulerRun:
@@ -113,8 +117,13 @@ class Skew(NamedTuple):
     hybrid_simulated: float
 
 
-def skews(num: int) -> Iterator[Skew]:
+@cache
+def skews(num: int) -> tuple[Skew, ...]:
     """Figure 9."""
+    return tuple(_skews(num))
+
+
+def _skews(num: int) -> Iterator[Skew]:
     for sigma in SIGMAS:
         found = []
         for scheme, number in ((QueueScheme.PARTITIONED, 16), (QueueScheme.HYBRID, 100)):
@@ -138,8 +147,13 @@ class Latency(NamedTuple):
     partitioned_start_s: float
 
 
-def latencies(num: int) -> Iterator[Latency]:
+@cache
+def latencies(num: int) -> tuple[Latency, ...]:
     """Figure 10."""
+    return tuple(_latencies(num))
+
+
+def _latencies(num: int) -> Iterator[Latency]:
     for cost_us in COSTS_US:
         for ratio in (0.5, 0.9):
             random = np.random.default_rng(10)
@@ -217,8 +231,15 @@ class Reordered(NamedTuple):
     latency_s: float
 
 
-def reordered(cost_us: float, send_us: float, num: int, selectivity: float) -> Iterator[Reordered]:
+@cache
+def reordered(
+    cost_us: float, send_us: float, num: int, selectivity: float
+) -> tuple[Reordered, ...]:
     """Figures 12 and 13."""
+    return tuple(_reordered(cost_us, send_us, num, selectivity))
+
+
+def _reordered(cost_us: float, send_us: float, num: int, selectivity: float) -> Iterator[Reordered]:
     for number in (1, 2, 4, 8, 12, 16):
         for scheme in ReorderScheme:
             given = Reordering(

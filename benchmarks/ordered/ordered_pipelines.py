@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import ordered_figures as figures
+from ordered_bands import bands
 from ordered_threads import run_threads
 from pages import headed
 
@@ -40,7 +41,9 @@ the end of this page.
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be asked."""
-    parser.add_argument("--tuples", type=int, default=1_000_000, help="tuples of each simulation")
+    parser.add_argument(
+        "--tuples", type=int, default=1_000_000, help="tuples of each simulation and of the threads"
+    )
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder of the pictures")
 
 
@@ -50,13 +53,14 @@ def text(given: argparse.Namespace) -> str:
     parts = [
         [HEAD],
         schedulers(given.tuples, given.pictures),
-        skew(given.tuples // 5, given.pictures),
-        latency(given.tuples // 5),
+        skew(given.tuples, given.pictures),
+        latency(given.tuples),
         queues(),
-        reordering(given.tuples // 5),
+        reordering(given.tuples),
         threads(given.tuples),
         placement(),
-        corrections(given.tuples // 5),
+        bands(given.tuples),
+        corrections(given.tuples),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -73,7 +77,6 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
         "maximum (O1); mean latency from the start of a tuple to its exit. CT keep is CT whose "
         "workers stay on an operator that only few may work on (below).\n"
     )
-    num = max(num // 4, 20_000)
     peaks = {name: figures.peak_workers(name) for name in figures.CHAINS}
     runs = {
         (name, one): figures.scheduled(name, peaks[name], one, num=num)
@@ -102,7 +105,7 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
     )
     yield from headed(f"| chain | {' | '.join(map(str, figures.SCHEDULERS))} |")
     fed = {
-        (name, one): figures.scheduled(name, peaks[name], one, load=0.9, num=num // 2)
+        (name, one): figures.scheduled(name, peaks[name], one, load=0.9, num=num)
         for name in figures.CHAINS
         for one in figures.SCHEDULERS
     }
@@ -277,7 +280,7 @@ def queues() -> Iterator[str]:
 
 def reordering(num: int) -> Iterator[str]:
     yield "## Putting outputs in order (figures 12 to 14)\n"
-    for figure, cost_us, send_us, selectivity in ((12, 20.0, 1.0, 1.0), (13, 100.0, 0.5, 50.0)):
+    for figure, (cost_us, send_us, selectivity) in zip((12, 13), figures.REORDERED, strict=True):
         yield (
             f"Figure {figure}: {cost_us:.0f} us per tuple, {selectivity:g} outputs of {send_us:g} "
             "us, 0.1 us to store and to lock, a buffer of four per worker. Speedup by (O3) and "
@@ -415,7 +418,7 @@ def scheduler_picture(num: int, path: Path) -> None:
             pipeline_allocation(figures.chain(name, n)).throughput_per_s for n in figures.WORKERS
         ]
         reached = [
-            figures.scheduled(name, n, Scheduler.CT_KEEP, num=num // 2).throughput_per_s
+            figures.scheduled(name, n, Scheduler.CT_KEEP, num=num).throughput_per_s
             for n in figures.WORKERS
         ]
         panel.plot(figures.WORKERS, np.array(possible) / 1e6, color=f"C{at}", label=name)

@@ -23,6 +23,7 @@ import numpy as np
 from result_lines import keep, lines_of
 
 import headway
+from headway.models.stages.spark_hash64 import spark_xxhash64
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.measure import progress_events
 from headway.runtime.ordered.layout import partition_ids, placed_keys
@@ -235,7 +236,11 @@ class TableRun:
         return seeded.choice(self.keys, self.rows, p=[*self.shares().values()])
 
     def rows_of_tasks(self) -> list[int]:
-        """By the placement and Spark's hash alone."""
+        """By the placement and Spark's hashes alone."""
+        if not self.placed:
+            hashed = spark_xxhash64(self.numbers(), "long")
+            found = np.bincount(np.mod(hashed, self.partitions), minlength=self.partitions)
+            return [int(number) for number in found]
         ids = partition_ids(self.partitions)
         bucket_of = placed_keys(self.shares(), ids)
         counted = Counter(bucket_of[str(key)] for key in self.numbers().tolist())
@@ -301,7 +306,7 @@ def _through_table(spark: SparkSession, name: str, one: TableRun, work: Path) ->
         burned = headway.ordered(rows, step=burn, **asked)
         burned.write.format("noop").mode("overwrite").save()
     return {"rows_of_tasks": {str(row["task"]): row["count"] for row in counted},
-            "predicted_rows": one.rows_of_tasks() if one.placed else None}  # fmt: skip
+            "predicted_rows": one.rows_of_tasks()}  # fmt: skip
 
 
 def _tasks_of(events: Path) -> dict[str, dict[str, Any]]:

@@ -140,6 +140,10 @@ class StageProfile:
         """Tasks of the stage at a number of shuffle partitions."""
         return shuffle_partitions if self.num_source_tasks is None else self.num_source_tasks
 
+    def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002
+        """Makespan of its rows over their time on one slot, where their keys are known."""
+        return None
+
 
 class WindowKind(StrEnum):
     """How event time is cut into windows."""
@@ -174,7 +178,10 @@ class EventTimeWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
-    """The parts of a query; what no record tells is None or empty."""
+    """The parts of a query; what no record tells is None or empty.
+
+    ``deals_out_buckets`` is whether `headway.ordered` does.
+    """
 
     sources: tuple[str, ...]
     sink: str
@@ -186,3 +193,4 @@ class QueryShape:
     windows: tuple[EventTimeWindow, ...] = ()
     joins: tuple[str, ...] = ()
     python_operators: tuple[str, ...] = ()
+    deals_out_buckets: bool = False

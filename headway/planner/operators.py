@@ -25,7 +25,8 @@ from headway.models.ordered.chain import (
 )
 from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
 
-_TUPLES_OF_PLAN = 50_000
+_TUPLES_OF_PLAN, _TUPLES = 50_000, 200_000
+_MOST_SLICES = 50e6  # of all schedulers: beyond, a simulation takes minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -131,7 +132,14 @@ def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
 
 
 def simulate_operators(pipeline: OrderedPipeline) -> OperatorsRuns:
-    """Simulate each scheduler of a pipeline."""
+    """Simulate each scheduler of a pipeline.
+
+    Raises
+    ------
+    InputError
+        If there would be more slices than can be simulated in minutes.
+    """
+    _require_few_slices(pipeline, len(pipeline.compare) * _TUPLES)
     return OperatorsRuns(
         predicted=predict_operators(pipeline),
         runs={
@@ -154,6 +162,7 @@ def plan_operators(
     if pipeline.rate_per_s is None:
         raise InputError("rate: saturated has no plan; expected a rate, e.g. --rate 50k/s")
     _require_simulated(target)
+    _require_few_slices(pipeline, _TUPLES_OF_PLAN)
     most = min(most_workers or MOST_WORKERS_OF_PLAN.value, MOST_CORES)
     fewest = _fewest_workers(pipeline, most)
     if fewest is None:
@@ -186,6 +195,24 @@ def _require_simulated(target: Target) -> None:
     if target.quantile not in (None, 0.5, 0.99):
         raise InputError(
             f"target {target}: not simulated for ordered operators; expected mean, p50 or p99"
+        )
+
+
+def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
+    """A slice has a tuple at least, and as many as it has time for where tuples come together."""
+    reaching, slices = 1.0, 0.0
+    for one in pipeline.operators:
+        alone = min(1.0, one.cost_s / pipeline.slice_s)
+        if pipeline.rate_per_s is not None:
+            # Queues are short; where a tuple of the source brings several, they come together.
+            alone = max(alone, 1.0 / max(reaching, 1.0))
+        slices += num_tuples * reaching * alone
+        reaching *= one.selectivity_ratio
+    if slices > _MOST_SLICES:
+        raise InputError(
+            f"{slices / 1e6:,.0f} million slices would take too long to simulate; expected at "
+            f"most {_MOST_SLICES / 1e6:.0f} million: a longer slice, fewer schedulers to compare, "
+            "or fewer outputs per tuple; headway predict asks the formulas alone"
         )
 
 

@@ -29,9 +29,11 @@ from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.ordered.allocation import water_filled_slots
+from headway.models.ordered.known_keys import KeyedStage, KnownLoads
 from headway.models.ordered.placement import first_bucket_ids, placed_keys, skewed_stage_s
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
-from headway.models.stages.spark_hash import KeyKind, known_partition_loads, spark_hash
+from headway.models.stages.spark_hash import KeyKind, spark_hash
+from headway.models.stages.spark_hash64 import spark_xxhash64
 
 _KEYS_PER_CLASS = 32
 _MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # of large clusters fewer batches are drawn
@@ -77,10 +79,10 @@ def plan_ordered(
             "slots; give more --executors or a lower --rate"
         )
     stage = _stage(job, batch_rows, stage_name)
-    map_tasks = _map_tasks(job, stage)
+    map_tasks = _map_tasks(job, stage, counts)
     if map_tasks:
         counts = _combined(counts, batch_rows, map_tasks)
-    task = _Task(stage, configuration.num_slots, stage.rows.rows(batch_rows), counts)
+    task = _Task(job, stage, configuration.num_slots, stage.rows.rows(batch_rows), counts)
     today, numbers = configuration.shuffle_partitions, _tried_numbers(configuration)
     choices = {number: task.hashed(number) for number in numbers}
     few = [number for number in numbers if number <= MOST_PLACED_PER_SLOT.value * task.num_slots]
@@ -112,7 +114,7 @@ def plan_ordered(
 
 
 def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
-    """The profile with the share of the heaviest key, which no number of tasks divides.
+    """The profile with its keys: which rows a task has is known at any number of partitions (K11).
 
     Where map tasks combine the rows of a key before the stage, no key is heavy there.
 
@@ -121,13 +123,33 @@ def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
     InputError
         If the profile has no stage behind an exchange.
     """
-    batch_rows = max((one.rows_per_batch_high for one in job.settings), default=1.0)
-    stage = _stage(job, batch_rows, None)
-    if _map_tasks(job, stage):
+    stage = _stage(job, _largest_batch_rows(job), None)
+    if _map_tasks(job, stage, counts):
         return job
-    share = min(counts.num_rows[0] / (sum(counts.num_rows) + counts.other_rows), _MOST_SHARE)
-    hot = replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share))
+    all_rows = sum(counts.num_rows) + counts.other_rows
+    share = min(counts.num_rows[0] / all_rows, _MOST_SHARE)
+    hot = KeyedStage.of(
+        replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share)),
+        _known_loads(job, counts),
+    )
     return replace(job, stages=tuple(hot if one is stage else one for one in job.stages))
+
+
+def _largest_batch_rows(job: JobProfile) -> float:
+    return max((one.rows_per_batch_high for one in job.settings), default=1.0)
+
+
+def _known_loads(job: JobProfile, counts: KeyCounts) -> KnownLoads:
+    """By Spark's hash of the keys themselves: exact but for the keys that are not listed.
+
+    `headway.ordered` deals its buckets out by another hash than Spark's exchanges.
+    """
+    num_rows = np.asarray(counts.num_rows, dtype=np.float64)
+    keys, kind = cast("list[str]", list(counts.keys)), cast(KeyKind, counts.kind)
+    dealt = job.shape.deals_out_buckets
+    hashes = spark_xxhash64(keys, kind) if dealt else spark_hash(keys, kind)
+    other_share = counts.other_rows / (float(num_rows.sum()) + counts.other_rows)
+    return KnownLoads(hashes, num_rows, min(other_share, _MOST_SHARE))
 
 
 def plan_skew(
@@ -238,17 +260,22 @@ def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> P
 class _Task:
     """What the tasks of the stage have to do, at any number of partitions."""
 
-    def __init__(self, stage: StageProfile, num_slots: int, rows: float, counts: KeyCounts) -> None:
+    def __init__(
+        self,
+        job: JobProfile,
+        stage: StageProfile,
+        num_slots: int,
+        rows: float,
+        counts: KeyCounts,
+    ) -> None:
         self.stage, self.num_slots, self.rows, self.counts = stage, num_slots, rows, counts
         self.all_rows = sum(counts.num_rows) + counts.other_rows
         self.shares = np.asarray(counts.num_rows, dtype=np.float64) / self.all_rows
-        self.hashes = spark_hash(cast("list[str]", list(counts.keys)), cast(KeyKind, counts.kind))
-        self.other_share = counts.other_rows / self.all_rows
+        self.loads = _known_loads(job, counts)
 
     def hashed(self, number: int) -> PartitionChoice:
-        """By Spark's hash of the keys themselves: exact but for the keys that are not listed."""
-        known = known_partition_loads(self.hashes, self.shares, number) * (1.0 - self.other_share)
-        return self._choice(np.tile(known + self.other_share / number, (self.batches(number), 1)))
+        """Of the keys as Spark's hash deals them out."""
+        return self._choice(np.tile(self.loads.of(number), (self.batches(number), 1)))
 
     def placed(self, number: int) -> KeyPlacement:
         """The heaviest put on partitions, the others spread by another hash: drawn at random."""
@@ -278,14 +305,18 @@ class _Task:
         return _choice(self.stage, self.num_slots, self.rows, loads)
 
 
-def _map_tasks(job: JobProfile, stage: StageProfile) -> int:
+def _map_tasks(job: JobProfile, stage: StageProfile, counts: KeyCounts) -> int:
     """Tasks that combine rows of a key before the stage; 0 where none do.
 
-    Aggregations combine; sessions, joins and arbitrary state do not.
+    Aggregations combine; sessions, joins and arbitrary state do not, nor does one whose rows were
+    dealt out by key before it: then more rows enter the stage than tasks and keys could leave.
     """
     if _COMBINES not in job.shape.stateful_operators:
         return 0
-    return sum(one.num_source_tasks or 0 for one in job.stages if one.level < stage.level)
+    number = sum(one.num_source_tasks or 0 for one in job.stages if one.level < stage.level)
+    is_all = not counts.other_rows and not job.shape.windows
+    most = number * len(counts.keys)
+    return 0 if is_all and stage.rows.rows(_largest_batch_rows(job)) > most else number
 
 
 def _combined(counts: KeyCounts, batch_rows: float, map_tasks: int) -> KeyCounts:

@@ -34,6 +34,8 @@ class PlanShape:
     python_operators: tuple[str, ...] = ()
     """Those that hand rows to a Python process."""
     state_partitions: int | None = None
+    deals_out_buckets: bool = False
+    """Whether `headway.ordered` deals rows out, packed: what its exchange moves is not rows."""
 
 
 class _Operator(NamedTuple):
@@ -61,6 +63,7 @@ _JOIN_KIND = re.compile(
 )
 _STATE_PARTITIONS = re.compile(r", numPartitions = (\d{1,9})\]")
 _STATEFUL_EXCHANGE = re.compile(r", (\d{1,9})\), REQUIRED_BY_STATEFUL_OPERATOR")
+_BUCKETS = "hashpartitioning(_headway_bucket#"
 _PYTHON = re.compile(r"Python|Pandas|PySpark|InArrow")
 
 
@@ -93,6 +96,9 @@ def read_plan(text: str) -> PlanShape:
         joins=tuple(_join(operator) for operator in operators if _is_join(operator.name)),
         python_operators=tuple(name for name in names if _PYTHON.search(name)),
         state_partitions=_state_partitions(operators),
+        deals_out_buckets=any(
+            one.name == "Exchange" and _BUCKETS in one.detail for one in operators
+        ),
     )
 
 

@@ -35,15 +35,51 @@ def test_the_page_compares_ways_and_predicts_stages(tmp_path: Path) -> None:
         tasks_s = {str(at): 0.05 + 1e-4 * count for at, count in enumerate(rows)}
         lines.append({
             "run": f"table {one.exponent}", "exponent": one.exponent, "partitions": 2,
-            "placed": True, "rows_of_tasks": {str(at): n for at, n in enumerate(rows)},
+            "rows": 4000, "keys": 50, "placed": True,
+            "rows_of_tasks": {str(at): n for at, n in enumerate(rows)},
             "predicted_rows": rows, "tasks_s": tasks_s, "stage_s": max(tasks_s.values()),
         })  # fmt: skip
     text = page(lines, tmp_path)
     assert "| 1,000 | 20,000 | 200 ms | 1 s | 600 ms | 3.0 |" in text.replace("1.00 s", "1 s")
     largest = f"{max(skewed.rows_of_tasks()):,}"
     assert f"| 1.2 | 2 | placed | {largest} | {largest} |" in text
-    assert "+0% |" in text
+    assert "+0.0% | 0% apart |" in text
+    assert (
+        "buckets at least 2 times as fast as by key, 1,000 keys | 3.0 at 20,000 rows |  | met"
+        in text
+    )
+    assert "rows of every task exact, the largest among them | 1 of 1 runs |  | met |" in text
+    assert "time of the stage within 5% | 1 of 1 cells, median error 0.0% |  | met |" in text
     assert "Not measured yet" in page([], tmp_path)
+
+
+def test_a_cell_is_judged_by_the_median_of_its_repeats_and_beside_them(tmp_path: Path) -> None:
+    even, skewed = (ordered_runs.TableRun(one, 4000, 50, 2, one == 0.0) for one in (0.0, 1.2))
+    lines: list[dict[str, Any]] = []
+    for one, factors in ((even, (1.0,)), (skewed, (1.0, 1.1, 1.2))):
+        rows = one.rows_of_tasks()
+        assert sum(rows) == 4000
+        tasks_s = {str(at): 0.05 + 1e-4 * count for at, count in enumerate(rows)}
+        for repeat, factor in enumerate(factors):
+            lines.append({
+                "run": f"{one.exponent}, {repeat}", "exponent": one.exponent, "partitions": 2,
+                "rows": 4000, "keys": 50, "placed": one.placed, "predicted_rows": None,
+                "rows_of_tasks": {str(at): n for at, n in enumerate(rows)}, "tasks_s": tasks_s,
+                "stage_s": factor * max(tasks_s.values()),
+            })  # fmt: skip
+    lines[-1]["rows_of_tasks"] = {"0": 4000}
+    text = page(lines, tmp_path)
+    # 1 over 1.1; of the repeats 1 over 1.15, 1.1 over 1.1 and 1.2 over 1.05.
+    assert "0 of 1 cells, median error 9.1% | 1 of 3, median 13.0% | missed |" in text
+    assert "| 2 of 3 runs |  | missed |" in text
+    assert f"| 1.2 | 2 | by hash | {max(skewed.rows_of_tasks()):,} |" in text
+    assert "| -9.1% | 20% apart |" in text
+
+
+def test_rows_by_hash_are_those_that_spark_dealt_out() -> None:
+    # As tasks of Spark 4.3.0 counted them: benchmarks/ordered/results/runs.jsonl.
+    by_hash = ordered_runs.TableRun(1.2, 200_000, 1_000, 4, False)
+    assert by_hash.rows_of_tasks() == [69_143, 41_547, 48_684, 40_626]
 
 
 def test_what_is_measured_is_not_measured_again(

@@ -253,3 +253,18 @@ def test_what_a_pipeline_is() -> None:
     plan = plan_pipeline(WORDS, rate=200e3, max_nodes=8)
     assert isinstance(plan, RoundsPlan)
     assert plan.rounds[0].question.space.max_nodes == 8
+
+
+def test_a_simulation_never_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One tuple an hour is a second's work; a million outputs of each tuple are refused."""
+    path = tmp_path / "sessions.yaml"
+    text = Path(SESSIONS).read_text().replace("[CT, CT keep, LP, ET, QST]", "[CT]")
+    path.write_text(
+        text.replace("cost: 10us", "cost: 10us, selectivity: 1000000").replace("8us", "10ms")
+    )
+    assert run(["simulate", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "million slices would take too long to simulate; expected at most 50 million" in said
+    assert run(["plan", str(path)]) == 2
+    assert "would take too long" in capsys.readouterr().err
+    assert "saturated" in printed(capsys, "predict", str(path))

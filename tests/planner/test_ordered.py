@@ -9,10 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import Configuration, JobProfile, TasksRule
+from headway.domain import Configuration, JobProfile, RowsLaw, TasksRule
 from headway.domain.ordered import KeyCounts
 from headway.errors import InputError
+from headway.models.job.setting import duration_model
+from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.spark_hash import spark_hash
+from headway.models.stages.spark_hash64 import spark_xxhash64
 from headway.planner.ordered import plan_ordered, plan_skew, with_known_keys
 from tests.factories import a_profile
 
@@ -209,3 +212,56 @@ def test_no_skew_where_nothing_is_known_of_any_or_batches_are_endless() -> None:
     assert plan_skew(hot_job(0.0), setting(job()), 20e3, None) is None
     assert plan_skew(hot_job(0.3), setting(job()), 1e9, None) is None
     assert plan_skew(job(), setting(job()), 1e9, zipf(10, 1.0)) is None
+
+
+def test_a_plan_with_keys_predicts_the_makespan_of_their_partitions() -> None:
+    profile, counts = job(fixed_s=0.0), zipf(500, 1.1)
+    known, stage = with_known_keys(profile, counts), profile.stages[1]
+    model = duration_model(known, 2, 2)
+    hashes = spark_hash([str(key) for key in counts.keys], "string").astype(np.int64)
+    loads = np.bincount(np.mod(hashes, 2), counts.num_rows, 2) / sum(counts.num_rows)
+    more_s = float(model.mean_s(2e6) - model.mean_s(1e6))
+    others = duration_model(profile, 2, 2)
+    even_s = float(others.mean_s(2e6) - others.mean_s(1e6))
+    rows = stage.rows.rows(2e6) - stage.rows.rows(1e6)
+    per_task = float(makespan_moments(2, 2, stage.task_noise_ratio).mean) / 2
+    gained = (max(loads.max(), per_task) - per_task) * stage.task_per_row_s * rows
+    assert loads.max() > per_task
+    assert more_s - even_s == pytest.approx(gained)
+
+
+def test_rows_dealt_out_by_key_before_an_aggregation_are_not_combined() -> None:
+    profile = replace(job(), shape=a_profile().shape)
+    dealt = tuple(
+        replace(one, rows=RowsLaw(scale=1.0, exponent=1.0)) if one is profile.stages[1] else one
+        for one in profile.stages
+    )
+    few = KeyCounts(keys=("a", "b"), num_rows=(3.0, 1.0))
+    found = plan_ordered(replace(profile, stages=dealt), setting(profile), 20e3, few)
+    assert found.num_map_tasks == 0
+    assert found.hottest_share == pytest.approx(0.75)
+    # Where some keys are not listed, they may be as many as the rows.
+    others = replace(few, other_rows=1.0)
+    assert plan_ordered(
+        replace(profile, stages=dealt), setting(profile), 20e3, others
+    ).num_map_tasks
+
+
+def test_keys_of_an_ordered_stream_are_dealt_out_by_its_own_hash() -> None:
+    profile, counts = job(), zipf(300, 1.0)
+    dealt = replace(profile, shape=replace(profile.shape, deals_out_buckets=True))
+    found = plan_ordered(dealt, setting(profile), 20e3, counts)
+    hashes = spark_xxhash64([str(key) for key in counts.keys], "string")
+    loads = np.bincount(np.mod(hashes, 16), counts.num_rows, 16) / sum(counts.num_rows)
+    assert found.today.largest_share == pytest.approx(loads.max())
+    other = plan_ordered(profile, setting(profile), 20e3, counts).today.largest_share
+    assert other != pytest.approx(loads.max())
+    known = with_known_keys(dealt, counts)
+    rows_s = float(
+        duration_model(known, 16, 16).mean_s(1e9) - duration_model(known, 16, 16).mean_s(0)
+    )
+    by_hash = with_known_keys(profile, counts)
+    others_s = float(
+        duration_model(by_hash, 16, 16).mean_s(1e9) - duration_model(by_hash, 16, 16).mean_s(0)
+    )
+    assert rows_s != pytest.approx(others_s, rel=1e-3)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from headway.domain import EventTimeWindow, WindowKind
 from headway.profiler.plan_text import PlanShape, read_plan
+from headway.runtime.ordered.bucket import BUCKET
 from tests.shared_data import KAFKA_LOG, RECORDED, lines_of_recorded, needs
 
 if TYPE_CHECKING:
@@ -586,3 +587,17 @@ def test_the_output_mode_of_a_running_query(
         query.stop()
     assert shape.output_mode == output_mode
     assert shape.windows == (tumbling(10.0),)
+
+
+def test_buckets_that_are_dealt_out_are_known_by_their_column() -> None:
+    """Rows are packed before such an exchange: what it moves is not rows."""
+    assert not read_plan(TREE_4_3).deals_out_buckets
+    plan = (
+        "== Physical Plan ==\n"
+        "*(2) FlatMapGroupsInPandasWithState[_headway_bucket#12]\n"
+        "+- Exchange hashpartitioning({column}#12, 8), REQUIRED_BY_STATEFUL_OPERATOR, [id=#4]\n"
+        "   +- MapInArrow packed(k#1L), [_headway_bucket#12, _headway_rows#13]\n"
+        "      +- MicroBatchScan[k#1L] class RateStreamTable\n"
+    )
+    assert read_plan(plan.format(column=BUCKET)).deals_out_buckets
+    assert not read_plan(plan.format(column="bucket")).deals_out_buckets

@@ -164,7 +164,7 @@ def level_spans(
     there are (a hot key), its rows take at least the makespan (K6) of one task with `h + (1-h)/T`
     of them and `T - 1` with `(1-h)/T`; `h` is the least over the numbers of tasks seen of the
     median of `(s-1/T)/(1-1/T)`, `s` the share of the largest task, and 0 below a tenth; `cv` is
-    then what rows do not explain.
+    then what rows do not explain. Where the keys are given, (K11) stands for (K6).
 
     Examples
     --------
@@ -188,8 +188,7 @@ def level_spans(
                 ),
                 stage_terms=tuple(
                     (
-                        max(per_task, _hot_makespan(n, num_slots, stage.hot_share_ratio))
-                        * stage.task_per_row_s,
+                        max(per_task, _rows_makespan(stage, n, num_slots)) * stage.task_per_row_s,
                         stage.rows.scale,
                         stage.rows.exponent,
                     )
@@ -235,8 +234,7 @@ def coefficient_gains(
         [
             (
                 per_task * n,
-                max(per_task, _hot_makespan(n, num_slots, stage.hot_share_ratio))
-                * stage.rows.rows(batch_rows),
+                max(per_task, _rows_makespan(stage, n, num_slots)) * stage.rows.rows(batch_rows),
                 per_task * (n * shuffle_partitions),
             )
             for pool, num_tasks, per_task in _pools(stages, num_slots, shuffle_partitions)
@@ -259,6 +257,12 @@ def _pools(
         noise_ratio = math.sqrt(pooled / total_tasks)
         per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
         yield pool, num_tasks, per_task
+
+
+def _rows_makespan(stage: StageProfile, num_tasks: int, num_slots: int) -> float:
+    """Until the last task has worked off its rows, over the time of all rows in a row."""
+    known = stage.row_makespan_ratio(num_tasks, num_slots)
+    return _hot_makespan(num_tasks, num_slots, stage.hot_share_ratio) if known is None else known
 
 
 @cache

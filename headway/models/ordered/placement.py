@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import heapreplace
 from typing import NamedTuple
 
 import numpy as np
@@ -146,6 +147,12 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
         longest: Array = times.max(axis=-1)
         return longest
     rows = times.reshape(-1, times.shape[-1])
+    if len(rows) == 1:
+        slots = [0.0] * num_slots
+        tasks: list[float] = rows[0].tolist()
+        for one in tasks:
+            heapreplace(slots, slots[0] + one)
+        return np.full(times.shape[:-1], max(slots))
     free = np.zeros((len(rows), num_slots))
     every = np.arange(len(rows))
     for task in rows.T:

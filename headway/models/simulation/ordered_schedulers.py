@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from random import Random
 
 import numpy as np
@@ -15,6 +15,7 @@ from headway.models.ordered.allocation import pipelined_allocation, source_work_
 
 _POLLS_PER_SLICE = 20.0  # idle workers look again so often
 _SLICES_PER_WINDOW = 100.0
+_POLLS_ONE_BY_ONE = 1000.0  # beyond, their times are multiplied, not added up
 _BEGINS, _POLLS = -2, -1  # in place of an operator: a worker begins, idle ones look again
 _JITTER = 0.1  # slices are so much longer or shorter: equal ones would keep workers in step
 _FIRST_DRAW = 1
@@ -144,90 +145,170 @@ class _Slices:
 
     def run(self, length_s: float) -> None:
         """Until the time is over."""
+        # A step of this loop is a slice of perhaps one tuple: what it needs is looked up before.
+        waiting, workers, window_time_s = self.waiting, self.workers, self.window_time_s
+        outputs, rate_per_s, take = self.outputs, self.rate_per_s, self._taker()
+        choose = self._chooser()
         # Workers begin one after another within the first slice, not in step for ever.
         ends: list[tuple[float, int, int, int]] = [
             (self.slice_s * at / self.num_workers, at, _BEGINS, 0) for at in range(self.num_workers)
         ]
         free, asleep, number = 0, 0, self.num_workers
+        step_s = self.slice_s / _POLLS_PER_SLICE
         window_s = _SLICES_PER_WINDOW * self.slice_s
         window_end_s, polls = window_s, 0
         carried = [0.0] * len(self.cost_s)
         while ends:
-            now_s, _, place, num = heappop(ends)
+            now_s, _, place, num = ends[0]
             if now_s > length_s:
                 return
             if now_s >= window_end_s:
-                self.window_time_s = [0.0] * len(self.cost_s)
+                window_time_s[:] = [0.0] * len(window_time_s)
                 window_end_s += window_s * (1 + (now_s - window_end_s) // window_s)
-            if self.rate_per_s is not None:
-                self.waiting[0] = float(int(self.rate_per_s * now_s) - self.taken)
+            if rate_per_s is not None:
+                waiting[0] = float(int(rate_per_s * now_s) - self.taken)
             last = -1
-            if place == _BEGINS:
-                free += 1
-            elif place == _POLLS:
-                polls -= 1
-                free, asleep = free + asleep, 0
-            else:
-                self.workers[place] -= 1
-                out = num * self.outputs[place] + carried[place]
+            if place >= 0:
+                workers[place] -= 1
+                out = num * outputs[place] + carried[place]
                 whole = int(out)
                 carried[place] = out - whole
-                self.waiting[place + 1] += whole
+                waiting[place + 1] += whole
                 free, last = free + 1, place
+            elif place == _BEGINS:
+                free += 1
+            else:
+                polls -= 1
+                free, asleep = free + asleep, 0
+            is_there = True  # The event stands first in the heap until another one replaces it.
             while free:
-                at = self._next(last)
-                if at is None:
+                at = choose(last)
+                if at < 0:
                     break
                 last = -1
-                num, took_s = self._take(at, now_s)
+                num, took_s = take(at, now_s)
                 free, number = free - 1, number + 1
-                heappush(ends, (now_s + took_s, number, at, num))
-            if self.rate_per_s is not None:
+                event = (now_s + took_s, number, at, num)
+                if is_there:
+                    heapreplace(ends, event)
+                    is_there = False
+                else:
+                    heappush(ends, event)
+            if is_there:
+                heappop(ends)
+            is_idle = free > 0
+            if rate_per_s is not None:
                 # Who finds nothing looks again at the next poll, not at every tuple that comes.
                 free, asleep = 0, asleep + free
             if asleep and not polls:
                 polls, number = 1, number + 1
-                heappush(ends, (now_s + self.slice_s / _POLLS_PER_SLICE, number, _POLLS, 0))
+                poll_s = now_s + step_s
+                if is_idle:
+                    poll_s = self._useful_poll_s(poll_s, ends[0][0] if ends else np.inf)
+                heappush(ends, (poll_s, number, _POLLS, 0))
 
-    def _take(self, at: int, now_s: float) -> tuple[int, float]:
-        """A slice of an operator's input, and how long it takes."""
-        cost_s = self.cost_s[at]
-        slice_s = self.slice_s * self.random.uniform(1.0 - _JITTER, 1.0 + _JITTER)
-        num = int(min(self.waiting[at], max(1.0, slice_s // cost_s)))
-        self.waiting[at] -= num
-        self.workers[at] += 1
-        took_s = num * cost_s * max(1.0, self.workers[at] / self.most[at])
-        self.window_time_s[at] += took_s
-        self.busy_s[at] += took_s
-        self.num_slices += 1
-        if at == 0:
-            self.taken += num
-            self.started.append((now_s, took_s, num))
-        if at == len(self.cost_s) - 1:
-            self.exited.append((now_s, took_s, num))
-        return num, took_s
+    def _useful_poll_s(self, poll_s: float, event_s: float) -> float:
+        """The first poll that may find something, for none did now: after an event or a tuple."""
+        step_s, rate_per_s = self.slice_s / _POLLS_PER_SLICE, self.rate_per_s or np.inf
+        # With input there, the first operator is closed until a slice ends.
+        upcoming = self.taken + 1 if self.waiting[0] < 1.0 else np.inf
+        until_s = min(event_s, upcoming / rate_per_s)
+        if until_s == np.inf:
+            return poll_s
+        many = (until_s - poll_s) / step_s
+        if many > _POLLS_ONE_BY_ONE:
+            poll_s += (int(many) - 1) * step_s
+        while poll_s < event_s and rate_per_s * poll_s < upcoming:
+            poll_s += step_s
+        return poll_s
 
-    def _next(self, last: int) -> int | None:
-        """The operator that a free worker takes; ``last`` is the one it comes from."""
-        waiting, workers, most = self.waiting, self.workers, self.most
-        can = [at for at in self.places if workers[at] < most[at] and waiting[at] >= 1.0]
-        if not can:
-            return None
-        if self.scheduler is Scheduler.LP:
-            return can[-1]
-        if self.scheduler is Scheduler.QST:
-            return next((at for at in can if waiting[at + 1] < self.limits[at]), None)
-        if self.scheduler is Scheduler.ET:
-            return max(can, key=lambda at: waiting[at] * self.cost_s[at] / (workers[at] + 1))
-        if self.scheduler is Scheduler.CT_KEEP and last in can and most[last] < self.num_workers:
-            has_slice = waiting[last] * self.cost_s[last] >= self.slice_s
-            return last if has_slice else self._slowest(can)
-        return self._slowest(can)
+    def _taker(self) -> Callable[[int, float], tuple[int, float]]:
+        """Takes a slice of an operator's input: how many tuples, and how long they take."""
+        waiting, workers, most, costs = self.waiting, self.workers, self.most, self.cost_s
+        window_time_s, busy_s, slice_s = self.window_time_s, self.busy_s, self.slice_s
+        draw, lowest, wide = self.random.random, 1.0 - _JITTER, (1.0 + _JITTER) - (1.0 - _JITTER)
+        # So many are less than any slice holds.
+        few = [max(1.0, slice_s * lowest // cost_s - 1.0) for cost_s in costs]
+        final = len(costs) - 1
 
-    def _slowest(self, can: list[int]) -> int:
-        """The operator with the lowest throughput in the window."""
-        # The time of slices that still run is in the window already: theirs is the w_i s.
-        return min(can, key=lambda at: self.window_time_s[at] / self.weight[at])
+        def take(at: int, now_s: float) -> tuple[int, float]:
+            cost_s, there, drawn = costs[at], waiting[at], draw()
+            if there <= few[at]:
+                num = int(there)
+            else:
+                long_s = slice_s * (lowest + wide * drawn)
+                num = int(min(there, max(1.0, long_s // cost_s)))
+            waiting[at] = there - num
+            workers[at] = working = workers[at] + 1
+            took_s = num * cost_s
+            if working > most[at]:
+                took_s *= working / most[at]
+            window_time_s[at] += took_s
+            busy_s[at] += took_s
+            self.num_slices += 1
+            if at == 0:
+                self.taken += num
+                self.started.append((now_s, took_s, num))
+            if at == final:
+                self.exited.append((now_s, took_s, num))
+            return num, took_s
+
+        return take
+
+    def _chooser(self) -> Callable[[int], int]:
+        """The operator that a free worker takes, given the one it comes from; -1 is none."""
+        waiting, workers, most, places = self.waiting, self.workers, self.most, self.places
+        window_time_s, weight, limits = self.window_time_s, self.weight, self.limits
+        cost_s = self.cost_s
+
+        def last_one(_last: int) -> int:
+            for at in reversed(places):
+                if waiting[at] >= 1.0 and workers[at] < most[at]:
+                    return at
+            return -1
+
+        def throttled(_last: int) -> int:
+            for at in places:
+                is_open = waiting[at] >= 1.0 and workers[at] < most[at]
+                if is_open and waiting[at + 1] < limits[at]:
+                    return at
+            return -1
+
+        def longest(_last: int) -> int:
+            best, most_s = -1, -1.0
+            for at in places:
+                if waiting[at] >= 1.0 and workers[at] < most[at]:
+                    queue_s = waiting[at] * cost_s[at] / (workers[at] + 1)
+                    if queue_s > most_s:
+                        best, most_s = at, queue_s
+            return best
+
+        def slowest(_last: int) -> int:
+            # The time of slices that still run is in the window already: theirs is the w_i s.
+            best, least = -1, np.inf
+            for at in places:
+                if waiting[at] >= 1.0 and workers[at] < most[at]:
+                    passed = window_time_s[at] / weight[at]
+                    if passed < least:
+                        best, least = at, passed
+            return best
+
+        def kept(last: int) -> int:
+            if (
+                last >= 0
+                and workers[last] < most[last] < self.num_workers
+                and waiting[last] >= 1.0
+                and waiting[last] * cost_s[last] >= self.slice_s
+            ):
+                return last
+            return slowest(last)
+
+        return {
+            Scheduler.LP: last_one,
+            Scheduler.QST: throttled,
+            Scheduler.ET: longest,
+            Scheduler.CT_KEEP: kept,
+        }.get(self.scheduler, slowest)
 
     def outcome(self, length_s: float) -> SchedulerRun:
         """Throughput and latency, of the curves of what began and what left."""
@@ -258,8 +339,13 @@ def _curve(slices: list[tuple[float, float, int]], length_s: float) -> tuple[Arr
         return np.array([0.0, length_s]), np.array([0.0, 0.0])
     begin_s, took_s, num = np.array(slices, dtype=np.float64).T
     time_s = np.concatenate([begin_s, begin_s + took_s])
-    rate = np.concatenate([num / took_s, -num / took_s])
+    # As long as it is in times that may lie days after the start.
+    seen_s = time_s[len(begin_s) :] - begin_s
+    rate = num / np.where(seen_s > 0.0, seen_s, took_s)
     order = np.argsort(time_s, kind="stable")
-    time_s, rate = time_s[order], np.cumsum(rate[order])
-    count = np.concatenate(([0.0], np.cumsum(np.maximum(rate[:-1], 0.0) * np.diff(time_s))))
+    time_s, rate = time_s[order], np.cumsum(np.concatenate([rate, -rate])[order])
+    # Of rates that were added and taken away again something is left.
+    working = np.cumsum(np.repeat([1, -1], len(begin_s))[order]) > 0
+    rate = np.where(working, np.maximum(rate, 0.0), 0.0)
+    count = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(time_s))))
     return time_s, np.maximum.accumulate(count)

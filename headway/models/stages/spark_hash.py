@@ -106,12 +106,14 @@ def _finished(state: Words, num_bytes: int) -> Int32Array:
     return (value ^ (value >> np.uint32(16))).view(np.int32)
 
 
-def known_partition_loads(hashes: Int32Array, weights: Array, shuffle_partitions: int) -> Array:
+def known_partition_loads(
+    hashes: Int32Array | NDArray[np.int64], weights: Array, shuffle_partitions: int
+) -> Array:
     r"""Share of the rows in each partition, keys and their frequencies being known. Exact.
 
     Parameters
     ----------
-    hashes : (k,) int32 array
+    hashes : (k,) int32 or int64 array
         Hash of each key.
     weights : (k,) array, >= 0
         Rows of each key in any unit, not all 0.

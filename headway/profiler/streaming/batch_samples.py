@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headway.assumptions.logs import LEAST_TASKS_RATIO
@@ -102,6 +103,26 @@ def batch_sample(
         ),
         stages=tuple(_stage_sample(stage, levels[stage["stage_id"]]) for stage in stages),
     )
+
+
+def unpacked(sample: BatchSample) -> BatchSample:
+    """A batch whose rows `headway.ordered` packed before its exchange: all of them come behind it.
+
+    How many each task had is not on record, so they count as dealt out evenly.
+    """
+    stages = tuple(
+        replace(
+            stage,
+            rows_read=float(sample.num_rows),
+            rows_largest=sample.num_rows / stage.num_tasks,
+            rows_variance=0.0,
+            rows_time_covariance_s=0.0,
+        )
+        if stage.has_parents
+        else stage
+        for stage in sample.stages
+    )
+    return replace(sample, stages=stages)
 
 
 def covered_s(spans: Iterable[tuple[float, float]]) -> float:

@@ -29,6 +29,7 @@ from headway.profiler.streaming.batch_samples import (
     known_rows,
     source_samples,
     stages_by_batch,
+    unpacked,
     whole_batch,
 )
 from headway.profiler.streaming.samples import BatchSample, EarlyBatch, MeanFile, QueryRun
@@ -115,6 +116,8 @@ def steady_part(
         )
         for report in usable
     ]
+    if plan.deals_out_buckets:
+        samples = [unpacked(sample) for sample in samples]
     num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
     if num_cut:
         notes.append(
@@ -374,4 +377,5 @@ def _shape(report: Record, plan: PlanShape) -> QueryShape:
         windows=plan.windows,
         joins=plan.joins,
         python_operators=plan.python_operators,
+        deals_out_buckets=plan.deals_out_buckets,
     )

@@ -89,7 +89,7 @@ def ordered(
         Of a stream: under this name each progress has, in ``observedMetrics``, how many rows of
         the batch were ``tied`` (a row of the same key and batch before it has equal columns of
         ``by``), ``late`` and ``untimed`` (left out: the watermark had passed them, or they have no
-        time). Another name where one query orders two streams.
+        time). Spark allows one ordered stream in a query: order a union, or run two queries.
 
     Returns
     -------

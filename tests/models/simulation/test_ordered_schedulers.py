@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.domain.ordered import Scheduler
+from headway.domain.ordered import Operator, OperatorType, OrderedPipeline, Scheduler
 from headway.models.ordered.allocation import pipelined_allocation, source_work_s
-from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
+from headway.models.simulation.ordered_schedulers import (
+    SchedulerRun,
+    _Slices,
+    simulate_scheduler,
+)
 from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
+from tests.oracles.ordered_slices import PlainSlices
 
 BOUND = {"A": 163_265, "B": 33_333, "C": 50_000}
 
@@ -83,3 +88,49 @@ def test_the_same_every_time() -> None:
 def test_too_few_tuples_are_refused() -> None:
     with pytest.raises(ValueError, match="num_tuples >= 1000"):
         simulate_scheduler(pipeline("A"), Scheduler.CT, most("A"), num_tuples=10)
+
+
+@pytest.mark.parametrize("scheduler", Scheduler)
+@pytest.mark.parametrize("seed", range(6))
+def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) -> None:
+    random = np.random.default_rng([seed, 31])
+    number = int(random.integers(1, 7))
+    operators = tuple(
+        Operator(
+            name=f"o{at}", type=OperatorType.STATELESS,
+            cost_s=float(10 ** random.uniform(-6, -3.5)),
+            selectivity_ratio=float(random.choice([0.3, 1.0, 2.5])),
+        )
+        for at in range(number)
+    )  # fmt: skip
+    workers = int(random.integers(1, 20))
+    most_workers = random.choice([np.inf, 1.0, 1.7, 4.0], number)
+    work = source_work_s(
+        [one.cost_s for one in operators], [one.selectivity_ratio for one in operators]
+    )
+    best = pipelined_allocation(work, most_workers, workers).throughput_per_s
+    for share in (None, 0.3, 0.9, 1.2):
+        chain = OrderedPipeline(
+            num_workers=workers,
+            operators=operators,
+            rate_per_s=None if share is None else share * best,
+        )
+        given = chain, scheduler, most_workers, 500.0
+        fast, plain = _Slices(*given), PlainSlices(*given)
+        for one in (fast, plain):
+            one.run(3_000 / best)
+        assert fast.started == plain.started
+        assert fast.exited == plain.exited
+        assert fast.num_slices == plain.num_slices
+        assert fast.busy_s == plain.busy_s
+
+
+@pytest.mark.parametrize("scheduler", Scheduler)
+def test_workers_that_wait_for_a_tuple_an_hour_are_not_simulated_waiting(
+    scheduler: Scheduler,
+) -> None:
+    chain = pipeline("B", rate_per_s=1 / 3600)
+    found = simulate_scheduler(chain, scheduler, most("B"), num_tuples=3000)
+    assert found.throughput_per_s == pytest.approx(1 / 3600, rel=0.01)
+    # Each operator is polled for once, twenty times a slice.
+    assert found.p99_s < 1e-3

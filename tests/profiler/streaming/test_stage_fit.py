@@ -9,6 +9,7 @@ import pytest
 
 from headway.domain import Separation
 from headway.domain.profile import CHECKPOINT_PHASES
+from headway.profiler.streaming.batch_samples import unpacked
 from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
@@ -198,3 +199,15 @@ def test_a_profile_is_asked_at_the_age_of_its_driver() -> None:
     oldest_s = max(drift.reference_age_s, *(one.jvm_age_s for one in profile.settings))
     far = profile.at_age(1e6 * oldest_s).driver_phases[-1].mean_s
     assert far >= 0.49 * profile.at_age(oldest_s).driver_phases[-1].mean_s
+
+
+def test_rows_that_were_packed_before_an_exchange_are_those_of_the_batch() -> None:
+    batch = a_batch(1, 5000, 4, 0, 1.0)
+    first, second = batch.stages
+    packed = replace(second, rows_read=8.0, rows_largest=3.0, rows_variance=0.5)
+    found = unpacked(replace(batch, stages=(first, packed)))
+    assert found.stages[0] == first
+    assert found.stages[1].rows_read == 5000.0
+    assert found.stages[1].rows_largest == 1250.0
+    assert found.stages[1].rows_variance == 0.0
+    assert found.stages[1].task_mean_s == second.task_mean_s

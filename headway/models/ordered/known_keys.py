@@ -1,0 +1,83 @@
+"""A stage whose keys are known: which rows its tasks have at any number of partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from headway.domain import StageProfile
+from headway.models.arrays import Array
+from headway.models.ordered.placement import dealt_makespan_s
+from headway.models.stages.spark_hash import Int32Array, known_partition_loads
+from headway.models.stages.spark_hash64 import Int64Array
+
+
+class KnownLoads:
+    """Shares of the rows of a stage by partition, from hash and frequency of its keys.
+
+    Keys that are not listed have ``other_share`` of the rows, which counts as evenly spread.
+    """
+
+    def __init__(
+        self, hashes: Int32Array | Int64Array, weights: Array, other_share: float = 0.0
+    ) -> None:
+        if not 0.0 <= other_share < 1.0:
+            raise ValueError(f"other_share is {other_share}; expected at least 0, below 1")
+        self._hashes, self._weights, self._other_share = hashes, weights, other_share
+        self._makespans: dict[tuple[int, int], float] = {}
+
+    def of(self, shuffle_partitions: int) -> Array:
+        """Share of each partition. [-]"""
+        listed = known_partition_loads(self._hashes, self._weights, shuffle_partitions)
+        return listed * (1.0 - self._other_share) + self._other_share / shuffle_partitions
+
+    def makespan_ratio(self, shuffle_partitions: int, num_slots: int) -> float:
+        r"""Until the last task has worked off its rows, over the time of all rows in a row.
+
+        Parameters
+        ----------
+        shuffle_partitions : int, >= 1
+            Shuffle partitions, each a task. [-]
+        num_slots : int, >= 1
+            Slots. [-]
+
+        Returns
+        -------
+        float
+            Between ``1 / num_slots`` and 1. [-]
+
+        Notes
+        -----
+        **(K11)** A stage with known keys: its rows take `m(P, C)` of their time on one slot, the
+        makespan (K9) of the loads (K1), (K3 for keys that are not listed: even). It stands for the
+        share `h` of one heavy key in (T2) where the keys are given. Exact without noise and fixed
+        times of tasks; the makespan of equal tasks bounds it from below.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from headway.models.stages.spark_hash import spark_hash
+        >>> loads = KnownLoads(spark_hash(["a", "ab", "abc"], "string"), np.array([2.0, 1.0, 1.0]))
+        >>> loads.makespan_ratio(4, 2), loads.makespan_ratio(4, 1)
+        (0.5, 1.0)
+        """
+        asked = shuffle_partitions, num_slots
+        if asked not in self._makespans:
+            self._makespans[asked] = float(dealt_makespan_s(self.of(shuffle_partitions), num_slots))
+        return self._makespans[asked]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyedStage(StageProfile):
+    """A stage of which a file says how often each key occurs."""
+
+    loads: KnownLoads
+
+    @classmethod
+    def of(cls, stage: StageProfile, loads: KnownLoads) -> KeyedStage:
+        """The same stage with its keys."""
+        known = {field.name: getattr(stage, field.name) for field in fields(StageProfile)}
+        return cls(**known, loads=loads)
+
+    def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:
+        """By the hash of the keys themselves (K11)."""
+        return self.loads.makespan_ratio(num_tasks, num_slots)
