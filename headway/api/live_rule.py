@@ -102,12 +102,6 @@ class LiveRule:
             running,
         )
 
-    def sustains(self, running: Configuration, rate_per_s: float) -> bool:
-        """Whether a setting meets the target at a rate, at what batches cost now."""
-        table = self.table(running)
-        ratio = self.memory.cost_ratio
-        return table.sustained(running.executors, running.trigger_s, ratio) >= rate_per_s
-
     def is_feasible(self, running: Configuration) -> bool:
         """Whether something within bounds meets the target at the rate that is prepared for."""
         estimate = None if self.decision is None else self.decision.estimate

@@ -45,7 +45,8 @@ def supervise_spec(
     Raises
     ------
     InputError
-        If the file is not what it should be, or another tuner holds its state.
+        If the file is not what it should be, has bounds of executors, or another tuner holds its
+        state.
     HeadwayError
         If the application ends by itself.
     """
@@ -55,6 +56,11 @@ def supervise_spec(
     if not command:
         raise InputError("--supervise: expected a command behind --, e.g. -- spark-submit app.py")
     asked, state_path = tuning_of(path), state_of(path, tuning_of(path))
+    if asked.executors is not None:
+        raise InputError(
+            f"{path}: executors: nothing changes them under --supervise, where the command says "
+            "how many there are; remove executors from the file, or give code and no --supervise"
+        )
     target, _ = promises_from(str(asked.target))
     job = job_from(asked.profile, target)
     baseline = replace(job.baseline, max_offsets_per_trigger=None)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway
+from headway.api.supervise import supervise_spec
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.formats.profile_file import save_profile
 from headway.formats.setting_file import load_setting
 from headway.profiler.recording.live import LaterLogFeed
 from headway.runtime.tuning.supervised import SupervisedQuery
-from tests.tuning.test_on_spark import setting_of, wait_for
+from tests.tuning.test_on_spark import a_small_profile, setting_of, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,6 +123,18 @@ def test_a_command_that_is_none_is_said(tmp_path: Path) -> None:
     )
     with pytest.raises(HeadwayError, match="no-such-command: cannot be run"):
         query.start(setting_of())
+
+
+def test_bounds_of_executors_are_refused_where_nothing_changes_them(tmp_path: Path) -> None:
+    save_profile(a_small_profile(), tmp_path / "orders.profile.yaml")
+    spec = tmp_path / "orders.yaml"
+    spec.write_text(
+        "apiVersion: headway/v1\nkind: Tuning\nmetadata:\n  name: orders\nspec:\n"
+        "  profile: orders.profile.yaml\n  target: p99 <= 3s\n  executors: {min: 2, max: 8}\n"
+    )
+    with pytest.raises(InputError, match="executors: nothing changes them under --supervise"):
+        supervise_spec(spec, [sys.executable, "-c", "pass"])
+    assert not (tmp_path / "tuner.json").exists()
 
 
 def test_without_a_supervisor_there_is_no_setting(
