@@ -3,7 +3,8 @@
     python benchmarks/run.py scheduling --output docs/scheduling-speed.md
 
 Medians of several rounds on one core; the decisions of a real gate are those of 80 small queries on
-Spark, each from the moment that a query is idle until the grants are given.
+Spark, each from the moment that a query is idle until the grants are given, in the JVM. What a gate
+costs in rows is shown by queries without a pause, with and without it in turn.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pages import headed, made_by
@@ -29,6 +31,9 @@ from tests.oracles.operator_scheduling import (
 )
 from tests.oracles.tuple_scheduling import TupleOrder, simulate_tuples
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
 NUM_QUERIES = 80
 LENGTH_S = 1200.0
 _NUM_DECISIONS = 2000
@@ -38,6 +43,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """What may be asked."""
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--spark-seconds", type=float, default=120.0, help="0 leaves Spark out")
+    parser.add_argument("--phases", type=int, default=8, help="of 20 s, with and without a gate")
 
 
 def text(given: argparse.Namespace) -> str:
@@ -71,6 +77,11 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
         yield (
             f"| the same, p99 of {report.num_decisions} decisions | "
             f"{1000 * report.decision_p99_s:.2f} ms | 5 ms |"
+        )
+        without, gated = _throughputs(given.phases)
+        yield (
+            f"| rows per second of 4 queries without a pause, gated over ungated "
+            f"({len(gated)} phases each) | {_ratio_words(without, gated)} | within 1% |"
         )
 
 
@@ -186,3 +197,69 @@ def _real_gate(seconds: float) -> ScheduleReport:
             finally:
                 for query in queries:
                     query.stop()
+
+
+_ROWS_A_BATCH, _PHASE_S, _SETTLED_S = 400_000, 20.0, 10.0
+
+
+def _throughputs(num_phases: int) -> tuple[list[float], list[float]]:
+    """Rows per second of queries that always have rows, ungated and all let go at once [rows/s]."""
+    import headway
+    from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+
+    with (
+        tempfile.TemporaryDirectory() as name,
+        embedded_session(
+            app_name="gate without a pause",
+            master="local[2]",
+            driver_memory="2g",
+            extra_conf={
+                **local_checkpoint_conf(),
+                "spark.sql.streaming.numRecentProgressUpdates": "10000",
+            },
+        ) as spark,
+    ):
+        queries: list[StreamingQuery] = []
+        try:
+            for at in range(4):
+                rows = spark.readStream.format("rate-micro-batch").option(
+                    "rowsPerBatch", _ROWS_A_BATCH
+                )
+                hashed = rows.load().selectExpr("sum(xxhash64(value, timestamp)) AS sum")
+                writer = hashed.writeStream.format("noop").outputMode("complete")
+                writer = writer.option("checkpointLocation", str(Path(name) / f"q{at}"))
+                queries.append(writer.trigger(processingTime="1 millisecond").start())
+            time.sleep(2.0 * _SETTLED_S)
+            found: tuple[list[float], list[float]] = ([], [])
+            for phase in range(num_phases):
+                if phase % 2 == 0:
+                    found[0].append(_rows_per_s(queries))
+                    continue
+                with headway.schedule(spark, "fcfs", at_once=len(queries)) as gate:
+                    for at, query in enumerate(queries):
+                        gate.add(query, name=f"q{at}")
+                    found[1].append(_rows_per_s(queries))
+            return found
+        finally:
+            for query in queries:
+                query.stop()
+
+
+def _rows_per_s(queries: Sequence[StreamingQuery]) -> float:
+    """By the batches that have ended, over a while once all is settled."""
+    time.sleep(_SETTLED_S)
+    began_s, before = time.monotonic(), _num_ended(queries)
+    time.sleep(_PHASE_S)
+    return _ROWS_A_BATCH * (_num_ended(queries) - before) / (time.monotonic() - began_s)
+
+
+def _num_ended(queries: Sequence[StreamingQuery]) -> int:
+    ended = [query.lastProgress for query in queries]
+    return sum(one["batchId"] + 1 for one in ended if one is not None)
+
+
+def _ratio_words(without: Sequence[float], gated: Sequence[float]) -> str:
+    """Each gated phase over the ungated one before it: the mean, and its standard error."""
+    ratios = [one / other for one, other in zip(gated, without, strict=False)]
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else float("nan")
+    return f"{statistics.fmean(ratios) - 1.0:+.1%} ± {error:.1%}"

@@ -49,7 +49,10 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
         answer(replay, replay_text, replay_json, as_json=as_json)
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK
     assert jobs is not None
-    given = [one.strip() for one in (policies or "").split(",") if one.strip()]
+    named = (one.strip() for one in (policies or "").split(","))
+    given = list(dict.fromkeys(one for one in named if one))
+    if policies is not None and not given:
+        raise InputError("--policy: names none; expected policies between commas, or 'all'")
     with Progress("simulating each policy"):
         verdict = schedule_verdict(jobs, policies="all" if given == ["all"] else given)
     answer(verdict, schedule_text, schedule_json, as_json=as_json)

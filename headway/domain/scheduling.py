@@ -86,7 +86,8 @@ class QueryState:
     predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
     ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
     ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those
-    that it is predicted to remove from the state.
+    that it is predicted to remove from the state. ``num_batches`` is more than one where a
+    rate limit left rows behind.
     """
 
     name: str
@@ -102,6 +103,7 @@ class QueryState:
     output_rows: float = 0.0
     most_wait_s: float = 60.0
     removed_rows: float = 0.0
+    num_batches: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,9 +64,9 @@ def replay_text(replay: Replay) -> str:
     """Whether the decisions of a log come out again, and the errors of the durations."""
     decisions = counted(replay.num_decisions, "decision")
     same = (
-        f"All {decisions} of the log come out the same again ({replay.policy})."
+        f"The log replays exactly: {decisions}, none different ({replay.policy})."
         if not replay.num_differing
-        else f"{replay.num_differing} of {decisions} come out differently ({replay.policy})."
+        else f"Different from the log: {replay.num_differing} of {decisions} ({replay.policy})."
     )
     durations = (
         f"{counted(replay.num_batches, 'batch', 'batches')}: predicted "

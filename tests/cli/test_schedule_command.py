@@ -113,9 +113,29 @@ def test_a_log_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     same = a_log(tmp_path / "same.jsonl", order=("b", "a"))
     assert run(["schedule", "--decisions", same]) == 0
     out = capsys.readouterr().out
-    assert "All 1 decision of the log" in out
+    assert "The log replays exactly: 1 decision, none different (fcfs)." in out
     assert "predicted 200 ms, measured 300 ms" in out
     other = a_log(tmp_path / "other.jsonl", order=("a", "b"))
     assert run(["schedule", "--decisions", other, "--json"]) == 4
     assert json.loads(capsys.readouterr().out)["differing"] == 1
     assert run(["schedule", "--decisions", str(tmp_path / "none")]) == 2
+
+
+def test_a_log_that_names_no_policy_of_its_own_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(a_log(tmp_path / "gate.jsonl", order=("b", "a")))
+    file.write_text(file.read_text().replace('"fcfs"', '"auto"'))
+    assert run(["schedule", "--decisions", str(file)]) == 2
+    assert "gate.jsonl:1: a decision by auto" in capsys.readouterr().err
+
+
+def test_triggers_below_a_millisecond_and_policies_that_name_none_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(a_file(tmp_path))
+    assert run(["schedule", str(file), "--policy", " , "]) == 2
+    assert "--policy: names none" in capsys.readouterr().err
+    file.write_text(file.read_text().replace("trigger: 1s", "trigger: 0.1ms"))
+    assert run(["schedule", str(file)]) == 2
+    assert "trigger: got 0.0001 s; expected 1ms or more" in capsys.readouterr().err

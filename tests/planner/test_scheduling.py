@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from headway.api.choosing import choose_beside
 from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.simulation.gate import QueryWork
@@ -91,3 +92,8 @@ def test_the_work_of_a_profile_is_its_batch_on_cores_of_its_own() -> None:
     assert work.duration_s(5000.0, 8.0) == pytest.approx(float(alone.mean_s(5000.0)), rel=1e-6)
     assert work.after_s == pytest.approx(0.028)
     assert work.most_cores <= 8.0
+
+
+def test_the_choice_in_a_process_of_its_own_is_the_same() -> None:
+    few = works(4, spread=True)
+    assert choose_beside(few, 2.0) == choose(few, 2.0)

@@ -119,7 +119,8 @@ def slack_s(state: QueryState) -> float:
     theory.md (G8), after Klink (SIGMOD 2021), equation 1. A window takes two batches on Spark, one
     that reads the row that closes it and one that emits it:
     ``e + W + delta + target - q(D_n + D_n+1)``, of which one is left where the window is closed. A
-    row takes one: ``oldest unread + target - q(D)``.
+    row takes one: ``oldest unread + target - q(D)``. Rows that a rate limit left behind take their
+    batches before that, one by one.
 
     Examples
     --------
@@ -128,11 +129,13 @@ def slack_s(state: QueryState) -> float:
     6.5
     """
     latest = math.inf
+    before_s = (state.num_batches - 1) * state.duration_s
     if state.closing_s is not None:
-        needs_s = state.duration_s if state.emits else state.pair_s
+        needs_s = state.duration_s if state.emits else state.pair_s + before_s
         latest = state.closing_s + (state.window_limit_s or 0.0) - needs_s
     if state.row_limit_s is not None:
-        latest = min(latest, state.oldest_unread_s + state.row_limit_s - state.duration_s)
+        needs_s = before_s + state.duration_s
+        latest = min(latest, state.oldest_unread_s + state.row_limit_s - needs_s)
     return latest
 
 

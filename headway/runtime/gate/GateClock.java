@@ -1,5 +1,6 @@
 package headway.gate;
 
+import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.util.Clock;
 
 /** The clock that a query's triggers go by: it waits for a grant instead of a time. */
@@ -7,15 +8,16 @@ public final class GateClock implements Clock {
   private static final long LOOK_EVERY_MILLIS = 100;
 
   private final GateHub hub;
-  private final String name;
+  private final int number;
   private final long triggerMillis;
   private int grants = 0;
   private volatile boolean released = false;
 
-  public GateClock(GateHub hub, String name, long triggerMillis) {
+  public GateClock(GateHub hub, int number, StreamingQuery query, long triggerMillis) {
     this.hub = hub;
-    this.name = name;
+    this.number = number;
     this.triggerMillis = triggerMillis;
+    hub.join(number, query, this);
   }
 
   @Override
@@ -44,7 +46,7 @@ public final class GateClock implements Clock {
   public long waitTillTime(long targetMillis) {
     try {
       if (!released && !hub.isOpened()) {
-        hub.post(name, targetMillis);
+        hub.post(number, targetMillis);
       }
       synchronized (this) {
         while (grants == 0 && !released && !hub.isOpen()) {

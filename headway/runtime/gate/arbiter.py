@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import math
-import statistics
 import threading
 import time
 import warnings
@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S, KNOWN_BATCHES
-from headway.domain import Decision, Policy, ScheduledQuery, ScheduleReport
+from headway.domain import Decision, Policy, QueryReport, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
 from headway.models.scheduling.memory import MemoryReading
-from headway.models.scheduling.order import grant_order, next_due_s, num_at_once
-from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.scheduling.order import grant_order, next_due_s
 from headway.models.simulation.gate import QueryWork
-from headway.runtime.gate.clock import GateClasses, replace_clock, trigger_of
+from headway.runtime.gate.clock import GateClasses, replace_clock, require_classic, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
-from headway.runtime.gate.works import TaskTime, learned_work
-from headway.units import ms_to_s, s_to_ms
+from headway.runtime.gate.turn import Turn
+from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
+from headway.units import US_PER_MS, ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,22 +91,24 @@ class Gate:
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
         jar_folder: Path | None = None,
     ) -> None:
-        if at_once is not None and at_once < 1:
-            raise InputError(f"at_once is {at_once}; expected 1 or more")
+        if at_once is not None and not (isinstance(at_once, int) and at_once >= 1):
+            raise InputError(f"at_once is {at_once!r}; expected a whole number, 1 or more")
+        if memory_limit_bytes is not None and not memory_limit_bytes > 0:
+            raise InputError(f"memory_limit is {memory_limit_bytes!r}; expected more than 0 bytes")
         self._classes = GateClasses(spark, jar_folder)
         self._task_time = TaskTime(spark.sparkContext)
         self._cores = float(spark.sparkContext.defaultParallelism)
         self._asked, self._choose = policy, choose
         self._policy: Policy = Policy.FCFS if policy is Policy.AUTO else policy
-        self._at_once = at_once or 2
-        self._at_once_is_given = at_once is not None
+        self._at_once, self._at_once_is_given = at_once or 2, at_once is not None
         self._hub: Any = self._classes.hub(heartbeat_within_s)
         self._log = DecisionLog(decisions)
-        limit_bytes = math.inf if memory_limit_bytes is None else memory_limit_bytes
-        self._memory = MemoryReading(used_bytes=0.0, limit_bytes=limit_bytes)
+        self._memory = MemoryReading(used_bytes=0.0, limit_bytes=memory_limit_bytes or math.inf)
         self._lock = threading.RLock()
         self._members: dict[str, Member] = {}
-        self._gone: list[Member] = []
+        self._numbered: dict[int, Member] = {}
+        self._numbers = itertools.count(1)
+        self._gone: list[QueryReport] = []
         self._before: dict[str, tuple[Any, Any]] = {}
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
         self._num_grants = self._num_decisions = self._num_reliefs = 0
@@ -123,6 +125,7 @@ class Gate:
         declared: ScheduledQuery,
         *,
         predicted_s: Callable[[float], float] | None = None,
+        in_turn: Turn | None = None,
     ) -> None:
         """Take a running query in; it waits for grants from its next trigger on.
 
@@ -134,6 +137,8 @@ class Gate:
             Its windows and targets; the trigger is read off the query.
         predicted_s : callable, optional
             Mean duration of a batch of so many rows; learned as it runs without. [s]
+        in_turn : Turn, optional
+            What it does with each batch, where that is to wait and not its trigger.
 
         Raises
         ------
@@ -142,34 +147,47 @@ class Gate:
         """
         if self.opened_because is not None or self._is_closing:
             raise InputError(f"the gate is open ({self.opened_because or 'closed'})")
-        executor, _ = trigger_of(query)
+        require_classic(query)
+        executor = trigger_of(query)[0] if in_turn is None else None
         with self._lock:
             if declared.name in self._members:
                 raise InputError(f"{declared.name} is already under the gate")
-            clock = self._classes.clock(self._hub, declared.name, declared.trigger_s)
-            member = Member(query, clock, declared, now_s=time.time(), predicted_s=predicted_s)
-            self._before[declared.name] = (executor, replace_clock(executor, clock, query))
-            self._members[declared.name] = member
+            number = next(self._numbers)
+            clock = in_turn or self._classes.clock(self._hub, number, query, declared.trigger_s)
+            member = Member(
+                query,
+                clock,
+                declared,
+                now_s=time.time(),
+                predicted_s=predicted_s,
+                number=number,
+                waits_within=in_turn is not None,
+            )
+            if in_turn is None:
+                self._before[declared.name] = (executor, replace_clock(executor, clock, query))
+            else:
+                self._hub.join(number, query._jsq)
+                in_turn.join(self._hub, number, query)
+            self._members[declared.name] = self._numbered[number] = member
 
     def remove(self, name: str) -> None:
         """Let a query go by its own trigger again."""
         with self._lock:
-            member = self._members.pop(name, None)
-            if member is None:
+            if name not in self._members:
                 raise InputError(f"{name} is not under the gate")
-            self._leave(member)
+            self._leave(self._members[name])
 
     def close(self) -> None:
         """Open the gate for good: every query goes by its own trigger."""
         self._is_closing = True
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=2.0 * _LONGEST_WAIT_S + 5.0)
-        with self._lock, contextlib.suppress(Exception):
-            # The JVM may be gone, and all queries with it.
-            self._hub.open()
+        with self._lock:
+            with contextlib.suppress(Exception):
+                # The JVM may be gone, and all queries with it.
+                self._hub.open()
             for member in list(self._members.values()):
                 self._leave(member)
-        self._members.clear()
         self._log.close()
 
     def __enter__(self) -> Gate:
@@ -194,7 +212,7 @@ class Gate:
                 decision_p50_s=float(np.quantile(times, 0.5)),
                 decision_p99_s=float(np.quantile(times, 0.99)),
                 opened_because=self.opened_because,
-                queries=tuple(one.report() for one in (*self._members.values(), *self._gone)),
+                queries=(*(one.report() for one in self._members.values()), *self._gone),
                 num_reliefs=self._num_reliefs,
             )
 
@@ -202,12 +220,9 @@ class Gate:
         wait_s = 0.05
         try:
             while not self._is_closing:
-                became_idle = str(self._hub.nextIdle(max(round(s_to_ms(wait_s)), 1)))
-                began_s = time.perf_counter()
+                happened = str(self._hub.next(max(round(s_to_ms(wait_s)), 1)))
                 with self._lock:
-                    wait_s = self._step(became_idle, time.time())
-                if became_idle:
-                    self._times_s.append(time.perf_counter() - began_s)
+                    wait_s = self._step(happened, time.time())
         except BaseException as error:
             if not self._is_closing:
                 self._break(error)
@@ -221,53 +236,58 @@ class Gate:
         with contextlib.suppress(Warning):
             warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
 
-    def _step(self, became_idle: str, now_s: float) -> float:
-        for line in became_idle.splitlines():
-            name, target_ms, at_ms = line.split("\t")
-            if name in self._members:
-                self._take_idle(
-                    self._members[name], ms_to_s(float(at_ms)), ms_to_s(float(target_ms))
-                )
+    def _step(self, happened: str, now_s: float) -> float:
+        """Grants first, whatever else there is to do: somebody waits for them."""
+        ended = self._take(happened)
+        wait_s = self._decide(now_s)
+        for member, batch in ended:
+            self._note(member, batch)
         if now_s >= self._next_look_s:
             self._next_look_s = now_s + _LOOK_EVERY_S
-            self._look_after(now_s)
+            if self._look_after(now_s):
+                wait_s = 0.0
         if now_s >= self._next_sizes_s:
             self._next_sizes_s = now_s + _SIZES_EVERY_S
             self._measure_up()
-        return self._decide(now_s)
+        return wait_s
 
-    def _take_idle(self, member: Member, at_s: float, target_s: float) -> None:
-        ended = member.became_idle(at_s, target_s)
-        if ended is not None:
-            predicted_s, seen = ended
-            self._task_time.observe(seen.add_batch_s)
-            self._log.write(
-                BatchEnd(
-                    at_s=at_s,
-                    name=member.declared.name,
-                    batch_id=seen.batch_id,
-                    rows=seen.rows,
-                    predicted_s=predicted_s,
-                    observed_s=seen.duration_s,
-                )
-            )
-
-    def _look_after(self, now_s: float) -> None:
-        """Queries that have ended give their turn back; those that hang no longer hold others."""
-        for name, member in list(self._members.items()):
-            if not member.query.isActive:
-                del self._members[name]
+    def _take(self, happened: str) -> list[tuple[Member, BatchEnd | None]]:
+        """Who has become idle, and what it did before; who is done with its turn; who has ended."""
+        ended = []
+        # Only as the hub parts them: progress may hold other characters that end a line.
+        for line in filter(None, happened.split("\n")):
+            what, number, *rest = line.split("\t", 4)
+            member = self._numbered.get(int(number))
+            if member is None:
+                continue
+            if what == "ended":
                 self._leave(member)
-            elif member.granted_at_s is not None and not member.lease_over:
-                held_s = now_s - member.granted_at_s
-                if held_s > member.lease_s():
-                    member.end_lease()
-                    _LOG.warning(
-                        "query %s: its batch has run for %.0f s; others go on without it",
-                        name,
-                        held_s,
-                    )
+            elif what == "over":
+                member.turn_is_over()
+            else:
+                target_s, at_s = ms_to_s(float(rest[0])), ms_to_s(float(rest[1]))
+                ended.append((member, member.became_idle(at_s, target_s, progress=rest[2])))
+        return ended
+
+    def _note(self, member: Member, batch: BatchEnd | None) -> None:
+        member.learn()
+        if batch is not None:
+            assert member.last is not None
+            self._task_time.observe(member.last.add_batch_s)
+            self._log.write(batch)
+
+    def _look_after(self, now_s: float) -> bool:
+        """Queries that hang no longer hold others; whether there is one more."""
+        hanging = [one for one in self._members.values() if one.hangs(now_s)]
+        for one in hanging:
+            _LOG.warning(
+                "query %s: its batch has run for more than %.0f s; others go on without it",
+                one.declared.name,
+                one.lease_s(),
+            )
+            one.end_lease()
         self._log.flush()
+        return bool(hanging)
 
     def _decide(self, now_s: float) -> float:
         members = self._members.values()
@@ -278,9 +298,7 @@ class Gate:
         is_short = self._memory_is_short(now_s)
         order = grant_order(self._policy, states, now_s, memory_is_short=is_short)
         granted = order[: self._at_once - num_running]
-        for name in granted:
-            self._num_grants += 1
-            self._members[name].grant(now_s, self._num_grants, num_running + len(granted))
+        self._let_go([self._members[name] for name in granted], now_s, num_running)
         if order:
             self._num_decisions += 1
             self._log.write(
@@ -298,6 +316,18 @@ class Gate:
         due_s = next_due_s(self._policy, states, now_s)
         return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
 
+    def _let_go(self, granted: list[Member], now_s: float, num_running: int) -> None:
+        if not granted:
+            return
+        for member in granted:
+            self._num_grants += 1
+            member.grant(now_s, self._num_grants, num_running + len(granted))
+            if isinstance(member.clock, Turn):
+                member.clock.grant()
+        since_us = self._hub.grant(",".join(str(member.number) for member in granted))
+        if since_us:
+            self._times_s.append(ms_to_s(since_us / US_PER_MS))
+
     def _memory_is_short(self, now_s: float) -> bool:
         used_bytes = sum(one.heap_state_bytes for one in self._members.values())
         before, self._memory = self._memory, self._memory.later(used_bytes, now_s)
@@ -312,24 +342,14 @@ class Gate:
             return
         if self._policy is Policy.STAGGER:
             self._keep_apart(members)
-        elif self._asked is not Policy.AUTO or not self._chosen_for:
-            self._size_up(members)
+        elif not (self._chosen_for or self._at_once_is_given):
+            self._at_once = usual_at_once(members)
         names = frozenset(self._members)
         if self._asked is Policy.AUTO and self._choose is not None and names != self._chosen_for:
             self._chosen_for = names
-            busy_cores = self._task_time.busy_cores
-            works = [learned_work(one, self._cores, busy_cores) for one in members]
+            works = self._task_time.works_of(members, self._cores)
             # Beside the arbiter: simulations take longer than its heartbeat may.
             threading.Thread(target=self._choose_policy, args=(works,), daemon=True).start()
-
-    def _size_up(self, members: list[Member]) -> None:
-        """As many at once as keep the cores busy while drivers plan and commit."""
-        if self._at_once_is_given:
-            return
-        parts = [one.mean_parts_s for one in members]
-        work_s = statistics.fmean(work for _, work, _ in parts)
-        total_s = statistics.fmean(map(sum, parts))
-        self._at_once = num_at_once(max(total_s, 1e-3), max(work_s, 1e-3), len(members))
 
     def _keep_apart(self, members: list[Member]) -> None:
         """Ticks of their own; then nobody needs to be held back."""
@@ -337,20 +357,7 @@ class Gate:
             self._at_once = len(members)
         if all(one.offset_s is not None for one in members):
             return
-        wishes_s = [
-            0.0
-            if one.declared.windows is None
-            else one.declared.windows.offset_s
-            + one.declared.windows.watermark_delay_s
-            + one.closing_delay_s
-            for one in members
-        ]
-        offsets_s = stagger_offsets_s(
-            [one.declared.trigger_s for one in members],
-            [sum(one.mean_parts_s) for one in members],
-            wishes_s,
-        )
-        for one, offset_s in zip(members, offsets_s, strict=True):
+        for one, offset_s in zip(members, best_offsets_s(members), strict=True):
             one.offset_s = offset_s
 
     def _choose_policy(self, works: list[QueryWork]) -> None:
@@ -372,13 +379,15 @@ class Gate:
 
     def _leave(self, member: Member) -> None:
         """Its own clock again; whoever waits at ours goes on."""
-        executor, before = self._before.pop(member.declared.name)
+        del self._members[member.declared.name], self._numbered[member.number]
+        executor, before = self._before.pop(member.declared.name, (None, None))
         with contextlib.suppress(Exception):
             # A batch that was granted is marked as such. Our clock takes the mark off when it is
             # over, and from then on does nothing but sleep.
-            if member.granted_at_s is None and member.query.isActive:
+            if executor is not None and member.granted_at_s is None and member.query.isActive:
                 replace_clock(executor, before, member.query)
         with contextlib.suppress(Exception):
             # The JVM may be gone.
             member.clock.release()
-        self._gone.append(member)
+            self._hub.leave(member.number)
+        self._gone.append(member.report())

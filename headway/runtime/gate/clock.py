@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 _JAVA_FILES = ("GateHub.java", "GateClock.java")
 _STARTS_WITHIN_S = 30.0
+_LOADERS: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
 class GateClasses:
@@ -51,10 +55,15 @@ class GateClasses:
         self._jvm: Any = jvm
         folder = folder or Path(tempfile.gettempdir()) / "headway-jars"
         jar = build_jar(folder, package="headway.runtime.gate", java_files=_JAVA_FILES, what="gate")
-        urls = self._gateway.new_array(jvm.java.net.URL, 1)
-        urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
-        parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        self._loader: Any = jvm.java.net.URLClassLoader(urls, parent)
+        # One for all gates of a JVM: Py4J keeps the methods that it has found by the name of their
+        # class, and those of another loader do not take objects of this one.
+        loaders = _LOADERS.setdefault(gateway, {})
+        if str(jar) not in loaders:
+            urls = gateway.new_array(jvm.java.net.URL, 1)
+            urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
+            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            loaders[str(jar)] = jvm.java.net.URLClassLoader(urls, parent)
+        self._loader: Any = loaders[str(jar)]
 
     def hub(self, heartbeat_within_s: float) -> Any:
         """Where queries say that they are idle."""
@@ -62,9 +71,10 @@ class GateClasses:
             "headway.gate.GateHub", round(s_to_ms(heartbeat_within_s)), self._context._jsc.sc()
         )
 
-    def clock(self, hub: Any, name: str, trigger_s: float) -> Any:
-        """The clock of one query, and the trigger that it would go by."""
-        return self._new("headway.gate.GateClock", hub, name, round(s_to_ms(trigger_s)))
+    def clock(self, hub: Any, number: int, query: StreamingQuery, trigger_s: float) -> Any:
+        """The clock of one query, which takes part, and the trigger that it would go by."""
+        trigger_ms = round(s_to_ms(trigger_s))
+        return self._new("headway.gate.GateClock", hub, number, query._jsq, trigger_ms)
 
     def _new(self, name: str, *arguments: Any) -> Any:
         values: Any = self._gateway.new_array(self._jvm.java.lang.Object, len(arguments))
@@ -81,32 +91,42 @@ def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
     InputError
         If its trigger never waits, or is not there.
     """
-    java_query = getattr(query, "_jsq", None)
+    require_classic(query)
     label = _label(query)
-    if java_query is None:
-        raise InputError(f"{label} is a query of Spark Connect, which cannot be gated")
-    if not query.isActive:
-        raise InputError(f"{label} has ended; add a query while it runs")
     deadline_s = time.monotonic() + _STARTS_WITHIN_S
-    while (executor := java_query.streamingQuery().triggerExecutor()) is None:
-        if not query.isActive:
-            raise InputError(f"{label} has ended; add a query while it runs")
-        if time.monotonic() > deadline_s:
-            raise InputError(f"{label} has not started within {_STARTS_WITHIN_S:.0f} s")
-        time.sleep(0.01)
-    kind = executor.getClass().getSimpleName()
-    if kind != "ProcessingTimeExecutor":
-        raise InputError(
-            f"{label} has a trigger of another kind ({kind}); expected "
-            "trigger(processingTime='1 second') or the like. It goes on ungated"
-        )
-    interval_s = ms_to_s(executor.processingTimeTrigger().intervalMs())
+    with _as_spark_keeps_it(query):
+        while (executor := query._jsq.streamingQuery().triggerExecutor()) is None:
+            require_classic(query)
+            if time.monotonic() > deadline_s:
+                raise InputError(f"{label} has not started within {_STARTS_WITHIN_S:.0f} s")
+            time.sleep(0.01)
+        kind = executor.getClass().getSimpleName()
+        if kind != "ProcessingTimeExecutor":
+            raise InputError(
+                f"{label} has a trigger of another kind ({kind}); expected "
+                "trigger(processingTime='1 second') or the like. It goes on ungated"
+            )
+        interval_s = ms_to_s(executor.processingTimeTrigger().intervalMs())
     if not interval_s > 0:
         raise InputError(
             f"{label} runs as fast as possible and never waits; start it with "
             "trigger(processingTime='1 second'), which is in force whenever the gate is open"
         )
     return executor, interval_s
+
+
+def require_classic(query: StreamingQuery) -> None:
+    """A query that runs in the JVM of this driver.
+
+    Raises
+    ------
+    InputError
+        If it is one of Spark Connect, or has ended.
+    """
+    if getattr(query, "_jsq", None) is None:
+        raise InputError(f"{_label(query)} is a query of Spark Connect, which cannot be gated")
+    if not query.isActive:
+        raise InputError(f"{_label(query)} has ended; add a query while it runs")
 
 
 def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
@@ -117,20 +137,33 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
     InputError
         If this Spark keeps its clock elsewhere.
     """
-    from py4j.protocol import Py4JJavaError
-
-    try:
+    with _as_spark_keeps_it(query):
         field = executor.getClass().getDeclaredField("clock")
         field.setAccessible(True)
         before = field.get(executor)
         field.set(executor, clock)
-    except Py4JJavaError as error:
-        kind = error.java_exception.getClass().getSimpleName()
-        raise InputError(
-            f"{_label(query)}: this version of Spark does not let its trigger clock be replaced "
-            f"({kind}); tried on 3.5 and 4.3. It goes on ungated, by its own trigger"
-        ) from None
     return before
+
+
+@contextlib.contextmanager
+def _as_spark_keeps_it(query: StreamingQuery) -> Iterator[None]:
+    """A refusal, with what can be done instead, where something internal is not where it was."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        yield
+    except Py4JError as error:
+        if isinstance(error, Py4JJavaError):
+            missing = error.java_exception.getClass().getSimpleName()
+        else:
+            missing = str(error).strip().splitlines()[0].rstrip(". ")
+        raise InputError(
+            f"{_label(query)}: this version of Spark keeps its trigger clock elsewhere "
+            f"({missing}); tried on 3.5, 4.0 and 4.3. It goes on ungated, by its own trigger. To "
+            "let it take turns all the same, start it with foreachBatch(turn), where "
+            "turn = gate.in_turn(FUNCTION), and add it with in_turn=turn: its batches then wait "
+            "with their rows already chosen"
+        ) from None
 
 
 def _label(query: StreamingQuery) -> str:

@@ -9,8 +9,8 @@ from typing import IO
 
 import msgspec
 
-from headway.domain import Decision
-from headway.errors import InputError
+from headway.domain import Decision, Policy
+from headway.errors import HeadwayError, InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,12 @@ class DecisionLog:
     def __init__(self, path: str | Path | None) -> None:
         self._file: IO[bytes] | None = None
         if path is not None:
-            self._file = Path(path).open("ab")  # noqa: SIM115  # closed by close()
+            try:
+                self._file = Path(path).open("ab")  # noqa: SIM115  # closed by close()
+            except OSError as error:
+                raise HeadwayError(
+                    f"{path}: cannot be written: {error.strerror or error}"
+                ) from None
 
     def write(self, entry: Decision | BatchEnd) -> None:
         """Add a line."""
@@ -83,6 +88,10 @@ def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
                 f"{path}:{number}: not a line of a decision log ({error}); expected what "
                 "headway.schedule(..., decisions=FILE) wrote"
             ) from None
+        if entry.decision is not None and entry.decision.policy is Policy.AUTO:
+            raise InputError(
+                f"{path}:{number}: a decision by auto; expected the policy that auto had chosen"
+            )
         found = entry.decision or entry.batch
         if found is not None:
             yield found

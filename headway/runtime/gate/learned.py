@@ -17,6 +17,7 @@ from headway.assumptions.turns import (
 from headway.domain import Z90
 
 _MOST_BATCHES = 200
+_KNOTS = 1.1
 _SCORE_OF = {0.95: Z90, 0.999: 3.09}
 
 
@@ -38,7 +39,7 @@ class BatchDurations:
     """
 
     def __init__(self, predicted_s: Callable[[float], float] | None = None) -> None:
-        self._predicted_s = predicted_s
+        self._predicted_s = None if predicted_s is None else _Table(predicted_s)
         self._seen: deque[tuple[float, float]] = deque(maxlen=_MOST_BATCHES)
         self._left_out = 0
         self._fixed_s, self._per_row_s = 0.5, 0.0
@@ -66,7 +67,7 @@ class BatchDurations:
         if self._predicted_s is None:
             self._fit_line(seen)
             self._ratio = 1.0
-            model_s = np.array([self._model_s(one) for one in seen[:, 0]])
+            model_s = np.maximum(self._fixed_s + self._per_row_s * seen[:, 0], 1e-3)
         else:
             model_s = np.array([self._predicted_s(float(one)) for one in seen[-50:, 0]])
             if len(seen) >= FEWEST_TO_CORRECT.value:
@@ -95,3 +96,33 @@ class BatchDurations:
             slope = float(np.mean((rows - rows.mean()) * (durations_s - durations_s.mean())))
             self._per_row_s = max(slope / spread, 0.0)
         self._fixed_s = max(float(durations_s.mean() - self._per_row_s * rows.mean()), 1e-3)
+
+
+class _Table:
+    """A prediction by rows, asked for once at each of some counts and a line between them.
+
+    A profile's model takes longer than a decision may, and is nearly a line over a tenth more rows.
+
+    >>> table = _Table(lambda rows: 0.1 + 1e-5 * rows)
+    >>> [round(table(rows), 6) for rows in (0.0, 0.5, 1000.0, 123456.0)]
+    [0.1, 0.100005, 0.11, 1.33456]
+    """
+
+    def __init__(self, predicted_s: Callable[[float], float]) -> None:
+        self._predicted_s = predicted_s
+        self._known: dict[int, float] = {}
+
+    def __call__(self, rows: float) -> float:
+        below = -1 if rows < 1.0 else math.floor(math.log(rows, _KNOTS))
+        low, high = _knot(below), _knot(below + 1)
+        part = (rows - low) / (high - low)
+        return (1.0 - part) * self._at(below) + part * self._at(below + 1)
+
+    def _at(self, number: int) -> float:
+        if number not in self._known:
+            self._known[number] = self._predicted_s(_knot(number))
+        return self._known[number]
+
+
+def _knot(number: int) -> float:
+    return 0.0 if number < 0 else _KNOTS**number

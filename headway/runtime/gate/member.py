@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
 from headway.domain import QueryReport, QueryState, ScheduledQuery
+from headway.runtime.gate.decision_log import BatchEnd
 from headway.runtime.gate.learned import BatchDurations
 from headway.units import ms_to_s
 
@@ -37,6 +39,7 @@ class BatchSeen:
     newest_event_s: float | None
     removed_rows: float
     heap_state_bytes: float
+    behind_rows: float
 
 
 class Member:
@@ -44,14 +47,20 @@ class Member:
 
     Parameters
     ----------
-    query, clock : StreamingQuery, Java object
-        The query and the clock that its trigger goes by.
+    query : StreamingQuery
+        The query.
+    clock : Java object or Turn
+        The clock that its trigger goes by, or what its batches wait in.
     declared : ScheduledQuery
         Its trigger, windows and targets.
     predicted_s : callable, optional
         Mean duration of a batch of so many rows; learned as it runs without.
     now_s : float
         When it joined. [s since the epoch]
+    number : int
+        What the hub calls it.
+    waits_within : bool
+        Whether it waits within its batches, whose rows are chosen by then.
     """
 
     def __init__(
@@ -62,8 +71,11 @@ class Member:
         *,
         now_s: float,
         predicted_s: Callable[[float], float] | None = None,
+        number: int = 0,
+        waits_within: bool = False,
     ) -> None:
         self.query, self.clock, self.declared = query, clock, declared
+        self.number, self.waits_within = number, waits_within
         self.durations = BatchDurations(predicted_s)
         self.is_idle = False
         self.granted_at_s: float | None = None
@@ -72,7 +84,11 @@ class Member:
         self.ready_s = now_s
         self.offset_s: float | None = None
         self.last: BatchSeen | None = None
-        self._predicted_s = self._usually_removed_rows = 0.0
+        self.closing_delay_s = 0.0
+        """Usual time from an event time to the start of the first batch that reads it [s]."""
+        self._predicted_s = self._usually_removed_rows = self._waited_within_s = 0.0
+        self._has_run = False
+        self._unlearned: list[BatchSeen] = []
         self._idle_since_s = now_s
         self._rate_per_s = 0.0
         self._newest_event_s: float | None = None
@@ -80,9 +96,10 @@ class Member:
         self._delays_s: deque[float] = deque(maxlen=_MOST_DELAYS)
         self._parts: deque[tuple[float, float, float]] = deque(maxlen=50)
         self._at_once: deque[int] = deque(maxlen=50)
-        self._waits_s: list[float] = []
+        self._waited_s = self._longest_wait_s = 0.0
         self._grants = self._batches = self._windows = self._late = self._leases = self._rows = 0
-        self._predictions_s: list[tuple[float, float]] = []
+        self._num_predicted = 0
+        self._all_predicted_s = self._all_observed_s = 0.0
 
     @property
     def mean_parts_s(self) -> tuple[float, float, float]:
@@ -98,11 +115,6 @@ class Member:
         return self._rate_per_s
 
     @property
-    def closing_delay_s(self) -> float:
-        """Usual time from an event time to the start of the first batch that reads it. [s]"""
-        return statistics.median(self._delays_s) if self._delays_s else 0.0
-
-    @property
     def heap_state_bytes(self) -> float:
         """State on the heap of the executors, as the last batch said. [bytes]"""
         return 0.0 if self.last is None else self.last.heap_state_bytes
@@ -114,13 +126,15 @@ class Member:
 
     def grant(self, now_s: float, number: int, num_at_once: int = 1) -> None:
         """Let one batch start, beside others."""
+        waited_s = max(now_s - max(self._idle_since_s, 0.0), 0.0)
         self._at_once.append(num_at_once)
-        self._waits_s.append(max(now_s - max(self._idle_since_s, 0.0), 0.0))
+        self._waited_s += waited_s
+        self._longest_wait_s = max(self._longest_wait_s, waited_s)
+        self._waited_within_s = waited_s if self.waits_within else 0.0
         self._predicted_s = self.durations.mean_s(self._rows_by(now_s))
         self.granted_at_s, self.last_grant = now_s, number
-        self.is_idle, self.lease_over = False, False
+        self.is_idle, self.lease_over, self._has_run = False, False, True
         self._grants += 1
-        self.clock.grant(1)
 
     def lease_s(self) -> float:
         """How long a granted batch may take until others go on without it. [s]"""
@@ -128,17 +142,27 @@ class Member:
         usual_s = self.durations.quantile_s(self._rows_by(self.granted_at_s), _OF_LEASE)
         return max(LEASE_RATIO.value * usual_s, SHORTEST_LEASE_S.value)
 
+    def hangs(self, now_s: float) -> bool:
+        """Whether its batch has run for longer than its lease, which has not been ended yet."""
+        if self.granted_at_s is None or self.lease_over:
+            return False
+        return now_s - self.granted_at_s > self.lease_s()
+
     def end_lease(self) -> None:
         """Others go on without it; it is not stopped."""
         self.lease_over = True
         self._leases += 1
 
-    def became_idle(self, at_s: float, target_s: float) -> tuple[float, BatchSeen] | None:
-        """The query waits; the batch that it has run since the last time, and its prediction."""
-        was_granted = self.granted_at_s is not None
+    def turn_is_over(self) -> None:
+        """It holds nobody up any longer, and has not come back for another turn yet."""
+        self.granted_at_s, self.lease_over = None, False
+
+    def became_idle(self, at_s: float, target_s: float, progress: str) -> BatchEnd | None:
+        """The query waits; the batch that it has run since the last time, if it was granted one."""
+        was_granted, self._has_run = self._has_run, False
         self.is_idle, self.granted_at_s, self.lease_over = True, None, False
         self._idle_since_s = at_s
-        seen = self._new_progress()
+        seen = self._new_batch(progress)
         # Nothing came and nothing was due: it looks again at its own trigger.
         self.ready_s = at_s if seen is not None and seen.rows else target_s
         if self.offset_s is not None:
@@ -146,29 +170,45 @@ class Member:
             self.ready_s = ticks * self.declared.trigger_s + self.offset_s
         if seen is None:
             return None
-        self._learn(seen)
+        self._take(seen)
         self.last = seen
         if self._emits() and self.offset_s is None:
             self.ready_s = at_s
         if not was_granted:
             return None
-        self._predictions_s.append((self._predicted_s, seen.duration_s))
-        return self._predicted_s, seen
+        self._num_predicted += 1
+        self._all_predicted_s += self._predicted_s
+        self._all_observed_s += seen.duration_s
+        return BatchEnd(
+            at_s=at_s,
+            name=self.declared.name,
+            batch_id=seen.batch_id,
+            rows=seen.rows,
+            predicted_s=self._predicted_s,
+            observed_s=seen.duration_s,
+        )
+
+    def learn(self) -> None:
+        """Durations of the batches that have ended; apart, since nobody need wait for it."""
+        for seen in self._unlearned:
+            self.durations.observe(seen.rows, seen.duration_s)
+        self._unlearned.clear()
 
     def state(self, now_s: float) -> QueryState:
         """What the policy sees."""
         rows = self._rows_by(now_s)
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
         next_s = self.durations.quantile_s(self._rate_per_s * duration_s, _OF_SLACK)
-        declared, last = self.declared, self.last
+        declared = self.declared
         closing_s = self._closing_s()
         return QueryState(
             name=declared.name,
             ready_s=self.ready_s,
-            oldest_unread_s=self._idle_since_s if last is None else last.start_s,
+            oldest_unread_s=self._oldest_unread_s(),
             last_grant=self.last_grant,
             duration_s=duration_s,
             pair_s=duration_s + next_s,
+            num_batches=self._num_batches(),
             closing_s=closing_s,
             emits=self._emits(),
             window_limit_s=declared.window_limit_s(max(self.closing_delay_s, 0.0)),
@@ -180,15 +220,15 @@ class Member:
 
     def report(self) -> QueryReport:
         """What became of the query so far."""
-        pairs = self._predictions_s
+        count = self._num_predicted
         return QueryReport(
             name=self.declared.name,
             num_grants=self._grants,
             num_batches=self._batches,
-            wait_mean_s=statistics.fmean(self._waits_s) if self._waits_s else 0.0,
-            wait_max_s=max(self._waits_s, default=0.0),
-            predicted_duration_mean_s=statistics.fmean(p for p, _ in pairs) if pairs else None,
-            observed_duration_mean_s=statistics.fmean(o for _, o in pairs) if pairs else None,
+            wait_mean_s=self._waited_s / max(self._grants, 1),
+            wait_max_s=self._longest_wait_s,
+            predicted_duration_mean_s=self._all_predicted_s / count if count else None,
+            observed_duration_mean_s=self._all_observed_s / count if count else None,
             num_windows=self._windows,
             num_windows_late=self._late,
             num_lease_ends=self._leases,
@@ -197,7 +237,27 @@ class Member:
 
     def _rows_by(self, now_s: float) -> float:
         since_s = self._idle_since_s if self.last is None else self.last.start_s
-        return self._rate_per_s * max(now_s - since_s, 0.0)
+        until_s = min(now_s, self._idle_since_s) if self.waits_within else now_s
+        came = self._rate_per_s * max(until_s - since_s, 0.0)
+        if self.last is None or not self.last.behind_rows:
+            return came
+        # The limit of the source is what it read last.
+        return min(self.last.behind_rows + came, self.last.rows)
+
+    def _num_batches(self) -> int:
+        """Batches until nothing is left, where a rate limit leaves rows behind."""
+        last = self.last
+        if last is None or not last.behind_rows or not last.rows:
+            return 1
+        return math.ceil(last.behind_rows / last.rows)
+
+    def _oldest_unread_s(self) -> float:
+        last = self.last
+        if last is None:
+            return self._idle_since_s
+        # What was left behind came before the batch that left it, as fast as rows are read.
+        rate_per_s = self._rate_per_s
+        return last.start_s - (last.behind_rows / rate_per_s if rate_per_s > 0.0 else 0.0)
 
     def _closing_s(self) -> float | None:
         windows = self.declared.windows
@@ -218,23 +278,26 @@ class Member:
         may_remove = self.declared.windows is None or self._emits()
         return self._usually_removed_rows if may_remove else 0.0
 
-    def _new_progress(self) -> BatchSeen | None:
-        progress = self.query._jsq.lastProgress()
-        if progress is None:
+    def _new_batch(self, progress: str) -> BatchSeen | None:
+        if not progress:
             return None
-        seen = _batch_seen(json.loads(progress.json()))
-        last = self.last
+        seen, last = _batch_seen(progress), self.last
         if last is not None and (seen.batch_id, seen.start_s) == (last.batch_id, last.start_s):
             return None
-        return seen
+        waited_s = self._waited_within_s
+        return replace(
+            seen,
+            duration_s=max(seen.duration_s - waited_s, 0.0),
+            add_batch_s=max(seen.add_batch_s - waited_s, 0.0),
+        )
 
-    def _learn(self, seen: BatchSeen) -> None:
+    def _take(self, seen: BatchSeen) -> None:
         last, windows = self.last, self.declared.windows
         self._batches += 1
         self._rows += seen.rows
         if seen.removed_rows or windows is None:
             self._usually_removed_rows = seen.removed_rows
-        self.durations.observe(seen.rows, seen.duration_s)
+        self._unlearned.append(seen)
         work_s = min(seen.add_batch_s, seen.duration_s)
         after_s = min(seen.commit_s, seen.duration_s - work_s)
         self._parts.append((seen.duration_s - work_s - after_s, work_s, after_s))
@@ -245,11 +308,13 @@ class Member:
             newest_s = self._newest_event_s
             self._newest_event_s = max(seen.newest_event_s, newest_s or seen.newest_event_s)
             self._delays_s.append(seen.start_s - seen.newest_event_s)
+            self.closing_delay_s = statistics.median(self._delays_s)
         if windows is None or seen.watermark_s is None or seen.watermark_s <= 0.0:
             return
         if self._emitted_to_s is not None:
             end_s = windows.first_end_after_s(self._emitted_to_s)
-            committed_s = seen.start_s + seen.duration_s - seen.commit_s
+            spent_s = self._waited_within_s + seen.duration_s - seen.commit_s
+            committed_s = seen.start_s + spent_s
             while end_s <= seen.watermark_s:
                 self._windows += 1
                 target = self.declared.window_target
@@ -259,27 +324,66 @@ class Member:
         self._emitted_to_s = max(seen.watermark_s, self._emitted_to_s or seen.watermark_s)
 
 
-def _batch_seen(progress: dict[str, Any]) -> BatchSeen:
-    spent, event = progress.get("durationMs", {}), progress.get("eventTime", {})
-    operators = progress.get("stateOperators", ())
-    # RocksDB keeps its state outside of the heap.
-    on_heap = [one for one in operators if not _is_rocksdb(one.get("customMetrics", {}))]
+class _Operator(msgspec.Struct, rename="camel"):
+    num_rows_removed: int = 0
+    memory_used_bytes: int = 0
+    custom_metrics: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+    @property
+    def on_heap_bytes(self) -> int:
+        """RocksDB keeps its state outside of the heap."""
+        is_rocksdb = any(name.startswith("rocksdb") for name in self.custom_metrics)
+        return 0 if is_rocksdb else self.memory_used_bytes
+
+
+class _EventTime(msgspec.Struct, frozen=True):
+    watermark: str | None = None
+    max: str | None = None
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    end_offset: msgspec.Raw = msgspec.Raw()
+    metrics: dict[str, str] | None = None
+
+    @property
+    def behind_rows(self) -> float:
+        """Rows that it has and the batch did not read, as Kafka says; 0 for other sources."""
+        behind = float((self.metrics or {}).get("avgOffsetsBehindLatest", 0.0))
+        if not behind > 0.0:
+            return 0.0
+        topics = msgspec.json.decode(self.end_offset, type=dict[str, dict[str, int]])
+        return behind * sum(map(len, topics.values()))
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    batch_id: int
+    timestamp: str
+    num_input_rows: int = 0
+    duration_ms: dict[str, float] = msgspec.field(default_factory=dict)
+    event_time: _EventTime = _EventTime()
+    state_operators: list[_Operator] = msgspec.field(default_factory=list)
+    sources: list[_Source] = msgspec.field(default_factory=list)
+
+
+_PROGRESS = msgspec.json.Decoder(_Progress)
+
+
+def _batch_seen(progress: str) -> BatchSeen:
+    given = _PROGRESS.decode(progress)
+    spent, event, operators = given.duration_ms, given.event_time, given.state_operators
     return BatchSeen(
-        batch_id=progress["batchId"],
-        start_s=_epoch_s(progress["timestamp"]),
-        rows=progress.get("numInputRows", 0),
+        batch_id=given.batch_id,
+        start_s=_epoch_s(given.timestamp),
+        rows=given.num_input_rows,
         duration_s=ms_to_s(spent.get("triggerExecution", 0)),
         add_batch_s=ms_to_s(spent.get("addBatch", 0)),
         commit_s=ms_to_s(spent.get("commitOffsets", 0)),
-        watermark_s=_epoch_s(event["watermark"]) if "watermark" in event else None,
-        newest_event_s=_epoch_s(event["max"]) if "max" in event else None,
-        removed_rows=float(sum(one.get("numRowsRemoved", 0) for one in operators)),
-        heap_state_bytes=float(sum(one.get("memoryUsedBytes", 0) for one in on_heap)),
+        watermark_s=None if event.watermark is None else _epoch_s(event.watermark),
+        newest_event_s=None if event.max is None else _epoch_s(event.max),
+        removed_rows=float(sum(one.num_rows_removed for one in operators)),
+        heap_state_bytes=float(sum(one.on_heap_bytes for one in operators)),
+        behind_rows=sum(one.behind_rows for one in given.sources),
     )
-
-
-def _is_rocksdb(metrics: dict[str, Any]) -> bool:
-    return any(name.startswith("rocksdb") for name in metrics)
 
 
 def _epoch_s(text: str) -> float:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.turns import LEARNED_NOISE_RATIO
+from headway.models.scheduling.order import num_at_once
+from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.gate import QueryWork
 from headway.units import ms_to_s
 
@@ -41,6 +45,11 @@ class TaskTime:
             return None
         return (self._total_s() - self._tasks_then_s) / self._work_s
 
+    def works_of(self, members: Sequence[Member], cores: float) -> list[QueryWork]:
+        """What the batches of each query cost."""
+        busy_cores = self.busy_cores
+        return [learned_work(one, cores, busy_cores) for one in members]
+
     def _total_s(self) -> float:
         executors = self._store.executorList(False)
         return ms_to_s(sum(executors.apply(at).totalDuration() for at in range(executors.size())))
@@ -76,4 +85,29 @@ def learned_work(member: Member, cores: float, busy_cores: float | None) -> Quer
         per_row_core_s=per_row_core_s,
         noise_ratio=LEARNED_NOISE_RATIO.value,
         closing_delay_s=max(member.closing_delay_s, 0.0),
+    )
+
+
+def usual_at_once(members: Sequence[Member]) -> int:
+    """As many at once as keep the cores busy while drivers plan and commit."""
+    parts = [one.mean_parts_s for one in members]
+    work_s = statistics.fmean(work for _, work, _ in parts)
+    total_s = statistics.fmean(map(sum, parts))
+    return num_at_once(max(total_s, 1e-3), max(work_s, 1e-3), len(members))
+
+
+def best_offsets_s(members: Sequence[Member]) -> tuple[float, ...]:
+    """Ticks of their own, just after their windows close where they have any [s]."""
+    wishes_s = [
+        0.0
+        if one.declared.windows is None
+        else one.declared.windows.offset_s
+        + one.declared.windows.watermark_delay_s
+        + one.closing_delay_s
+        for one in members
+    ]
+    return stagger_offsets_s(
+        [one.declared.trigger_s for one in members],
+        [sum(one.mean_parts_s) for one in members],
+        wishes_s,
     )

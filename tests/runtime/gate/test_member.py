@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from headway.domain import Decision, Policy, QueryState, ScheduledQuery, Target, WindowGrid
 from headway.errors import InputError
+from headway.models.scheduling.order import slack_s
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog, read_decision_log
 from headway.runtime.gate.learned import BatchDurations
 from headway.runtime.gate.member import Member
@@ -18,21 +20,10 @@ from headway.runtime.gate.works import learned_work
 
 
 class Progress:
-    """Stands for Spark's query, its progress and the clock that grants."""
+    """Stands for Spark's query and its last progress."""
 
     def __init__(self) -> None:
-        self._jsq = self
         self.declared: dict[str, Any] | None = None
-        self.num_granted = 0
-
-    def lastProgress(self) -> Progress | None:  # noqa: N802  # as Spark has it
-        return None if self.declared is None else self
-
-    def json(self) -> str:
-        return json.dumps(self.declared)
-
-    def grant(self, batches: int) -> None:
-        self.num_granted += batches
 
     def batch(self, number: int, start_s: float, *, rows: int = 100, **event: str) -> None:
         self.declared = {
@@ -53,6 +44,14 @@ def a_member(progress: Progress, **changes: Any) -> Member:
     return Member(progress, progress, declared, now_s=100.0)  # type: ignore[arg-type]
 
 
+def idle(member: Member, progress: Progress, at_s: float, target_s: float) -> BatchEnd | None:
+    """As the hub posts it; what was learned is learned at once."""
+    declared = "" if progress.declared is None else json.dumps(progress.declared)
+    ended = member.became_idle(at_s, target_s, declared)
+    member.learn()
+    return ended
+
+
 def test_a_window_is_due_when_the_row_that_closes_it_is_read() -> None:
     progress = Progress()
     member = a_member(
@@ -61,7 +60,7 @@ def test_a_window_is_due_when_the_row_that_closes_it_is_read() -> None:
         window_target=Target.parse("window p99 <= 5s"),
     )
     progress.batch(1, 109.0, max=at(108), watermark=at(95))
-    member.became_idle(109.4, 110.0)
+    idle(member, progress, 109.4, 110.0)
     state = member.state(109.5)
     # The window that ends at 100 has been passed by no watermark yet: 108 - 2 closes it.
     assert state.emits
@@ -69,7 +68,7 @@ def test_a_window_is_due_when_the_row_that_closes_it_is_read() -> None:
     assert state.window_limit_s == pytest.approx(5.0 - 2.0 - 1.0)
     member.grant(109.5, 1)
     progress.batch(2, 109.5, max=at(108), watermark=at(106))
-    ended = member.became_idle(109.9, 110.0)
+    ended = idle(member, progress, 109.9, 110.0)
     assert ended is not None
     state = member.state(110.0)
     assert not state.emits
@@ -77,17 +76,16 @@ def test_a_window_is_due_when_the_row_that_closes_it_is_read() -> None:
     report = member.report()
     # 109.5 and 350 ms until the sink had it, from 100 on.
     assert (report.num_windows, report.num_windows_late, report.num_rows) == (1, 1, 200)
-    assert progress.num_granted == 1
 
 
 def test_a_grant_that_finds_nothing_backs_off_to_the_trigger() -> None:
     progress = Progress()
     member = a_member(progress)
     progress.batch(0, 100.0)
-    member.became_idle(100.4, 101.0)
+    idle(member, progress, 100.4, 101.0)
     assert member.state(100.5).ready_s == pytest.approx(100.4)
     member.grant(100.5, 1)
-    assert member.became_idle(100.52, 101.0) is None
+    assert idle(member, progress, 100.52, 101.0) is None
     assert member.state(100.6).ready_s == 101.0
     assert member.report().num_batches == 1
 
@@ -171,7 +169,7 @@ def test_only_the_batch_that_emits_frees_state_and_rocksdb_does_not_count() -> N
         heap = {"numRowsRemoved": removed, "memoryUsedBytes": 700, "customMetrics": {}}
         rocksdb = {"memoryUsedBytes": 9000, "customMetrics": {"rocksdbGetCount": 3}}
         progress.declared["stateOperators"] = [heap, rocksdb]
-        member.became_idle(start_s + 0.4, start_s + 1.0)
+        idle(member, progress, start_s + 0.4, start_s + 1.0)
 
     batch(1, 109.0, 108, 95, 0)
     batch(2, 111.0, 110, 108, 40)
@@ -191,7 +189,7 @@ def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
     for number in range(2, 12):
         member.grant(100.0 + number, number, 2)
         progress.batch(number, 100.0 + number)
-        member.became_idle(100.4 + number, 101.0 + number)
+        idle(member, progress, 100.4 + number, 101.0 + number)
     # 250 ms of executors, 50 ms to commit, 100 ms before; 0.16 core-s beside another on two cores.
     work = learned_work(member, 2.0, busy_cores=0.64)
     assert work.fixed_core_s + 100 * work.per_row_core_s == pytest.approx(0.16)
@@ -201,3 +199,68 @@ def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
     unknown = learned_work(member, 2.0, busy_cores=None)
     assert unknown.duration_s(100.0, cores=1.0) == pytest.approx(0.4)
     assert unknown.duration_s(100.0, cores=2.0) == pytest.approx(0.275)
+
+
+def test_a_wait_within_a_batch_is_no_part_of_what_the_batch_takes() -> None:
+    progress = Progress()
+    declared = ScheduledQuery(name="q", trigger_s=0.001)
+    member = Member(progress, None, declared, now_s=100.0, waits_within=True)  # type: ignore[arg-type]
+    progress.batch(0, 100.0)
+    idle(member, progress, 100.5, 100.5)
+    # Batch 1 began at 101 and has waited since 101.1.
+    idle(member, progress, 101.1, 101.1)
+    member.grant(101.3, 1)
+    member.turn_is_over()
+    assert member.granted_at_s is None
+    assert not member.is_idle
+    progress.batch(1, 101.0)
+    ended = idle(member, progress, 102.0, 102.0)
+    assert ended is not None
+    assert ended.observed_s == pytest.approx(0.2)
+    # Its rows are those of the second between the starts, however long it waits now.
+    assert member.state(110.0).oldest_unread_s == 101.0
+
+
+def test_progress_says_what_it_says_and_may_leave_the_rest_out() -> None:
+    member = a_member(Progress())
+    written = (
+        '{"batchId": 3, "timestamp": "1970-01-01T00:01:50.500Z", "sources": [{"endOffset": 7}]}'
+    )
+    assert member.became_idle(111.0, 112.0, written) is None
+    assert member.last is not None
+    assert (member.last.start_s, member.last.rows, member.last.watermark_s) == (110.5, 0, None)
+
+
+def test_a_profile_is_asked_for_few_predictions() -> None:
+    asked: list[float] = []
+
+    def predicted_s(rows: float) -> float:
+        asked.append(rows)
+        return 0.1 + 1e-5 * rows + 1e-9 * math.pow(rows, 1.5)
+
+    durations = BatchDurations(predicted_s)
+    for rows in range(1000, 2000):
+        found_s = durations.mean_s(float(rows))
+        assert found_s == pytest.approx(0.1 + 1e-5 * rows + 1e-9 * rows**1.5, rel=1e-3)
+    assert len(asked) < 12
+
+
+def test_rows_that_a_rate_limit_left_behind_take_their_batches_one_by_one() -> None:
+    progress = Progress()
+    member = a_member(progress, row_target=Target.parse("p99 <= 20s"))
+    progress.batch(0, 100.0)
+    idle(member, progress, 100.5, 101.0)
+    fresh = member.state(100.5)
+    progress.batch(1, 101.0)
+    assert progress.declared is not None
+    progress.declared["sources"] = [
+        {"endOffset": {"clicks": {"0": 40, "1": 60}}, "metrics": {"avgOffsetsBehindLatest": "150"}},
+        {"endOffset": 7, "metrics": {}},
+    ]
+    idle(member, progress, 101.5, 102.0)
+    state = member.state(101.5)
+    # 300 rows in batches of 100; they came in the three seconds before.
+    assert (fresh.num_batches, state.num_batches) == (1, 3)
+    assert state.oldest_unread_s == pytest.approx(101.0 - 3.0)
+    assert slack_s(state) == pytest.approx(98.0 + 20.0 - 3 * state.duration_s)
+    assert slack_s(fresh) > slack_s(state) + 2 * state.duration_s

@@ -1,0 +1,48 @@
+"""The choice of a running gate, made in a process of its own.
+
+Simulating takes seconds of Python, and a thread that does so holds the arbiter of a running gate up
+for five milliseconds each time that it wants to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from headway.domain import Policy
+from headway.models.simulation.gate import QueryWork
+
+_LESS_URGENT = 10
+_ANSWER = "from headway.api.choosing import answer; answer()"
+
+
+def choose_beside(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
+    """The policy that simulation prefers, and how many at once; here where no process starts."""
+    try:
+        found = subprocess.run(
+            [sys.executable, "-c", _ANSWER],
+            input=pickle.dumps((list(works), cores)),
+            capture_output=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        policy, at_once = found.stdout.decode().split()
+        return Policy(policy), int(at_once)
+    except (OSError, TypeError, ValueError, subprocess.SubprocessError):
+        from headway.planner.scheduling import choose
+
+        return choose(works, cores)
+
+
+def answer() -> None:
+    """In that process: the works on standard input, the choice on standard output."""
+    from headway.planner.scheduling import choose
+
+    if hasattr(os, "nice"):
+        os.nice(_LESS_URGENT)
+    works, cores = pickle.load(sys.stdin.buffer)
+    policy, at_once = choose(works, cores)
+    sys.stdout.write(f"{policy} {at_once}\n")

@@ -1,0 +1,81 @@
+"""Turns within ``foreachBatch``, where a query's trigger clock cannot be replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headway.units import s_to_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOOK_EVERY_S = 0.1
+
+
+class Turn:
+    """A function for ``foreachBatch`` that waits for its turn before it does what it was given.
+
+    The rows of a batch are chosen before it waits, and its wait counts as part of it: the trigger
+    clock is the better place, and this one for a Spark that does not let it be replaced. Until the
+    query is added to a gate, and whenever the gate is open, nothing waits. A query that is stopped
+    while it waits ends without the batch, which comes again at its next start.
+
+    Parameters
+    ----------
+    each : callable
+        What is done with a batch and its number.
+    """
+
+    def __init__(self, each: Callable[[DataFrame, int], None]) -> None:
+        self._each = each
+        self._granted = threading.Event()
+        self._hub: Any = None
+        self._query: StreamingQuery | None = None
+        self._number = 0
+
+    def join(self, hub: Any, number: int, query: StreamingQuery) -> None:
+        """Wait from the next batch on."""
+        self._query, self._number = query, number
+        self._hub = hub
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        hub, number = self._hub, self._number
+        if hub is None:
+            self._each(batch, batch_id)
+            return
+        self._wait(hub, number)
+        try:
+            self._each(batch, batch_id)
+        finally:
+            with contextlib.suppress(Exception):
+                # A fault of ours fails no batch.
+                hub.over(number)
+
+    def grant(self) -> None:
+        """The batch that waits may go on."""
+        self._granted.set()
+
+    def release(self) -> None:
+        """Batches do not wait from now on."""
+        self._hub = None
+        self._granted.set()
+
+    def _wait(self, hub: Any, number: int) -> None:
+        self._granted.clear()
+        with contextlib.suppress(Exception):
+            # Nobody hears it where the JVM is gone, and nobody answers then: no wait for ever.
+            hub.post(number, round(s_to_ms(time.time())))
+        while not self._granted.wait(_LOOK_EVERY_S):
+            if self._hub is None or hub.isOpen():
+                return
+            if not self._is_running():
+                hub.awaitInterrupt()
+                return
+
+    def _is_running(self) -> bool:
+        return self._query is not None and self._query.isActive
