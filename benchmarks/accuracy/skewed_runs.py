@@ -9,7 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,7 +134,7 @@ def _session(folder: Path) -> AbstractContextManager[SparkSession]:
 def _profiles(jobs: Sequence[SkewedJob], amount: Amount, folder: Path) -> Iterator[Line]:
     """Each job at the fitted settings: profile, what it carries, and its keys as a user counts."""
     folder.mkdir(parents=True)
-    found: dict[str, tuple[float, Mapping[str, CountedKey]]] = {}
+    found: dict[str, tuple[float, dict[str, CountedKey]]] = {}
     with _session(folder) as spark:
         for job in jobs:
             warm_up(spark, job.workload(), folder, _WARM_UP_PER_S, amount.warm_up_s)
@@ -188,7 +188,7 @@ def _carried_per_s(spark: SparkSession, workload: Workload, amount: Amount, fold
             raise HeadwayError(f"{query.name}: no batch was finished in {amount.probe_s:g} s")
         medians_s.append(statistics.median(took_ms[len(took_ms) // 2 :]) / 1e3)
     large_s, small_s = medians_s
-    return (many - few) / max(large_s - small_s, 1e-3)
+    return float((many - few) / max(large_s - small_s, 1e-3))
 
 
 class Planned(NamedTuple):

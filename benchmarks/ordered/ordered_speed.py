@@ -183,7 +183,8 @@ class _Tables:
         ]  # fmt: skip
         if not pairs:
             return None
-        per_row_s, fixed_s = np.polyfit(*np.array(pairs, dtype=float).T, 1).tolist()
+        rows, times_s = np.array(pairs, dtype=float).T
+        per_row_s, fixed_s = np.polyfit(rows, times_s, 1).tolist()
         same: dict[TableRun, list[dict[str, Any]]] = defaultdict(list)
         for line in lines:
             if line["exponent"]:

@@ -13,7 +13,8 @@ from result_lines import lines_of
 from skewed_jobs import BY_KEY, PLACED, CountedKey, last_stages, rows_of_partitions
 from skewed_runs import SPLIT, Amount, run_name, split_digest
 
-from headway.domain.ordered import KeyPlacement, PartitionChoice
+from headway.domain.ordered import KeyPlacement
+from headway.domain.plan_parts import PartitionChoice
 from headway.errors import HeadwayError
 
 
