@@ -34,8 +34,9 @@ are simulated. What real queries do under the gate is measured by `make scheduli
 """
 
 
-def text(_: argparse.Namespace) -> str:
+def text(given: argparse.Namespace) -> str:
     """The page."""
+    del given
     return (
         "\n".join(
             [
