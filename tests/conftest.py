@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.seeds import few_settings
+
 # The same examples every time, however slow the machine: what fails, fails for everyone. To search
 # among others: pytest --hypothesis-profile=default
 settings.register_profile("same-examples", derandomize=True, deadline=None)
@@ -77,10 +79,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def small_pages() -> Iterator[None]:
-    """Pages with a what-if of few settings; tests/report has what stands on whole ones."""
+    """Pages with a what-if of few settings."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headway.report.what_if._RATES", 4)
-        patch.setattr("headway.report.what_if._TRIGGERS_S", (1.0,))
+        few_settings(patch)
         yield
 
 

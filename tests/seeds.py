@@ -1,4 +1,4 @@
-"""How many random cases a test looks at."""
+"""How many random cases a test looks at, and how many settings the pages that it makes."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def seeds(few: int, many: int) -> list[object]:
 def examples(few: int, many: int) -> settings:
     """Of cases that Hypothesis makes few in every run, many in `make test-statistical`."""
     return settings(max_examples=many if os.environ.get(_ALL_EXAMPLES) else few, deadline=None)
+
+
+def few_settings(patch: pytest.MonkeyPatch) -> None:
+    """Pages get a what-if of few settings; tests/report has what stands on whole ones."""
+    patch.setattr("headway.report.what_if._RATES", 4)
+    patch.setattr("headway.report.what_if._TRIGGERS_S", (1.0,))

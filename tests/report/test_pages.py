@@ -27,6 +27,7 @@ from headway.report.backtest import backtest_json
 from headway.report.glossary import DEFINITIONS, Glossary
 from headway.report.playback import playback_json
 from headway.units import format_duration
+from tests.seeds import few_settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -107,7 +108,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
         plan(a_hostile_profile(folder), rate="24k/s", target="p99 <= 2s"),
         profile=a_hostile_profile(folder),
     ),
-    "hostile profile": lambda folder: report(a_hostile_profile(folder)),
+    "hostile profile": lambda folder: small_report(a_hostile_profile(folder)),
     "pipeline": lambda folder: report(
         saved(folder, of_cli("plan", str(ROOT / "examples/pipelines/word-count.yaml"), "--json"))
     ),
@@ -125,6 +126,12 @@ PAGES: dict[str, Callable[[Path], str]] = {
         )
     ),
 }
+
+
+def small_report(profile: Path) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        few_settings(patch)
+        return report(profile)
 
 
 def LOG_PROFILE() -> JobProfile:  # noqa: N802
@@ -308,7 +315,8 @@ def test_what_has_no_page_is_refused(tmp_path: Path) -> None:
         report(planned(), runs=seen_runs([LOG]))
 
 
-def test_the_command_writes_the_page(tmp_path: Path) -> None:
+def test_the_command_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_settings(monkeypatch)
     plan_file = saved(tmp_path, json_text(plan_json(planned())))
     page = tmp_path / "plan.html"
     of_cli("report", str(plan_file), "--profile", str(PROFILE), "-o", str(page))
