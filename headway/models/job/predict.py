@@ -205,7 +205,8 @@ def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:
     p99_s = quantile_s(0.99)
     _, expected_s = of_law(law.take(np.array([0])))
     (p50_s,), (p95_s,) = expected_s(np.array([[0.5], [0.95]]))
-    has_high = bool(law.is_stable[2])
+    # Of a law whose mean is larger than its p99 neither is an end of anything.
+    has_high = bool(law.is_stable[2]) and bool(mean_s[2] <= p99_s[2])
     return LatencyDistribution(
         mean_s=float(mean_s[0]),
         p50_s=float(p50_s),

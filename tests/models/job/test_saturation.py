@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway import load_profile
@@ -64,6 +64,7 @@ def test_noise_alone_may_be_too_close_to_saturation() -> None:
     trigger_s=st.sampled_from([0.0, 0.5, 2.0, 10.0]),
     partitions=st.integers(1, 16),
 )
+@example(distance=0.4, trigger_s=0.0, partitions=1)
 def test_near_saturation_no_mean_exceeds_its_p99_and_the_plan_says_the_same(
     name: str, distance: float, trigger_s: float, partitions: int
 ) -> None:
