@@ -158,10 +158,11 @@ def test_a_query_that_dies_gives_its_turn_back(spark: SparkSession, queries: Que
 def test_a_batch_that_hangs_holds_nobody_else_for_longer_than_its_lease(
     spark: SparkSession, queries: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    goes_on = threading.Event()
+    is_gated, goes_on = threading.Event(), threading.Event()
 
     def hangs(batch: DataFrame, batch_id: int) -> None:
-        if batch_id == 3:
+        # A batch that hung before the first grant would have no lease that could end.
+        if is_gated.is_set():
             goes_on.wait(PATIENCE_S)
 
     monkeypatch.setattr(member_module.Member, "lease_s", lambda _: 2.0)
@@ -174,6 +175,8 @@ def test_a_batch_that_hangs_holds_nobody_else_for_longer_than_its_lease(
             def of(name: str) -> Any:
                 return next(one for one in gate.report().queries if one.name == name)
 
+            wait_until(lambda: of("hanging").num_grants >= 1, "a grant")
+            is_gated.set()
             wait_until(lambda: of("hanging").num_lease_ends >= 1, "the end of the lease")
             count = num_batches(other)
             wait_until(lambda: num_batches(other) > count + 2, "the other goes on")
