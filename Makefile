@@ -6,9 +6,10 @@ READY := $(VENV)/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
-# The commit of the rule of live tuning; traces drawn afterwards have it as random seed.
-FROZEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
-DRAWN_TRACES ?= cabae3918791a4359a7232589da9f20803eb1f37
+# The git tree of headway/planner/live; traces drawn afterwards have it as random seed. The commit of
+# the rule before, whose drawn traces are seen.
+FROZEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
+SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -147,7 +148,7 @@ speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours ->
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
 
 tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --drawn $(DRAWN_TRACES) --output docs/tuning-simulated.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) --output docs/tuning-simulated.md
 
 exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; goes on where it was cut
 	$(BIN)/python benchmarks/run.py exactness

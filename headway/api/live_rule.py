@@ -108,9 +108,9 @@ class LiveRule:
         if estimate is None:
             return True
         table = self.table(running)
+        largest = [(table.most(each), each) for each in table.triggers_s]
         highest = max(
-            table.sustained(table.most(each), each, estimate.cost_ratio)
-            for each in table.triggers_s
+            table.expected(*one, self.memory.planned_cost_ratio(table, *one)) for one in largest
         )
         return highest >= estimate.rate_per_s
 

@@ -22,7 +22,12 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
             SpentExecutors(began_s=one.start_s, executor_s=one.executor_s) for one in memory.spent
         ),
         late=tuple(
-            LateBin(began_s=one.start_s, batch_rows=one.batch_rows, late_rows=one.late_rows)
+            LateBin(
+                began_s=one.start_s,
+                batch_rows=one.batch_rows,
+                late_rows=one.late_rows,
+                peak_per_s=one.peak_per_s,
+            )
             for one in memory.budget
         ),
     )
@@ -46,7 +51,12 @@ def remembered(state: TunerState) -> Memory:
             SpentHour(start_s=one.began_s, executor_s=one.executor_s) for one in state.spent
         ),
         budget=tuple(
-            BudgetBin(start_s=one.began_s, batch_rows=one.batch_rows, late_rows=one.late_rows)
+            BudgetBin(
+                start_s=one.began_s,
+                batch_rows=one.batch_rows,
+                late_rows=one.late_rows,
+                peak_per_s=one.peak_per_s,
+            )
             for one in state.late
         ),
     )

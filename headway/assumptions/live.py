@@ -79,7 +79,7 @@ FIRST_ERRORS_RATIO = Assumption(
     value=0.1,
     unit="-",
     source="judgement: two minutes of most streams",
-    influences="jumps (A2), and the rate that is prepared for (A3), after a start",
+    influences="the size that is kept after a start (A9)",
 )
 BETTER_FORECAST_RATIO = Assumption(
     name="Errors of a longer mean that is preferred, over those of the shortest",
@@ -214,6 +214,13 @@ LEAST_IDLE_S = Assumption(
     source="judgement: as long as a step up takes, and two bins",
     influences="steps down of a running query (A8)",
 )
+LEAST_KEPT_S = Assumption(
+    name="Minimum time from a change to the next step down",
+    value=1800.0,
+    unit="s",
+    source="judgement: what is taken back within half an hour was not worth a change",
+    influences="steps down of a running query (A8)",
+)
 MOST_STEP_DOWN_RATIO = Assumption(
     name="Maximum share of the executors that one step down removes",
     value=0.5,
@@ -314,7 +321,7 @@ SPARE_EXECUTORS_RATIO = Assumption(
 )
 TABLE_FACTORS = Assumption(
     name="Cost factors that sustained rates are known at",
-    value=(0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.7, 2.0, 2.3),
+    value=(0.25, 0.35, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.7, 2.0, 2.3),
     unit="-",
     source="judgement: beyond, the profile is of another job",
     influences="sizes that a running query is changed to",

@@ -155,9 +155,9 @@ class Estimate:
     """What is made of all signals up to a moment.
 
     ``rate_per_s`` is the level of now, ``forecast_per_s`` that of ``lead_s`` later,
-    ``planned_per_s`` the forecast with the margin that the late budget sets. ``cost_ratio`` is
-    by what durations exceed the predicted ones. ``late_ratio`` is the share of late rows over the
-    time of the budget, ``budget_used_ratio`` over what the target allows.
+    ``planned_per_s`` the highest rate that is prepared for. ``cost_ratio`` is by what durations
+    exceed the predicted ones. ``late_ratio`` is the share of late rows over the time of the budget,
+    ``budget_used_ratio`` over what the target allows.
     """
 
     rate_per_s: float

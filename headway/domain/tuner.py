@@ -105,11 +105,12 @@ class BlockedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateBin:
-    """Rows of five minutes, and those of them that were late."""
+    """Rows of five minutes, those of them that were late, and the highest rate in that time."""
 
     began_s: float
     batch_rows: float
     late_rows: float
+    peak_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

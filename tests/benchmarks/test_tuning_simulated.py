@@ -41,7 +41,7 @@ def test_drawn_traces_differ_by_seed_only() -> None:
 def test_the_page_is_of_the_commits_that_the_makefile_names() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "tuning-simulated.md").read_text(encoding="utf-8")
-    for commit in re.findall(r"^(?:FROZEN_RULE|DRAWN_TRACES) \?= (\w{40})$", makefile, re.M):
+    for commit in re.findall(r"^(?:FROZEN_RULE|SEEN_RULE) \?= (\w{40})$", makefile, re.M):
         assert commit in page
 
 

@@ -139,7 +139,8 @@ def test_a_rate_that_needs_more_is_recommended(tmp_path: Path, profile: str) -> 
     with path.open("a") as file:
         for number in range(90):
             latest = int(busy.rate_per_s * (query.at_s + number + 1 - 1_800_000_000.0)) + offset
-            file.write(busy.line(query.at_s + number, 0.9, busy.read, latest, latest) + "\n")
+            # Longer than the trigger interval: batches of 0.9 s would show that the target is kept.
+            file.write(busy.line(query.at_s + number, 2.5, busy.read, latest, latest) + "\n")
             busy.read, busy.batch_id = latest, busy.batch_id + 1
     look = watcher.look()
     assert look.change is not None or not look.is_feasible

@@ -57,7 +57,7 @@ def test_the_optimum_keeps_the_target_with_fewer_nodes_than_the_peak_needs() -> 
     trace = LoopTrace(
         edges_s=np.array([0.0, 1800.0, 3600.0, 5400.0]), rates_per_s=np.array([60e3, 200e3, 60e3])
     )
-    costs = path_costs(case.expected, trace, TRIGGER_S)
+    costs = path_costs(case.table, trace, TRIGGER_S)
 
     def late_ratio(steps: list[tuple[float, int]]) -> float:
         return case.run(PathPolicy(steps=steps), trace, 1).late_ratio

@@ -18,7 +18,7 @@ from tests.tuning.simulated import SimulatedQuery, begun, run_for
 
 
 def step(since_s: float) -> float:
-    return 20_000.0 if since_s < 300.0 else 200_000.0
+    return 20_000.0 if since_s < 300.0 else 700_000.0
 
 
 @pytest.fixture

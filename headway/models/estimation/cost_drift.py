@@ -73,6 +73,74 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     return log_factor + FACTOR_WEIGHT_RATIO.value * (score - log_factor)
 
 
+def level_error_ratio(
+    noise: DurationNoise,
+    spread_ratio: float,
+    num_batches: int,
+    num_at_setting: int,
+    seen_spread_ratio: float | None = None,
+) -> float:
+    r"""Spread of the true cost factor around the one that was learned of a running query.
+
+    Parameters
+    ----------
+    noise : DurationNoise
+        Of the profile.
+    spread_ratio : float, >= 0
+        Of one more run at the setting asked about, by (P2). [-]
+    num_batches : int, >= 0
+        Batches that the factor was learned of. [-]
+    num_at_setting : int, >= 0
+        Those of them, and the last ones, that ran at the setting asked about. [-]
+    seen_spread_ratio : float, optional
+        Of one more run with batches as large as those, by (P2); ``spread_ratio`` if not given. [-]
+
+    Returns
+    -------
+    float
+        Of the logarithm; at most ``spread_ratio``. [-]
+
+    Raises
+    ------
+    ValueError
+        If an argument is negative, or more batches ran at the setting than in all.
+
+    Notes
+    -----
+    **(A15)** What a run has shown is known no longer as by the profile alone: after `k` batches,
+    `j` of them at the setting, the cost factor (A4) is off by the part of the level of the run that
+    it has not taken up, the same of what the profile errs by at that setting, all of what it errs
+    by for batches of the one size and not of the other, and noise:
+    `s_k^2 = (1-w)^(2k) s_r^2 + (1-w)^(2j)(min(s,s_n)^2-s_r^2) + |s^2-s_n^2| + v`,
+    `v = Σ c_i^2 w(1+φ_i(1-w))/((2-w)(1-φ_i(1-w)))`, `s` from (P2), `s_n` of it for batches as large
+    as those seen and `s_r` of it between runs, `c_i` and `φ_i` the parts of the noise that die out
+    at once and that last: the variance of an exponentially weighted mean of them (Box, Jenkins and
+    Reinsel 2008, chapter 3). What is not known better than before counts as before: `s_k ≤ s`.
+
+    Examples
+    --------
+    >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.06)
+    >>> [round(level_error_ratio(noise, 0.1, *each), 3) for each in ((0, 0), (400, 0), (400, 400))]
+    [0.1, 0.081, 0.012]
+    """
+    seen_ratio = spread_ratio if seen_spread_ratio is None else seen_spread_ratio
+    if not (spread_ratio >= 0.0 and 0 <= num_at_setting <= num_batches):
+        raise ValueError("need a spread of 0 or more, and no more batches at a setting than in all")
+    weight = FACTOR_WEIGHT_RATIO.value
+    keeps = 1.0 - weight
+    of_both = min(seen_ratio, spread_ratio) ** 2
+    of_runs = min(noise.run_to_run_ratio**2, of_both)
+    variance = keeps ** (2 * num_batches) * of_runs
+    variance += keeps ** (2 * num_at_setting) * (of_both - of_runs)
+    variance += abs(spread_ratio**2 - seen_ratio**2)
+    lasting = noise.autocorrelation
+    for share, correlation in ((1.0 - lasting, 0.0), (lasting, noise.persistence_ratio)):
+        left = correlation * keeps
+        ratio = weight / (2.0 - weight) * (1.0 + left) / (1.0 - left)
+        variance += share * noise.batch_ratio**2 * ratio
+    return math.sqrt(min(variance, spread_ratio**2))
+
+
 def drift_found(
     num_rows: Array,
     duration_s: Array,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ from headway.assumptions.live import (
 from headway.models.laws.normal import MAD_TO_SD
 
 _MOST_BINS = 128
+_MOST_CORRELATED = 0.9
+_LEAST_PER_S = 1e-9
 
 
 class Line(NamedTuple):
@@ -53,7 +56,8 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
     **(A1)** Forecast of a rate: of bins of 15 s the mean of the last 8, or of 30 or 120 where
     their own forecasts, 5 bins ahead, have erred at least 5 % less; and the least-squares line
     through the last 30 where its slope exceeds 3 of its standard errors, continued over the lead
-    `t`: `λ + m t`. Least squares: Draper and Smith (1998), chapter 1.
+    `t`: `λ + m t`. Residuals that resemble the ones before, correlated by `ρ > 0`, tell as much as
+    `(1-ρ)/(1+ρ)` as many. Least squares: Draper and Smith (1998), chapters 1 and 7.
 
     Examples
     --------
@@ -69,11 +73,20 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
     middle, mean = 0.5 * (num - 1), fmean(window)
     spread = num * (num * num - 1) / 12.0
     slope = sum((place - middle) * rate for place, rate in enumerate(window)) / spread
-    misfit = sum((rate - mean - slope * (place - middle)) ** 2 for place, rate in enumerate(window))
-    error = math.sqrt(misfit / (num - 2) / spread)
+    residuals = [rate - mean - slope * (place - middle) for place, rate in enumerate(window)]
+    misfit = sum(one * one for one in residuals)
+    error = math.sqrt(misfit * _lasting(residuals) / (num - 2) / spread)
     if abs(slope) <= TREND_ERRORS.value * error or slope == 0.0:
         return Line(0.0, 0.0)
     return Line(max(mean + slope * middle, 0.0), slope)
+
+
+def _lasting(residuals: Sequence[float]) -> float:
+    """By what the variance of their mean exceeds that of as many independent ones: (A1)."""
+    around = sum(one * one for one in residuals)
+    beside = sum(one * later for one, later in pairwise(residuals))
+    correlation = min(max(beside / around, 0.0), _MOST_CORRELATED) if around > 0.0 else 0.0
+    return (1.0 + correlation) / (1.0 - correlation)
 
 
 def error_spread(errors: Sequence[float]) -> float:
@@ -82,7 +95,7 @@ def error_spread(errors: Sequence[float]) -> float:
     Parameters
     ----------
     errors : sequence of float
-        Of forecasts of the next bin, relative to the forecast. [-]
+        Of forecasts of the next bin: logarithms of the rate over its forecast. [-]
 
     Returns
     -------
@@ -91,10 +104,11 @@ def error_spread(errors: Sequence[float]) -> float:
 
     Notes
     -----
-    **(A2)** Jump of a rate: two bins in a row beyond `λ(1 ± 4σ)` on the same side, `σ` 1.4826
-    times the median of the absolute errors of the own forecasts (Rousseeuw and Croux 1993). Older
-    bins are dropped then: the level is that of the two, or of the second alone where the first
-    lies beyond the same band around it, since it holds a part of the time before.
+    **(A2)** Jump of a rate: two bins in a row beyond `λ e^(±4σ)` on the same side, `σ` 1.4826 times
+    the median of the absolute errors of the own forecasts, errors of logarithms, since noise
+    multiplies a rate and never makes it negative (Rousseeuw and Croux 1993). None before 8 errors
+    are known. Older bins are dropped then: the level is that of the two, or of the second alone
+    where the first lies beyond the same band around it, since it holds a part of the time before.
 
     Examples
     --------
@@ -113,7 +127,7 @@ class RateForecast:
     rates_per_s: tuple[float, ...] = ()
     """Of closed bins, oldest first; since the last jump. [rows/s]"""
     errors: tuple[float, ...] = ()
-    """Of the forecasts that counted, relative. [-]"""
+    """Of the forecasts that counted: logarithms of rate over forecast. [-]"""
     window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
     """Of the means over 8, 30 and 120 bins, 5 bins ahead, absolute. [rows/s]"""
     num_outside: int = 0
@@ -140,6 +154,11 @@ class RateForecast:
     def is_jump(self) -> bool:
         """Whether the bin just closed made a jump certain."""
         return self.num_bins > 0 and self.jumped_at_bin == self.num_bins
+
+    @property
+    def tells_spread(self) -> bool:
+        """Whether enough forecasts have been held against what came."""
+        return len(self.errors) >= FEWEST_FORECAST_ERRORS.value
 
     @property
     def spread_ratio(self) -> float:
@@ -243,16 +262,15 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
         return replace(forecast, rates_per_s=(rate_per_s,), num_bins=number)
     rates = forecast.rates_per_s
     expected = forecast.forecast_per_s(BIN_S.value)
-    error = (rate_per_s - expected) / max(expected, 1e-9)
-    outside = abs(error) > JUMP_SPREADS.value * forecast.spread_ratio
+    error = _log_ratio(rate_per_s, expected)
+    band = JUMP_SPREADS.value * forecast.spread_ratio
+    outside = forecast.tells_spread and abs(error) > band
     side = 1 if error > 0.0 else -1
     run = forecast.num_outside if forecast.num_outside * side > 0 else 0
     num_outside = run + side if outside else 0
     if abs(num_outside) >= JUMP_BINS.value:
         # The first of the two may hold a part of the time before.
-        is_part = (
-            abs(rate_per_s - rates[-1]) > JUMP_SPREADS.value * forecast.spread_ratio * rate_per_s
-        )
+        is_part = abs(_log_ratio(rate_per_s, rates[-1])) > band
         return replace(
             forecast,
             rates_per_s=(rate_per_s,) if is_part else (rates[-1], rate_per_s),
@@ -275,6 +293,10 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
         num_outside=num_outside,
         num_bins=number,
     )
+
+
+def _log_ratio(rate_per_s: float, expected_per_s: float) -> float:
+    return math.log(max(rate_per_s, _LEAST_PER_S) / max(expected_per_s, _LEAST_PER_S))
 
 
 def _mean_before(rates_per_s: Sequence[float], window: int) -> float:

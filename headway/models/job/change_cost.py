@@ -22,6 +22,8 @@ from headway.assumptions.live import (
 )
 from headway.domain.live import ChangeKind
 
+_LEAST_LOAD = 1e-9
+
 
 def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     r"""Seconds of arrivals that a pause of the query makes late.
@@ -157,6 +159,11 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
     Idle nodes are left when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, `t_1` and `t_2`
     the late seconds of the step down and of the next one up: rent or buy, at most twice the cost
     of knowing the future (Karlin, Manasse, Rudolph and Sleator 1988, doi:10.1007/BF01762111).
+    `t_2` is what steps up made late so far, at most (A16). And what the two changes make late by
+    themselves, `t_1` and `t_0` of executors that are new (A7), is allowed again only
+    `(t_1 + t_0)/(α(1-q))` seconds after the change before: no step down earlier, and none within
+    half an hour. Of a budget that is overspent, `u > 1` by (A6), changes may use the less: `K` is
+    `u` times as much.
 
     Examples
     --------
@@ -220,6 +227,55 @@ def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
     (False, True)
     """
     return num_idle > 0 and idle_s >= LEAST_IDLE_S.value and num_idle * idle_s >= purse
+
+
+def return_late_s(
+    new_late_s: float, late_ratio: float, lead_s: float, load_ratio: float, load_after_ratio: float
+) -> float:
+    r"""What a return of a load makes late for a query that has been made smaller meanwhile.
+
+    Parameters
+    ----------
+    new_late_s : float, >= 0
+        What executors that are new make late by themselves. [s]
+    late_ratio : float, 0 to 1
+        Share of late rows at that load, with the smaller size. [-]
+    lead_s : float, >= 0
+        Until the return is seen and more executors are there. [s]
+    load_ratio, load_after_ratio : float, >= 0
+        That load over the rate at which the smaller size works a backlog off, and the larger. [-]
+
+    Returns
+    -------
+    float
+        Seconds of arrivals. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    **(A16)** Return of a load `λ` to a query whose size carries `d` rows per second, and `d'` after
+    the next step up: until that has been made, a time `t_a`, the share `g` of the arrivals is late,
+    and all that arrive while the backlog of it is worked off:
+    `t_0 + g t_a + t_a max(λ-d, 0)/(d'-λ)`, `t_0` of executors that are new (A7). A fluid: exact
+    where rows flow evenly. In (A8) `λ` is the highest rate of the last six hours.
+
+    Examples
+    --------
+    >>> loads = ((1.0, 90.0, 1.2, 0.8), (0.0, 90.0, 0.9, 0.8))
+    >>> [round(return_late_s(2.0, *each)) for each in loads]
+    [152, 2]
+    """
+    if not (new_late_s >= 0.0 and 0.0 <= late_ratio <= 1.0 and lead_s >= 0.0):
+        raise ValueError("need times of 0 or more, and a share of late rows between 0 and 1")
+    if not (load_ratio >= 0.0 and load_after_ratio >= 0.0):
+        raise ValueError("need loads of 0 or more")
+    waiting_s = lead_s * max(1.0 - 1.0 / load_ratio, 0.0) if load_ratio > 0.0 else 0.0
+    left = 1.0 / max(min(load_after_ratio, MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
+    return new_late_s + late_ratio * lead_s + waiting_s / left
 
 
 def margin_score(budget_used_ratio: float) -> float:

@@ -50,11 +50,10 @@ _STRETCHES = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCase:
-    """A job, what is allowed, and the tables that Headway's rule and the optimum go by."""
+    """A job, what is allowed, and the table that Headway's rule and the optimum go by."""
 
     job: LoopJob
     table: CapacityTable
-    expected: CapacityTable
     bounds: Bounds
     trigger_s: float
 
@@ -110,8 +109,7 @@ class LoopCase:
             max_rows_per_trigger=LEAST_LIMIT_RATIO.value * highest_per_s * interval_s,
             dispersion=profile.arrivals.dispersion_ratio,
         )
-        expected = capacity_table(question.at_confidence(0.5), executors, [trigger_s])
-        return cls(job=job, table=table, expected=expected, bounds=bounds, trigger_s=trigger_s)
+        return cls(job=job, table=table, bounds=bounds, trigger_s=trigger_s)
 
     def start(self, rate_per_s: float) -> int:
         """Executors at the begin of a trace: what its first rate needs."""
@@ -145,7 +143,7 @@ class LoopCase:
 
     def optimum(self, trace: LoopTrace, seed: int) -> Callable[[], Policy]:
         """A maker of the path of somebody who knew the trace: theory.md (A12)."""
-        costs = path_costs(self.expected, trace, self.trigger_s)
+        costs = path_costs(self.table, trace, self.trigger_s)
         steps = optimal_steps(
             costs,
             float(trace.edges_s[0]),

@@ -14,26 +14,30 @@ from headway.assumptions.live import (
     BUDGET_S,
     COST_LEVEL_RATIO,
     COSTS_REMEMBERED,
+    FACTOR_WEIGHT_RATIO,
+    MOST_LATE_LEARNED_S,
     PROVISIONING_S,
+    SETTLING_S,
     UP_LATE_S,
 )
 from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
-from headway.models.estimation.cost_drift import cost_factor
+from headway.models.estimation.cost_drift import cost_factor, level_error_ratio
 from headway.models.estimation.forecast import RateForecast, with_arrivals
 from headway.models.job.change_cost import margin_score, planned_rate_per_s
 from headway.planner.live.table import CapacityTable
 from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
-_SURE_BINS = 2
+_SHORT_BINS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetBin:
-    """Rows of five minutes, and those of them that came late."""
+    """Rows of five minutes, those of them that came late, and the highest rate of a bin."""
 
     start_s: float
     batch_rows: float
     late_rows: float
+    peak_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +99,22 @@ class Memory:
 
     ``above_s`` has, by number of executors, when more than that were last needed; ``calm_late_s``
     are the seconds of late arrivals up to when the query last was neither behind nor too small.
-    In ``num_short`` bins in a row more was needed than runs; in ``num_at_end`` the most that may be
-    was too few.
+    ``num_learned`` batches have shown costs, the last ``num_learned_here`` of them at
+    ``learned_at``: executors and trigger interval, with ``learned_rows`` in their (weighted,
+    geometric) mean.
     """
 
     forecast: RateForecast = field(default_factory=RateForecast)
     log_factor: float = 0.0
+    num_learned: int = 0
+    num_learned_here: int = 0
+    learned_at: tuple[int, float] = (0, 0.0)
+    learned_rows: float = 1.0
     budget: tuple[BudgetBin, ...] = ()
     costs: LearnedCosts = field(default_factory=LearnedCosts)
     first_s: float = math.nan
     decided_bins: int = 0
     num_short: int = 0
-    num_at_end: int = 0
     spent: tuple[SpentHour, ...] = ()
     seen_s: float = math.nan
     above_s: dict[int, float] = field(default_factory=dict)
@@ -123,9 +131,32 @@ class Memory:
         return math.exp(self.log_factor)
 
     @property
-    def is_at_end(self) -> bool:
-        """Whether the most executors were too few in two bins in a row."""
-        return self.num_at_end >= _SURE_BINS
+    def is_short(self) -> bool:
+        """Whether what runs was too small in two bins in a row."""
+        return self.num_short >= _SHORT_BINS
+
+    @property
+    def peak_per_s(self) -> float:
+        """The highest rate over the time of the budget. [rows/s]"""
+        return max((one.peak_per_s for one in self.budget), default=0.0)
+
+    def planned_cost_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
+        """By what durations of a setting exceed the predicted ones at most, at the confidence.
+
+        Notes
+        -----
+        theory.md (A4), (A15).
+        """
+        noise = table.question.profile.noise
+        spread = table.spread_ratio[table.place_of[executors, trigger_s]]
+        if (executors, trigger_s) == self.learned_at:
+            of_seen = table.spread_at(executors, trigger_s, self.learned_rows)
+            left = level_error_ratio(
+                noise, spread, self.num_learned, self.num_learned_here, of_seen
+            )
+        else:
+            left = level_error_ratio(noise, spread, self.num_learned, 0)
+        return self.cost_ratio * math.exp(table.score * left)
 
 
 def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float) -> Memory:
@@ -151,24 +182,35 @@ def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float)
 def _with_batch(
     memory: Memory, signal: Signal, batch: SeenBatch, table: CapacityTable, trigger_s: float
 ) -> Memory:
-    log_factor = memory.log_factor
     if batch.tells_costs and batch.batch_rows > 0.0:
         expected_s = table.duration_s(signal.executors, trigger_s, batch.batch_rows)
-        log_factor = cost_factor(log_factor, batch.duration_s, expected_s)
-    late_s = memory.late_s
-    if batch.late_rows > 0.0 and memory.forecast.is_known:
-        late_s += batch.late_rows / max(memory.forecast.level_per_s(), 1e-9)
+        setting = signal.executors, trigger_s
+        is_same = setting == memory.learned_at
+        before_rows = memory.learned_rows if is_same else batch.batch_rows
+        memory = replace(
+            memory,
+            log_factor=cost_factor(memory.log_factor, batch.duration_s, expected_s),
+            num_learned=memory.num_learned + 1,
+            num_learned_here=memory.num_learned_here + 1 if is_same else 1,
+            learned_at=setting,
+            learned_rows=before_rows
+            * (batch.batch_rows / before_rows) ** FACTOR_WEIGHT_RATIO.value,
+        )
+    late_s, rate_per_s = memory.late_s, 0.0
+    if memory.forecast.is_known:
+        rate_per_s = memory.forecast.rates_per_s[-1]
+        if batch.late_rows > 0.0:
+            late_s += batch.late_rows / max(memory.forecast.level_per_s(), 1e-9)
     return replace(
         memory,
-        log_factor=log_factor,
         late_s=late_s,
-        budget=_with_rows(memory.budget, signal.at_s, batch),
+        budget=_with_rows(memory.budget, signal.at_s, batch, rate_per_s),
         stepped_up_silent=False,
     )
 
 
 def _with_rows(
-    budget: tuple[BudgetBin, ...], at_s: float, batch: SeenBatch
+    budget: tuple[BudgetBin, ...], at_s: float, batch: SeenBatch, rate_per_s: float
 ) -> tuple[BudgetBin, ...]:
     start_s = at_s - at_s % BUDGET_BIN_S.value
     if budget and budget[-1].start_s >= start_s:
@@ -177,10 +219,16 @@ def _with_rows(
             start_s=last.start_s,
             batch_rows=last.batch_rows + batch.batch_rows,
             late_rows=last.late_rows + batch.late_rows,
+            peak_per_s=max(last.peak_per_s, rate_per_s),
         )
         return (*budget[:-1], more)
     kept = tuple(one for one in budget if one.start_s > at_s - BUDGET_S.value)
-    new = BudgetBin(start_s=start_s, batch_rows=batch.batch_rows, late_rows=batch.late_rows)
+    new = BudgetBin(
+        start_s=start_s,
+        batch_rows=batch.batch_rows,
+        late_rows=batch.late_rows,
+        peak_per_s=rate_per_s,
+    )
     return (*kept, new)
 
 
@@ -211,6 +259,18 @@ def _with_pending(memory: Memory, signal: Signal) -> Memory:
     return memory
 
 
+def learned(memory: Memory, at_s: float) -> Memory:
+    """What the last change really made late, once it has settled and the query is calm."""
+    episode = memory.episode
+    if episode is None or at_s - episode.started_s < SETTLING_S.value:
+        return memory
+    late_s = min(memory.late_s - episode.late_before_s, MOST_LATE_LEARNED_S.value)
+    costs = memory.costs.with_change(episode.kind, late_s)
+    if episode.kind is ChangeKind.ADD:
+        costs = costs.with_step_up(late_s)
+    return replace(memory, costs=costs, episode=None)
+
+
 def late_ratio(budget: Sequence[BudgetBin]) -> float:
     """Share of late rows over the time of the budget. [-]"""
     rows = sum(one.batch_rows for one in budget)
@@ -233,7 +293,7 @@ def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 
 
     Notes
     -----
-    theory.md (A3), (A6).
+    theory.md (A1), (A3), (A6).
     """
     forecast, lead_s = memory.forecast, memory.costs.lead_s()
     line = forecast.line()
@@ -241,14 +301,13 @@ def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 
     late = late_ratio(memory.budget)
     ramp = min((at_s - memory.first_s) / BUDGET_RAMP_S.value, 1.0)
     used = ramp * late / (1.0 - quantile)
-    spread = forecast.spread_ratio
+    spread, score = forecast.spread_ratio, margin_score(used) - less_score
+    # A falling rate is not there yet.
+    least_per_s = max(later_per_s, line.level_per_s)
     return Estimate(
         rate_per_s=line.level_per_s,
         forecast_per_s=later_per_s,
-        # A falling rate is not there yet.
-        planned_per_s=planned_rate_per_s(
-            max(later_per_s, line.level_per_s), margin_score(used) - less_score, spread
-        ),
+        planned_per_s=planned_rate_per_s(least_per_s, score, spread),
         lead_s=lead_s,
         error_ratio=spread,
         cost_ratio=memory.cost_ratio,

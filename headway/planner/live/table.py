@@ -18,17 +18,19 @@ from headway.assumptions.live import (
 from headway.domain import Z90, Interval
 from headway.domain.live import ChangeKind, Expectation
 from headway.errors import InputError
+from headway.models.arrays import Array
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.change_cost import pause_late_s
 from headway.models.job.duration import DurationStack
 from headway.models.job.setting import setting_law, settled_batch_rows
+from headway.models.laws.normal import ndtri
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
 
 _RATE_TOLERANCE = 1e-3
-_GRID = 40
-_GRID_DECADES = 1.5
+# Loads that late rows are known at, over the rate that a setting is expected to sustain.
+_LOADS = np.geomspace(0.5, 4.0, 96)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ class CapacityTable:
 
     ``settings`` are all pairs of executors and trigger interval; ``sustained_per_s`` has a row for
     each and a column for each of ``factors``. ``sizes`` are the numbers of executors worth going
-    to, by trigger. ``late_ratio`` has, by setting, the share of late rows at ``rates_per_s``.
+    to, by trigger. ``spread_ratio`` is how uncertain each setting is by the profile alone (P2);
+    ``late_ratio`` its share of late rows at loads, at durations as expected.
     """
 
     question: Question
@@ -68,8 +71,10 @@ class CapacityTable:
     sustained_per_s: tuple[tuple[float, ...], ...]
     durations: tuple[Duration, ...]
     sizes: dict[float, tuple[int, ...]]
-    rates_per_s: tuple[float, ...]
+    spread_ratio: tuple[float, ...]
     late_ratio: tuple[tuple[float, ...], ...]
+    highest_per_s: float
+    score: float
     place_of: dict[tuple[int, float], int]
 
     @property
@@ -83,6 +88,17 @@ class CapacityTable:
     def limit_s(self) -> float:
         """Of the target [s]."""
         return self.question.target.limit_s
+
+    def planned_ratio(self, executors: int, trigger_s: float) -> float:
+        """What the durations of a setting are multiplied by for the planned confidence. [-]"""
+        return math.exp(self.score * self.spread_ratio[self.place_of[executors, trigger_s]])
+
+    def spread_at(self, executors: int, trigger_s: float, batch_rows: float) -> float:
+        """How uncertain the durations of batches of so many rows are by the profile alone: (P2)."""
+        question = self.question
+        partitions = self.candidates.partitions[self.place_of[executors, trigger_s]]
+        slots = float(question.space.num_slots(executors))
+        return float(spread_ratio(question.profile, slots, float(partitions), batch_rows))
 
     @property
     def triggers_s(self) -> tuple[float, ...]:
@@ -100,6 +116,11 @@ class CapacityTable:
         high = bisect_left(factors, cost_ratio)
         part = (cost_ratio - factors[high - 1]) / (factors[high] - factors[high - 1])
         return row[high - 1] + part * (row[high] - row[high - 1])
+
+    def expected(self, executors: int, trigger_s: float, cost_ratio: float) -> float:
+        """The highest rate within target at durations so many times the predicted [rows/s]."""
+        cost_ratio /= self.planned_ratio(executors, trigger_s)
+        return self.sustained(executors, trigger_s, cost_ratio)
 
     def need(self, rate_per_s: float, trigger_s: float, cost_ratio: float = 1.0) -> int | None:
         """The fewest executors, of those worth going to, that sustain a rate; None if none do."""
@@ -119,7 +140,7 @@ class CapacityTable:
     def drained_per_s(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
         """Rows that large batches process per second: what a backlog is worked off with."""
         duration = self.durations[self.place_of[executors, trigger_s]]
-        rows = self.rates_per_s[-1] * max(trigger_s, LARGE_BATCHES_S.value)
+        rows = self.highest_per_s * max(trigger_s, LARGE_BATCHES_S.value)
         return rows / max((duration.mean_s(rows) - duration.mean_s(0.0)) * cost_ratio, 1e-12)
 
     def slack_s(
@@ -133,18 +154,19 @@ class CapacityTable:
     def late_share(
         self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float = 1.0
     ) -> float:
-        """Share of rows that a setting makes late at a lasting rate.
+        """Share of rows that a setting is expected to make late at a lasting rate.
 
-        Costs count as rate: at twice the costs as many are late as at twice the rate, since what a
-        setting sustains falls no faster than that.
+        Costs count as rate: at twice the costs as many are late as at the rate that is as far above
+        what the setting then sustains.
         """
-        row = self.late_ratio[self.place_of[executors, trigger_s]]
-        scaled = (
-            rate_per_s
-            * self.sustained(executors, trigger_s)
-            / max(self.sustained(executors, trigger_s, cost_ratio), 1e-12)
-        )
-        return float(np.interp(scaled, self.rates_per_s, row))
+        load = self._load(executors, trigger_s, rate_per_s, cost_ratio)
+        return float(np.interp(load, _LOADS, self.late_ratio[self.place_of[executors, trigger_s]]))
+
+    def _load(
+        self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float
+    ) -> float:
+        """A rate over the one that a setting is expected to sustain. [-]"""
+        return rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
 
     def late_of_pause_s(
         self,
@@ -197,8 +219,13 @@ def capacity_table(
     ]
     sustained = np.column_stack(columns)
     usual = sustained[:, TABLE_FACTORS.value.index(1.0)]
-    highest = max(float(usual.max()), 1.0)
-    rates = np.geomspace(highest * 10.0**-_GRID_DECADES, 2.0 * highest, _GRID)
+    score = float(ndtri(question.confidence))
+    spread = _spreads(candidates, usual)
+    expected = [
+        float(np.interp(1.0 / ratio, TABLE_FACTORS.value, row))
+        for ratio, row in zip(np.exp(score * spread).tolist(), sustained, strict=True)
+    ]
+    late_ratio = _late_ratios(candidates, expected)
     return CapacityTable(
         question=question,
         candidates=candidates,
@@ -212,8 +239,10 @@ def capacity_table(
             )
             for trigger in triggers_s
         },
-        rates_per_s=tuple(rates.tolist()),
-        late_ratio=_late_ratios(candidates, rates),
+        spread_ratio=tuple(spread.tolist()),
+        late_ratio=late_ratio,
+        highest_per_s=2.0 * max(float(usual.max()), 1.0),
+        score=score,
         place_of={setting: place for place, setting in enumerate(settings)},
     )
 
@@ -263,15 +292,30 @@ def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
     return tuple(count for count, rate_per_s in found if rate_per_s > 0.0) or (sustained[-1][0],)
 
 
+def _spreads(candidates: Candidates, rates_per_s: Array) -> Array:
+    """How uncertain the durations of each setting are by the profile alone: theory.md (P2)."""
+    model = candidates.durations.model(num_axes=1)
+    rows = settled_batch_rows(model, np.maximum(rates_per_s, 1e-9), candidates.trigger_s)
+    slots = candidates.nodes.astype(np.float64) * candidates.question.space.num_slots(1)
+    partitions = candidates.partitions.astype(np.float64)
+    return spread_ratio(candidates.question.profile, slots, partitions, rows)
+
+
 def _late_ratios(
-    candidates: Candidates, rates: np.ndarray[tuple[int], np.dtype[np.float64]]
+    candidates: Candidates, sustained_per_s: Sequence[float]
 ) -> tuple[tuple[float, ...], ...]:
-    """The share of late rows of each setting at each rate; 1 where unstable."""
-    promised, limit_s = candidates.promised(), candidates.question.target.limit_s
+    """The share of late rows of each setting at each load; 1 where unstable.
+
+    Durations are as expected: the confidence is a matter of the rate that they are asked at.
+    """
+    expected = replace(candidates, question=replace(candidates.question, confidence=0.5))
+    promised, limit_s = expected.promised(), candidates.question.target.limit_s
     rows = []
-    for place in range(len(candidates)):
-        many = candidates.take(np.full(len(rates), place))
-        law = many.planned_law(rates)
+    for place, sustained in enumerate(sustained_per_s):
+        if sustained <= 0.0:
+            rows.append((1.0,) * len(_LOADS))
+            continue
+        law = expected.take(np.full(len(_LOADS), place)).planned_law(sustained * _LOADS)
         late = np.where(law.is_stable, 1.0 - promised.cdf(law, limit_s), 1.0)
         rows.append(tuple(np.maximum.accumulate(np.clip(late, 0.0, 1.0)).tolist()))
     return tuple(rows)
@@ -321,7 +365,7 @@ def expectation_of(
     )
     latency_s = np.where(law.is_quotable, one.promised().statistic_s(law), math.inf)
     mean_s = law.batch_duration_mean_s()
-    sustained = [table.sustained(executors, trigger_s, ratio) for ratio in ends[::-1].tolist()]
+    sustained = [table.expected(executors, trigger_s, end) for end in ends[::-1].tolist()]
     late_s = table.late_of_pause_s(pause_s, executors, trigger_s, rate_per_s, cost_ratio)
     left_per_s = table.drained_per_s(executors, trigger_s, cost_ratio) - rate_per_s
     waiting = backlog_rows + pause_s * rate_per_s

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from headway.assumptions.live import FACTOR_WEIGHT_RATIO
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import (
@@ -14,6 +15,7 @@ from headway.models.estimation.cost_drift import (
     batches_to_find,
     cost_factor,
     drift_found,
+    level_error_ratio,
 )
 from headway.models.estimation.drift import Direction
 from headway.models.estimation.shift import ShiftKind
@@ -98,3 +100,42 @@ def test_arguments_outside_their_range_are_refused() -> None:
         found(*batches(10, 1.0, 0, 1), interval_s=0.0)
     with pytest.raises(ValueError, match="positive ratio"):
         batches_to_find(0.0, expected_s=1.0, noise=OF_RUNS, interval_s=1.0, num_before=10)
+
+
+@pytest.mark.parametrize(("num_batches", "num_at_setting"), [(10, 0), (60, 60), (400, 40)])
+def test_what_a_factor_is_off_by_is_what_draws_say(num_batches: int, num_at_setting: int) -> None:
+    noise = DurationNoise(
+        batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.06, persistence_ratio=0.8
+    )
+    spread, num_runs = 0.1, 4000
+    random = np.random.default_rng(3)
+    of_run = 0.06 * random.standard_normal(num_runs)
+    of_setting = math.sqrt(spread**2 - 0.06**2) * random.standard_normal(num_runs)
+    lasting = random.standard_normal(num_runs)
+    factor = np.zeros(num_runs)
+    for place in range(num_batches):
+        lasting = 0.8 * lasting + 0.6 * random.standard_normal(num_runs)
+        own = of_setting if place >= num_batches - num_at_setting else 0.0
+        fresh = math.sqrt(0.7) * random.standard_normal(num_runs)
+        score = of_run + own + 0.1 * (fresh + math.sqrt(0.3) * lasting)
+        factor += FACTOR_WEIGHT_RATIO.value * (score - factor)
+    off = float(np.std(of_run + of_setting - factor))
+    found = level_error_ratio(noise, spread, num_batches, num_at_setting)
+    assert found == pytest.approx(min(off, spread), rel=0.06)
+
+
+def test_nothing_is_known_less_than_by_the_profile() -> None:
+    noise = DurationNoise(batch_ratio=0.5, autocorrelation=0.9, run_to_run_ratio=0.01)
+    assert level_error_ratio(noise, 0.02, 500, 500) == 0.02
+    with pytest.raises(ValueError, match="more batches"):
+        level_error_ratio(noise, 0.02, 5, 6)
+
+
+def test_batches_of_one_size_tell_little_of_those_of_another() -> None:
+    noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.06)
+    known, of_small, new = (
+        level_error_ratio(noise, 0.6, *each) for each in ((500, 500), (500, 500, 0.2), (0, 0))
+    )
+    assert known < 0.02
+    assert of_small == pytest.approx(math.sqrt(0.6**2 - 0.2**2), rel=0.01)
+    assert new == 0.6

@@ -114,3 +114,27 @@ def test_a_count_that_falls_begins_anew() -> None:
     again = with_arrivals(found, 75.0, 10.0)
     assert again.rates_per_s == ()
     assert again.seen_rows == 10.0
+
+
+def test_noise_that_lasts_for_some_bins_has_few_trends() -> None:
+    found = []
+    for seed in range(600):
+        minutes = np.repeat(noisy(1000.0, 0.2, 8, seed), 4)[:30]
+        found.append(trend_line(minutes.tolist()).trend_per_bin != 0.0)
+    # Taken as independent, they had one in every seventh case.
+    assert np.mean(found) < 0.05
+
+
+def test_a_fall_is_a_jump_in_noise_too() -> None:
+    calm = after(noisy(1000.0, 0.25, 60, seed=3))
+    assert 0.2 < calm.spread_ratio < 0.35
+    assert with_bin(with_bin(calm, 150.0), 150.0).is_jump
+    assert not with_bin(with_bin(calm, 500.0), 500.0).is_jump
+    assert not with_bin(with_bin(calm, 2000.0), 2000.0).is_jump
+
+
+def test_nothing_jumps_before_the_noise_is_known() -> None:
+    young = after([1000.0] * 5)
+    assert not young.tells_spread
+    assert not with_bin(with_bin(young, 3000.0), 3000.0).is_jump
+    assert after([1000.0] * 9).tells_spread

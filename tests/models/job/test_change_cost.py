@@ -15,6 +15,7 @@ from headway.models.job.change_cost import (
     planned_rate_per_s,
     prior_pause_s,
     purse_node_s,
+    return_late_s,
 )
 
 
@@ -50,6 +51,37 @@ def test_the_golden_values_of_the_design() -> None:
     assert late_price(0.99) == pytest.approx(200.0)
     assert [margin_score(u) for u in (0.0, 1.0, 1.2, 9.0)] == pytest.approx([0.4, 1.7, 1.96, 1.96])
     assert planned_rate_per_s(1000.0, 1.7, 0.1) == pytest.approx(1170.0)
+
+
+def late_of_return(lead_s: float, load: float, load_after: float) -> float:
+    """A queue in small steps: arrivals that find a backlog, from the return of the load on."""
+    step, waiting, late, at_s = 0.001, 0.0, 0.0, 0.0
+    while at_s < lead_s or waiting > 0.0:
+        carried = 1.0 / (load if at_s < lead_s else load_after)
+        waiting = max(waiting + (1.0 - carried) * step, 0.0)
+        late += step
+        at_s += step
+    return late
+
+
+@pytest.mark.parametrize(
+    ("lead_s", "load", "load_after"), [(90.0, 1.2, 0.8), (30.0, 2.0, 0.5), (10.0, 1.05, 0.9)]
+)
+def test_what_a_return_makes_late_is_what_a_count_says(
+    lead_s: float, load: float, load_after: float
+) -> None:
+    counted = late_of_return(lead_s, load, load_after)
+    assert return_late_s(0.0, 1.0, lead_s, load, load_after) == pytest.approx(counted, rel=0.01)
+
+
+def test_a_size_that_carries_the_load_makes_its_return_cheap() -> None:
+    assert return_late_s(2.0, 0.0, 90.0, 0.7, 0.5) == 2.0
+    assert return_late_s(2.0, 0.1, 90.0, 0.95, 0.5) == pytest.approx(11.0)
+    assert return_late_s(0.0, 0.0, 90.0, 0.0, 0.0) == 0.0
+    with pytest.raises(ValueError, match="share of late rows"):
+        return_late_s(0.0, 1.5, 90.0, 0.7, 0.5)
+    with pytest.raises(ValueError, match="loads"):
+        return_late_s(0.0, 0.5, 90.0, -0.7, 0.5)
 
 
 def test_renting_or_buying_costs_at_most_twice_what_knowing_would() -> None:
