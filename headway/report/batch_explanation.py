@@ -46,7 +46,7 @@ def _answer(plan: BatchAnswer) -> list[str]:
     lines += item(
         f"Planned run time: up to {format_duration(plan.planned_s)} of "
         f"{format_duration(plan.deadline.limit_s)}; {format_duration(plan.expected_s)} expected"
-        f"{likely_text(plan)}."
+        f"{likely_text(plan.kept_probability)}."
     )
     lines += item(f"Configuration: {configuration_text(plan)}.")
     if plan.node_type is not None:

@@ -20,7 +20,10 @@ def deadline_text(plan: BatchAnswer) -> str:
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
         ("configuration", configuration_text(plan)),
-        ("run time", f"{expected} expected, up to {planned} {sure}{likely_text(plan)}"),
+        (
+            "run time",
+            f"{expected} expected, up to {planned} {sure}{likely_text(plan.kept_probability)}",
+        ),
         ("physical floor", format_duration(plan.floor_s)),
     ]
     if not plan.feasible and plan.verdict is Verdict.TOO_CLOSE:

@@ -6,7 +6,6 @@ import math
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.domain import (
-    AnyAnswer,
     Applies,
     Configuration,
     Finding,
@@ -271,12 +270,11 @@ def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
 def promise_text(plan: Plan) -> str:
     """The latency that a feasible plan was made with, beside the limit."""
     planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
-    return f"up to {planned} of {limit}, {_margin_text(plan)}{likely_text(plan)}"
+    return f"up to {planned} of {limit}, {_margin_text(plan)}{likely_text(plan.kept_probability)}"
 
 
-def likely_text(plan: AnyAnswer) -> str:
+def likely_text(probability: float | None) -> str:
     """How likely the promises are kept, behind what else is said of them."""
-    probability = plan.kept_probability
     if probability is None:
         return ""
     if probability > _ALL_BUT_SURE:
@@ -379,7 +377,7 @@ def _also_text(plan: StreamAnswer) -> str:
 def _verdict_fact(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
     if plan.verdict is not Verdict.TOO_CLOSE:
         return ()
-    return (("verdict", f"{plan.verdict}{likely_text(plan)} by the nearest plan"),)
+    return (("verdict", f"{plan.verdict}{likely_text(plan.kept_probability)} by the nearest plan"),)
 
 
 def _floor_text(plan: InfeasiblePlan) -> str:
