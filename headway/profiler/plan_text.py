@@ -35,7 +35,9 @@ class PlanShape:
     """Those that hand rows to a Python process."""
     state_partitions: int | None = None
     deals_out_buckets: bool = False
-    """Whether `headway.ordered` deals rows out, packed: what its exchange moves is not rows."""
+    """Whether `headway.ordered` deals rows out."""
+    packs_rows: bool = False
+    """Whether it packs them before its exchange, so that what this moves is not rows."""
 
 
 class _Operator(NamedTuple):
@@ -64,6 +66,7 @@ _JOIN_KIND = re.compile(
 _STATE_PARTITIONS = re.compile(r", numPartitions = (\d{1,9})\]")
 _STATEFUL_EXCHANGE = re.compile(r", (\d{1,9})\), REQUIRED_BY_STATEFUL_OPERATOR")
 _BUCKETS = "hashpartitioning(_headway_bucket#"
+_PACKED = re.compile(r"\[_headway_bucket#\d+, _headway_rows#\d+\]")
 _PYTHON = re.compile(r"Python|Pandas|PySpark|InArrow")
 
 
@@ -98,6 +101,9 @@ def read_plan(text: str) -> PlanShape:
         state_partitions=_state_partitions(operators),
         deals_out_buckets=any(
             one.name == "Exchange" and _BUCKETS in one.detail for one in operators
+        ),
+        packs_rows=any(
+            one.name.endswith("MapInArrow") and _PACKED.search(one.detail) for one in operators
         ),
     )
 

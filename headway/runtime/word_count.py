@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def clock_lines(
     burst_period_s: float = 1.0,
     burst_share_ratio: float = 1.0,
     bulk_rows: int | None = None,
+    rate_steps: Sequence[tuple[float, float]] = (),
     num_words: int = 1000,
     zipf_exponent: float = 1.1,
     words_per_row: int = 8,
@@ -37,7 +39,7 @@ def clock_lines(
 ) -> DataFrame:
     """Lines of text on the wall clock: ``arrival`` (timestamp), ``text``.
 
-    They arrive at a constant rate, in bursts, or in bulks at random times.
+    They arrive at a constant rate, in bursts, in bulks at random times, or at rates that change.
 
     Parameters
     ----------
@@ -56,6 +58,9 @@ def clock_lines(
         1 is a constant rate.
     bulk_rows : int, optional
         So many lines at a time arrive together, at the instants of a Poisson process.
+    rate_steps : sequence of (float, float)
+        Other rates from instants on: seconds since the first line, rising, and lines per second.
+        Lines arrive whether or not a query reads them; a restart has to name the same steps.
     num_words : int, >= 1
         Size of the vocabulary.
     zipf_exponent : float, >= 0
@@ -77,6 +82,8 @@ def clock_lines(
     }
     if bulk_rows is not None:
         options["bulkRows"] = bulk_rows
+    if rate_steps:
+        options["rateSteps"] = ",".join(f"{from_s!r}:{per_s!r}" for from_s, per_s in rate_steps)
     if start_epoch_s is not None:
         options["startEpochMicros"] = round(timedelta(seconds=start_epoch_s) / _MICROSECOND)
     if max_rows_per_trigger is not None:
@@ -92,6 +99,7 @@ def word_count(
     hash_rounds: int,
     start_epoch_s: float | None = None,
     max_rows_per_trigger: int | None = None,
+    rate_steps: Sequence[tuple[float, float]] = (),
     words_per_row: int = 8,
     seed: int = 1,
 ) -> DataFrame:
@@ -102,6 +110,7 @@ def word_count(
         num_source_partitions=num_source_partitions,
         start_epoch_s=start_epoch_s,
         max_rows_per_trigger=max_rows_per_trigger,
+        rate_steps=rate_steps,
         words_per_row=words_per_row,
         seed=seed,
     )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headway.domain import EventTimeWindow, WindowKind
 from headway.profiler.plan_text import PlanShape, read_plan
-from headway.runtime.ordered.bucket import BUCKET
+from headway.runtime.ordered.bucket import BUCKET, ROWS
 from tests.shared_data import KAFKA_LOG, RECORDED, lines_of_recorded, needs
 
 if TYPE_CHECKING:
@@ -590,14 +590,18 @@ def test_the_output_mode_of_a_running_query(
 
 
 def test_buckets_that_are_dealt_out_are_known_by_their_column() -> None:
-    """Rows are packed before such an exchange: what it moves is not rows."""
+    """Of rows that are packed before such an exchange, what it moves is not rows."""
     assert not read_plan(TREE_4_3).deals_out_buckets
     plan = (
         "== Physical Plan ==\n"
-        "*(2) FlatMapGroupsInPandasWithState[_headway_bucket#12]\n"
-        "+- Exchange hashpartitioning({column}#12, 8), REQUIRED_BY_STATEFUL_OPERATOR, [id=#4]\n"
-        "   +- MapInArrow packed(k#1L), [_headway_bucket#12, _headway_rows#13]\n"
+        "*(2) FlatMapGroupsInPandasWithState[{bucket}#12]\n"
+        "+- Exchange hashpartitioning({bucket}#12, 8), REQUIRED_BY_STATEFUL_OPERATOR, [id=#4]\n"
+        "   +- {before}\n"
         "      +- MicroBatchScan[k#1L] class RateStreamTable\n"
     )
-    assert read_plan(plan.format(column=BUCKET)).deals_out_buckets
-    assert not read_plan(plan.format(column="bucket")).deals_out_buckets
+    packed = f"MapInArrow packed(k#1L), [{BUCKET}#12, {ROWS}#13], false"
+    plain = f"*(1) Project [k#1L AS _headway_0#13L, 0 AS _headway_nulls#14L, {BUCKET}#12]"
+    for before, packs_rows in ((packed, True), (plain, False)):
+        shape = read_plan(plan.format(bucket=BUCKET, before=before))
+        assert (shape.deals_out_buckets, shape.packs_rows) == (True, packs_rows)
+    assert not read_plan(plan.format(bucket="bucket", before=plain)).deals_out_buckets

@@ -1,15 +1,16 @@
 """What a bucket does with the rows of a batch: many keys, each in order, one after the other.
 
-Rows travel as Arrow streams inside binary columns, so that every value comes to ``step`` as it
-was: Spark's own way through pandas makes doubles of whole numbers beside a null.
+Every value comes to ``step`` as it was. Where pandas would change one, rows are packed: they travel
+as Arrow streams inside binary columns.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from headway.runtime.ordered.kept_state import (
     StateForm,
     as_bytes,
     as_table,
+    maker_of,
     rows_of,
     table_of,
     values_of,
@@ -34,6 +36,8 @@ PREFIX = "_headway_"
 BUCKET, ROWS = f"{PREFIX}bucket", f"{PREFIX}rows"
 TIE = f"{PREFIX}tie_"
 """Begins the names of columns that only break ties: the texts of nested ones."""
+# Objects made before Python's collector looks at them; a batch holds as many and more.
+_YOUNG_OBJECTS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +67,14 @@ class BucketState:
 class BucketBatch:
     """What a batch makes of a bucket; ``wakes_ms`` is the time of the first row that waits.
 
+    ``output`` is an Arrow table, or None.
+
     ``num_tied`` rows had all columns of the order equal to those of a row before them, of the same
     key and batch, and ``num_late`` and ``num_untimed`` were left out: behind the watermark of their
     batch, or without a time.
     """
 
-    output: bytes | None
+    output: Any
     after: BucketState
     wakes_ms: int | None = None
     num_tied: int = 0
@@ -78,7 +84,7 @@ class BucketBatch:
 
 def run_bucket(
     ordered: OrderedStep,
-    arrived: Sequence[bytes],
+    arrived: Sequence[Any],
     before: BucketState,
     watermark_us: int | None = None,
 ) -> BucketBatch:
@@ -87,7 +93,7 @@ def run_bucket(
     Without a watermark all rows that arrived are due. With one, rows wait until it is past their
     time, and a row that arrives when it is past already is left out.
     """
-    new = _table_of_all(arrived)
+    new = pa.concat_tables(arrived) if arrived else None
     due, waiting = new, None
     num_late = num_untimed = 0
     if watermark_us is not None:
@@ -173,10 +179,6 @@ def _kept_type(kind: Any) -> Any:
     return pa.binary() if pa.types.is_large_binary(kind) else kind
 
 
-def _table_of_all(written: Sequence[bytes]) -> Any:
-    return pa.concat_tables([as_table(each) for each in written]) if written else None
-
-
 def _parted(
     ordered: OrderedStep, new: Any, held: bytes | None, watermark_us: int
 ) -> tuple[Any, Any]:
@@ -204,9 +206,7 @@ def _first_ms(waiting: Any, time: str) -> int:
     return max(int(pc.min(_times_us(waiting, time)).as_py()) // US_PER_MS, 1)
 
 
-def _stepped(
-    ordered: OrderedStep, due: Any, written: bytes | None
-) -> tuple[bytes | None, bytes | None]:
+def _stepped(ordered: OrderedStep, due: Any, written: bytes | None) -> tuple[Any, bytes | None]:
     """Output of the rows that are due, and the states after them."""
     if due is None or not len(due):
         return None, written
@@ -218,18 +218,32 @@ def _stepped(
     made: list[tuple[Any, ...]] = []
     changes: dict[Any, Any] = {}
     step = ordered.step
-    for key, row in zip(keys, named_rows(table), strict=True):
-        returned = step(row, current.get(key))
-        if type(returned) is not tuple or len(returned) != 2 or returned[1] is None:
-            raise InputError(f"step returned {returned!r}; expected the state and a list of rows")
-        state, rows = returned
-        made.extend(rows)
-        if state is None:
-            current.pop(key, None)
-            changes[key] = None
-        else:
-            current[key] = changes[key] = form.kept(state)
-    return _written_output(made, ordered.output), kept.after(changes)
+    with _fewer_collections():
+        for key, row in zip(keys, named_rows(table), strict=True):
+            returned = step(row, current.get(key))
+            if type(returned) is not tuple or len(returned) != 2 or returned[1] is None:
+                raise InputError(
+                    f"step returned {returned!r}; expected the state and a list of rows"
+                )
+            state, rows = returned
+            made.extend(rows)
+            if state is None:
+                current.pop(key, None)
+                changes[key] = None
+            else:
+                current[key] = changes[key] = form.kept(state)
+        return _output_table(made, ordered.output), kept.after(changes)
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Python's collector looks at all young rows again and again, and finds them all in use."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _YOUNG_OBJECTS) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _in_order(table: Any, by: Sequence[str]) -> Any:
@@ -246,16 +260,17 @@ def _in_order(table: Any, by: Sequence[str]) -> Any:
 def named_rows(table: Any) -> Iterator[Any]:
     """Rows with their columns as names, those of Headway left out."""
     names = [name for name in table.schema.names if not name.startswith(PREFIX)]
-    named = cast(Any, namedtuple("Row", names, rename=True))._make
-    return map(named, zip(*(values_of(table.column(name)) for name in names), strict=True))
+    values = (values_of(table.column(name)) for name in names)
+    return map(maker_of("Row", names), zip(*values, strict=True))
 
 
-def _written_output(rows: list[tuple[Any, ...]], schema: Any) -> bytes | None:
+def _output_table(rows: list[tuple[Any, ...]], schema: Any) -> Any:
     if not rows:
         return None
-    for row in rows:
-        if not isinstance(row, tuple | list) or len(row) != len(schema):
-            raise InputError(
-                f"step returned the row {row!r}; expected a tuple of {', '.join(schema.names)}"
-            )
-    return as_bytes(table_of(rows, schema, "output"))
+    if not ({*map(type, rows)} <= {tuple, list} and {*map(len, rows)} == {len(schema)}):
+        for row in rows:
+            if not isinstance(row, tuple | list) or len(row) != len(schema):
+                raise InputError(
+                    f"step returned the row {row!r}; expected a tuple of {', '.join(schema.names)}"
+                )
+    return table_of(rows, schema, "output")

@@ -14,6 +14,13 @@ from headway.runtime.ordered.bucket import (
     OrderedStep,
     run_bucket,
 )
+from headway.runtime.ordered.kept_state import as_bytes, as_table
+from headway.runtime.ordered.plain_rows import (
+    arrived_table,
+    leaving_columns,
+    leaving_frame,
+    left,
+)
 from headway.runtime.sharing.panes import WATERMARK
 from headway.units import US_PER_MS
 
@@ -21,15 +28,26 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.state import GroupState
+    from pyspark.sql.types import StructType
 
 _NEVER_LATE = "timestamp'2200-01-01'"
 _COUNTED = ("tied", "late", "untimed")
 
 
 def on_stream(
-    by_bucket: DataFrame, ordered_step: OrderedStep, fingerprint: str, *, counted_as: str
+    by_bucket: DataFrame,
+    ordered_step: OrderedStep,
+    fingerprint: str,
+    *,
+    arriving: Any,
+    leaving: StructType | None,
+    counted_as: str,
 ) -> DataFrame:
-    """Output of the buckets of a stream, packed; Spark sums what is counted in its progress."""
+    """Output of the buckets of a stream; Spark sums what is counted in its progress.
+
+    ``arriving`` is the Arrow schema of rows that are not packed, ``leaving`` the columns of output
+    that need not be; None stands for packed.
+    """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.streaming.state import GroupStateTimeout
 
@@ -42,21 +60,24 @@ def on_stream(
         by_bucket = by_bucket.withMetadata(never_late, {WATERMARK: 0})
         timeout = GroupStateTimeout.EventTimeTimeout
     counted = ", ".join(f"{name} long" for name in _COUNTED)
+    columns = [f"{ROWS} binary"] if leaving is None else leaving_columns(leaving)
     results = by_bucket.groupBy(BUCKET).applyInPandasWithState(
-        _of_stream(ordered_step, fingerprint),
-        f"{ROWS} binary, {counted}",
+        _of_stream(ordered_step, fingerprint, arriving, leaving is None),
+        ", ".join((*columns, counted)),
         "layout string, states binary, rows binary",
         "append",
         timeout,
     )
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTED]
-    return results.observe(counted_as, *sums).select(ROWS)
+    observed = results.observe(counted_as, *sums)
+    return observed.select(ROWS) if leaving is None else left(observed, leaving)
 
 
 def _of_stream(
-    ordered_step: OrderedStep, fingerprint: str
+    ordered_step: OrderedStep, fingerprint: str, arriving: Any, leave_packed: bool
 ) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """What Spark calls for each bucket of a batch, and for one that a watermark wakes."""
+    columns = len(ordered_step.output)
 
     def on_bucket(
         key: Any,  # noqa: ARG001
@@ -73,13 +94,21 @@ def _of_stream(
                 )
             before = BucketState(states=_bytes(states), rows=_bytes(rows))
         watermark_us = US_PER_MS * state.getCurrentWatermarkMs() if ordered_step.held else None
-        batch = run_bucket(ordered_step, _written(frames), before, watermark_us)
+        if arriving is None:
+            tables = _unpacked(frames)
+        else:
+            tables = [arrived_table(frame, arriving) for frame in frames if len(frame)]
+        batch = run_bucket(ordered_step, tables, before, watermark_us)
         state.update((fingerprint, batch.after.states, batch.after.rows))
         if batch.wakes_ms is not None:
             state.setTimeoutTimestamp(batch.wakes_ms)
         counts = (batch.num_tied, batch.num_late, batch.num_untimed)
         if batch.output is not None or any(counts):
-            yield _frame(batch.output, **dict(zip(_COUNTED, counts, strict=True)))
+            frame = _packed(batch.output) if leave_packed else leaving_frame(batch.output, columns)
+            # Of all rows the first counts.
+            for name, count in zip(_COUNTED, counts, strict=True):
+                frame[name] = [count] + [0] * (len(frame) - 1)
+            yield frame
 
     return on_bucket
 
@@ -93,15 +122,15 @@ def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFram
     """What Spark calls for each bucket of a table: one batch, from no state."""
 
     def on_bucket(frame: pd.DataFrame) -> pd.DataFrame:
-        return _frame(run_bucket(ordered_step, _written([frame]), BucketState()).output)
+        return _packed(run_bucket(ordered_step, _unpacked([frame]), BucketState()).output)
 
     return on_bucket
 
 
-def _written(frames: Iterable[pd.DataFrame]) -> list[bytes]:
-    """Packed rows of a bucket; a bucket that was woken has none."""
+def _unpacked(frames: Iterable[pd.DataFrame]) -> list[Any]:
+    """Packed rows of a bucket as tables; a bucket that was woken has none."""
     return [
-        bytes(written)
+        as_table(bytes(written))
         for frame in frames
         for written in frame[ROWS]
         if isinstance(written, bytes | bytearray)
@@ -112,7 +141,8 @@ def _bytes(written: Any) -> bytes | None:
     return None if written is None else bytes(written)
 
 
-def _frame(output: bytes | None, **counts: int) -> pd.DataFrame:
+def _packed(output: Any) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame({ROWS: pd.Series([output], dtype=object), **counts})
+    written = None if output is None else as_bytes(output)
+    return pd.DataFrame({ROWS: pd.Series([written], dtype=object)})

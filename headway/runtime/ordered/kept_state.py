@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -77,8 +78,13 @@ class StateForm:
     def __init__(self, schema: Any) -> None:
         self.schema = schema
         self._keep = [keeping(field.type, field.name) for field in schema]
-        named = cast(Any, namedtuple("State", schema.names, rename=True))
-        self.of: Callable[[Iterable[Any]], Any] = named._make
+        self._as_is = tuple(_kept_as_is(field.type) for field in schema)
+        self._bounds = [
+            (at, *_bounds_of(field.type.bit_width))
+            for at, field in enumerate(schema)
+            if pa.types.is_integer(field.type)
+        ]
+        self.of = maker_of("State", schema.names)
 
     def kept(self, state: Any) -> Any:
         """A state in the form in which it is kept.
@@ -93,6 +99,13 @@ class StateForm:
                 f"step returned the state {state!r}; expected a tuple of "
                 f"{', '.join(self.schema.names)}, or None to forget the key"
             )
+        # Most states are plain values, and this is run once a row.
+        if tuple(map(type, state)) == self._as_is:
+            for at, least, most in self._bounds:
+                if not least <= state[at] <= most:
+                    break
+            else:
+                return self.of(state)
         try:
             return self.of(
                 None if value is None else keep(value)
@@ -106,6 +119,17 @@ class StateForm:
                         f"a value of type {field.type}"
                     ) from None
             raise
+
+
+def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
+    """What makes named tuples of values that are one for each column; it does not count them.
+
+    Examples
+    --------
+    >>> maker_of("State", ["last", "n"])((2.5, 1))
+    State(last=2.5, n=1)
+    """
+    return partial(tuple.__new__, cast(Any, namedtuple(name, columns, rename=True)))
 
 
 class KeptStates:
@@ -197,8 +221,20 @@ def _only(kind: type) -> Keep:
     return keep
 
 
+def _kept_as_is(kind: Any) -> type | None:
+    """The type whose values a column keeps as they are, whole numbers within their bounds."""
+    if pa.types.is_integer(kind):
+        return int
+    kept = {pa.float64(): float, pa.bool_(): bool, pa.string(): str, pa.binary(): bytes}
+    return kept.get(kind)
+
+
+def _bounds_of(num_bits: int) -> tuple[int, int]:
+    return -(1 << num_bits - 1), (1 << num_bits - 1) - 1
+
+
 def _whole(num_bits: int) -> Keep:
-    least, most = -(1 << num_bits - 1), (1 << num_bits - 1) - 1
+    least, most = _bounds_of(num_bits)
 
     def keep(value: Any) -> int:
         whole = int(operator.index(value))

@@ -123,6 +123,7 @@ def ordered(
     from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
     from headway.runtime.ordered.groups import on_stream, on_table
     from headway.runtime.ordered.kept_state import StateForm
+    from headway.runtime.ordered.plain_rows import arrive_plain, arriving, leave_plain
 
     ordered_step = OrderedStep(
         key=keys,
@@ -136,14 +137,27 @@ def ordered(
     as_keys = _as_keys(shares, df.schema, keys[0])
     layout = _layout(df, keys, order, wait, columns, shares, checkpoint)
     placed = {as_keys[text]: bucket for text, bucket in layout.bucket_of.items()}
-    by_bucket = _with_buckets(df, keys, layout.ids).mapInArrow(
-        partial(packed, key=keys[0], bucket_of=placed), f"{BUCKET} int, {ROWS} binary"
-    )
-    if df.isStreaming:
-        results = on_stream(by_bucket, ordered_step, layout.fingerprint, counted_as=counted_as)
+    by_bucket = _with_buckets(df, keys, layout.ids)
+    # Packing and unpacking take a Python worker each, in every task of every batch.
+    plain = df.isStreaming and not placed and arrive_plain(df.schema)
+    if plain:
+        by_bucket = arriving(by_bucket, BUCKET)
     else:
-        results = on_table(by_bucket, ordered_step)
-    return results.mapInArrow(unpacked, made)
+        by_bucket = by_bucket.mapInArrow(
+            partial(packed, key=keys[0], bucket_of=placed), f"{BUCKET} int, {ROWS} binary"
+        )
+    if not df.isStreaming:
+        return on_table(by_bucket, ordered_step).mapInArrow(unpacked, made)
+    leaves_plain = leave_plain(made)
+    results = on_stream(
+        by_bucket,
+        ordered_step,
+        layout.fingerprint,
+        arriving=arrow_schema(df.schema) if plain else None,
+        leaving=made if leaves_plain else None,
+        counted_as=counted_as,
+    )
+    return results if leaves_plain else results.mapInArrow(unpacked, made)
 
 
 def _require_packages(*, streaming: bool) -> None:

@@ -219,9 +219,10 @@ def through_buckets(case: Case, disk: Disk, seeded: random.Random, bucket_of: An
         for bucket in seeded.sample(sorted({*by_bucket, *woken}), len({*by_bucket, *woken})):
             state, _ = before.get(bucket, (BucketState(), None))
             pieces = list(in_pieces(by_bucket[bucket], seeded))
-            done = run_bucket(ordered, pieces, state, mark_us)
+            done = run_bucket(ordered, [as_table(one) for one in pieces], state, mark_us)
             states[bucket] = done.after, done.wakes_ms
-            disk.write(("sink", number, bucket), done.output)
+            output = None if done.output is None else as_bytes(done.output)
+            disk.write(("sink", number, bucket), output)
         disk.write(("state", number), states)
         disk.write(("commit", number), None)
 

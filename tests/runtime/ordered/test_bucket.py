@@ -26,7 +26,7 @@ from headway.runtime.ordered.bucket import (
     run_bucket,
     unpacked,
 )
-from headway.runtime.ordered.kept_state import KeptStates, StateForm, as_bytes, as_table, keeping
+from headway.runtime.ordered.kept_state import KeptStates, StateForm, as_table, keeping
 from tests.runtime.ordered.ordered_cases import (
     COLUMNS,
     OUTPUT,
@@ -211,7 +211,8 @@ def test_rows_come_to_step_as_they_are_and_ties_by_all_columns() -> None:
     )
     (made,) = packed([batch], "k", {})
     ordered = OrderedStep(key=("k",), by=("at",), step=look, state=pa.schema([]), output=OUTPUT)
-    assert run_bucket(ordered, made.column(1).to_pylist(), BucketState()).output is None
+    arrived = [as_table(one) for one in made.column(1).to_pylist()]
+    assert run_bucket(ordered, arrived, BucketState()).output is None
     assert [tuple(row) for row in seen] == [
         (1, at, 5), (2, at, 2**62 + 1), (2, at, 2**62 + 1), (2, at, None)
     ]  # fmt: skip
@@ -235,6 +236,7 @@ def test_states_that_are_not_touched_stay_and_are_forgotten_one_by_one() -> None
     ("kind", "good", "bad"),
     [
         (pa.int32(), 2**31 - 1, [2**31, 1.0, "1"]),
+        (pa.int64(), -(2**63), [2**63, -(2**63) - 1]),
         (pa.float64(), 1.5, ["1.5", 10**400]),
         (pa.string(), "ü", [b"u", 1]),
         (pa.binary(), b"\0", ["a"]),
@@ -265,7 +267,7 @@ def test_what_step_returns_is_checked() -> None:
             state=pa.schema([("n", pa.int64())]), output=pa.schema([("x", pa.int64())]),
         )  # fmt: skip
         rows = [{"k": "a", "offset": 1}]
-        run_bucket(ordered, [as_bytes(pa.Table.from_pylist(rows, COLUMNS))], BucketState())
+        run_bucket(ordered, [pa.Table.from_pylist(rows, COLUMNS)], BucketState())
 
     run(((1,), [(1,), (None,)]))
     run((None, ()))
@@ -296,9 +298,8 @@ def test_ties_and_rows_that_are_left_out_are_counted() -> None:
         state, held = BucketState(), list[Any]()
         for at, rows in enumerate(case.batches):
             mark_us = None if marks is None else marks[at]
-            done = run_bucket(
-                ordered, list(in_pieces(list(rows), random.Random(at))), state, mark_us
-            )
+            arrived = [as_table(one) for one in in_pieces(list(rows), random.Random(at))]
+            done = run_bucket(ordered, arrived, state, mark_us)
             state, due = done.after, list(rows)
             if mark_us is not None:
                 times = [None if row[1] is None else micros(row[1]) for row in rows]

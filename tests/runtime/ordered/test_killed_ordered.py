@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,9 +61,17 @@ def test_rows_are_those_of_the_serial_program_after_kill_9(
         write_batch(tmp_path / "in", number, rows)
     for _ in range(1 if NUM_KILLS == 1 else 2):
         killed_after(tmp_path, seed, num_written(tmp_path) + seeded.randint(2, 40))
+        forget_a_checkpoint_of_no_batch(tmp_path / "checkpoint")
     assert started(spark, tmp_path, case).awaitTermination(300)
     assert serial(case)
     assert rows_in(spark.read.parquet(str(tmp_path / "out"))) == expected(case)
+
+
+def forget_a_checkpoint_of_no_batch(checkpoint: Path) -> None:
+    """Since 4.1 Spark refuses one that holds no more than the beginning of its first offset."""
+    offsets = [*(checkpoint / "offsets").glob("*")]
+    if offsets and not any(path.name.isdigit() for path in offsets):
+        shutil.rmtree(checkpoint)
 
 
 def killed_after(folder: Path, seed: int, num_files: int) -> None:
