@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     )
     from headway.domain.playback import Outage, Playback, RateTrace, Recovery, TraceStretch
     from headway.domain.scheduling import (
+        ComingBack,
         Decision,
         Policy,
         QueryReport,
@@ -127,9 +128,10 @@ __all__ = [
     "APPLICATION_PROFILE_SCHEMA", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
     "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
-    "Burst", "CatchUp", "Change", "Cluster", "Configuration", "Coverage", "DStreamsProfile",
-    "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts", "DeclaredWork",
-    "Drift", "DriverPhase", "DurationNoise", "DuringBurst", "EventTimeWindow", "Evidence",
+    "Burst", "CatchUp", "Change", "Cluster", "ComingBack", "Configuration", "Coverage",
+    "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
+    "DeclaredCosts", "DeclaredWork", "Drift", "DriverPhase", "DurationNoise", "DuringBurst",
+    "EventTimeWindow", "Evidence",
     "Explored", "Finding", "FindingCode", "FrontierPoint", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
     "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
@@ -162,7 +164,8 @@ if not TYPE_CHECKING:
             """,
             "headway.domain.playback": "Outage Playback TraceStretch RateTrace Recovery",
             "headway.domain.scheduling": """
-                Decision Policy QueryReport QueryState ScheduledQuery ScheduleReport WindowGrid
+                ComingBack Decision Policy QueryReport QueryState ScheduledQuery ScheduleReport
+                WindowGrid
             """,
             "headway.domain.tuning": "Explored QuerySetting",
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headway.domain.checks import require_not_negative, require_seconds
@@ -107,10 +107,30 @@ class QueryState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComingBack:
+    """A query that runs, or gets a turn next, as it will wait once its batch is over.
+
+    ``closes_at_s`` is the event time from which on a row that the batch reads closes the next
+    window; the query then comes back with ``emitting``. ``at_its_tick``: not before a tick that is
+    known when it is back.
+    """
+
+    state: QueryState
+    closes_at_s: float
+    at_its_tick: bool = False
+
+    @property
+    def emitting(self) -> QueryState:
+        """With a closed window that waits for the batch which emits it."""
+        return replace(self.state, emits=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """One decision: who waited, in which order they were put, who was let go.
 
-    ``memory_is_short``: the query that frees the most state came first.
+    ``memory_is_short``: the query that frees the most state came first. ``ahead``: by the order
+    that was left in the JVM, with queries that had just come back as they had been expected.
     """
 
     at_s: float
@@ -121,6 +141,7 @@ class Decision:
     order: tuple[str, ...]
     granted: tuple[str, ...]
     memory_is_short: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +167,7 @@ class ScheduleReport:
 
     ``num_reliefs`` counts how often memory became short, and the query that frees the most went
     first for a while.
+    ``num_ahead`` are the grants that were decided ahead, and given where a batch ended.
     """
 
     policy: Policy
@@ -156,3 +178,4 @@ class ScheduleReport:
     opened_because: str | None
     queries: tuple[QueryReport, ...]
     num_reliefs: int = 0
+    num_ahead: int = 0

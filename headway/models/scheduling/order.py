@@ -55,9 +55,53 @@ def grant_order(
     >>> [grant_order(Policy(one), [early, due], 3.0) for one in ("fcfs", "promise", "economy")]
     [('early', 'due'), ('due', 'early'), ('due',)]
     """
+    due = [state for state in states if due_s(policy, state) <= now_s]
+    found = ranked(policy, due, now_s, memory_is_short=memory_is_short)
+    return tuple(state.name for state in found)
+
+
+def ranked(
+    policy: Policy,
+    states: Sequence[QueryState],
+    now_s: float,
+    *,
+    memory_is_short: bool = False,
+) -> tuple[QueryState, ...]:
+    r"""Queries in the order in which they would run if all of them were due.
+
+    Parameters
+    ----------
+    policy : Policy
+        Any but ``auto``.
+    states : sequence of QueryState
+        The queries.
+    now_s : float
+        The time of the decision. [s]
+    memory_is_short : bool
+        Whether the query that frees the most goes first (G7).
+
+    Returns
+    -------
+    tuple of QueryState
+        All of them; the place of one does not depend on the others.
+
+    Notes
+    -----
+    theory.md (G8), after Klink (SIGMOD 2021). What each policy goes by does not change while a
+    query waits, but for who has been passed over for too long: the order holds until
+    `order_holds_until_s`.
+
+    Examples
+    --------
+    >>> later = QueryState(name="later", ready_s=9.0, oldest_unread_s=0.0, last_grant=0,
+    ...                    duration_s=0.2, pair_s=0.4)
+    >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,
+    ...                  duration_s=0.2, pair_s=0.4)
+    >>> [state.name for state in ranked(Policy.FCFS, [due, later], 3.0)]
+    ['later', 'due']
+    """
     if policy is Policy.AUTO:
         raise ValueError("auto stands for the policy that the simulation prefers")
-    due = [state for state in states if _due_s(policy, state) <= now_s]
     key = _KEYS[policy]
 
     def rank(state: QueryState) -> tuple[float, ...]:
@@ -66,7 +110,38 @@ def grant_order(
         freed = -state.removed_rows if memory_is_short else 0.0
         return (starved, freed, *key(state))
 
-    return tuple(state.name for state in sorted(due, key=lambda one: (rank(one), one.name)))
+    return tuple(sorted(states, key=lambda one: (rank(one), one.name)))
+
+
+def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
+    r"""Until when the order of waiting queries stays what it is, if nothing happens to them.
+
+    Parameters
+    ----------
+    states : sequence of QueryState
+        The queries that wait.
+    now_s : float
+        The time of the decision. [s]
+
+    Returns
+    -------
+    float
+        When the next of them has been passed over for too long; ``inf`` if none will be. [s]
+
+    Notes
+    -----
+    theory.md (G8): what an order depends on besides the states; Klink (SIGMOD 2021) decides anew
+    every 120 ms.
+
+    Examples
+    --------
+    >>> state = QueryState(name="a", ready_s=1.0, oldest_unread_s=0.0, last_grant=0,
+    ...                    duration_s=0.2, pair_s=0.4, most_wait_s=5.0)
+    >>> order_holds_until_s([state], 3.0), order_holds_until_s([state], 7.0)
+    (6.0, inf)
+    """
+    ends_s = (_waits_since_s(one) + one.most_wait_s for one in states)
+    return min((at_s for at_s in ends_s if at_s >= now_s), default=math.inf)
 
 
 def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> float:
@@ -98,7 +173,7 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
     >>> next_due_s(Policy.FCFS, [state], 3.0)
     7.0
     """
-    return min((at for one in states if (at := _due_s(policy, one)) > now_s), default=math.inf)
+    return min((at for one in states if (at := due_s(policy, one)) > now_s), default=math.inf)
 
 
 def slack_s(state: QueryState) -> float:
@@ -169,7 +244,33 @@ def num_at_once(duration_s: float, executor_s: float, num_queries: int) -> int:
     return max(min(math.ceil(duration_s / executor_s - 1e-9), num_queries), 1)
 
 
-def _due_s(policy: Policy, state: QueryState) -> float:
+def due_s(policy: Policy, state: QueryState) -> float:
+    r"""From when on a waiting query may run.
+
+    Parameters
+    ----------
+    policy : Policy
+        Any but ``auto``.
+    state : QueryState
+        The query.
+
+    Returns
+    -------
+    float
+        Its trigger; under ``economy`` not before its window closes. [s]
+
+    Notes
+    -----
+    theory.md (G8): a windowed query that runs before a row closes its window runs once more for it;
+    ``economy`` leaves that out, Klink (SIGMOD 2021) does not.
+
+    Examples
+    --------
+    >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
+    ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0)
+    >>> due_s(Policy.PROMISE, state), due_s(Policy.ECONOMY, state)
+    (7.0, 9.0)
+    """
     if policy is Policy.ECONOMY and state.closing_s is not None and not state.emits:
         return max(state.ready_s, state.closing_s)
     return state.ready_s

@@ -206,7 +206,9 @@ def simulate_gate(
         one.tick_offset_s = offsets_s[at] if offsets_s is not None else 0.0
         one.ready_s = one.tick_offset_s
         if one.work.query.windows is not None:
-            one.next_end_s = one.work.query.windows.first_end_after_s(0.0)
+            one.next_end_s = one.work.query.windows.first_end_after_s(
+                -one.work.query.windows.watermark_delay_s
+            )
     on_grid = policy is None or policy is Policy.STAGGER
     limit = len(works) if policy is None else at_once
     share_cores = cores / min(limit, len(works))

@@ -5,8 +5,6 @@ import org.apache.spark.util.Clock;
 
 /** The clock that a query's triggers go by: it waits for a grant instead of a time. */
 public final class GateClock implements Clock {
-  private static final long LOOK_EVERY_MILLIS = 100;
-
   private final GateHub hub;
   private final int number;
   private final long triggerMillis;
@@ -48,15 +46,9 @@ public final class GateClock implements Clock {
       if (!released && !hub.isOpened()) {
         hub.post(number, targetMillis);
       }
-      synchronized (this) {
-        while (grants == 0 && !released && !hub.isOpen()) {
-          wait(LOOK_EVERY_MILLIS);
-        }
-        if (grants > 0) {
-          grants--;
-          hub.mark(triggerMillis);
-          return System.currentTimeMillis();
-        }
+      if (awaitTurn()) {
+        hub.mark(triggerMillis);
+        return System.currentTimeMillis();
       }
       hub.mark(null);
       for (long left; (left = targetMillis - System.currentTimeMillis()) > 0; ) {
@@ -66,6 +58,27 @@ public final class GateClock implements Clock {
     } catch (InterruptedException interrupted) {
       // As it is: Spark takes it for a stop, and anything around it for a failure.
       throw GateClock.<RuntimeException>asItIs(interrupted);
+    }
+  }
+
+  /** Whether its turn has come; false where it goes by its own trigger. */
+  private boolean awaitTurn() throws InterruptedException {
+    while (true) {
+      long lookAgainMillis = hub.lookAgainMillis(number);
+      synchronized (this) {
+        if (grants == 0 && !released && !hub.isOpen()) {
+          wait(lookAgainMillis);
+        }
+        if (grants > 0) {
+          grants--;
+          return true;
+        }
+        if (released || hub.isOpen()) {
+          return false;
+        }
+      }
+      // Not within this clock's own lock, as the hub takes both the other way round.
+      hub.handOut();
     }
   }
 

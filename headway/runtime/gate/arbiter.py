@@ -10,24 +10,33 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.assumptions.turns import HEARTBEAT_WITHIN_S, KNOWN_BATCHES
-from headway.domain import Decision, Policy, QueryReport, ScheduledQuery, ScheduleReport
+from headway.assumptions.turns import HEARTBEAT_WITHIN_S
+from headway.domain import (
+    Decision,
+    Policy,
+    QueryReport,
+    QueryState,
+    ScheduledQuery,
+    ScheduleReport,
+)
 from headway.errors import InputError
 from headway.models.scheduling.memory import MemoryReading
 from headway.models.scheduling.order import grant_order, next_due_s
-from headway.models.simulation.gate import QueryWork
+from headway.runtime.gate.ahead import Ahead
 from headway.runtime.gate.clock import GateClasses, replace_clock, require_classic, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
+from headway.runtime.gate.sizes import Chooser, Sizes
 from headway.runtime.gate.turn import Turn
-from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
+from headway.runtime.gate.works import TaskTime
 from headway.units import US_PER_MS, ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -37,12 +46,9 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.25
 _LONGEST_WAIT_S = 0.5
-_SIZES_EVERY_S = 5.0
+_AGAIN_S = 0.05
 _MOST_TIMES = 20_000
 _LOG = logging.getLogger("headway.gate")
-
-Chooser = Callable[[Sequence[QueryWork], float], tuple[Policy, int]]
-"""From the works of the queries and the number of cores to a policy and how many at once."""
 
 
 class Gate:
@@ -91,29 +97,25 @@ class Gate:
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
         jar_folder: Path | None = None,
     ) -> None:
-        if at_once is not None and not (isinstance(at_once, int) and at_once >= 1):
-            raise InputError(f"at_once is {at_once!r}; expected a whole number, 1 or more")
         if memory_limit_bytes is not None and not memory_limit_bytes > 0:
             raise InputError(f"memory_limit is {memory_limit_bytes!r}; expected more than 0 bytes")
         self._classes = GateClasses(spark, jar_folder)
         self._task_time = TaskTime(spark.sparkContext)
-        self._cores = float(spark.sparkContext.defaultParallelism)
-        self._asked, self._choose = policy, choose
-        self._policy: Policy = Policy.FCFS if policy is Policy.AUTO else policy
-        self._at_once, self._at_once_is_given = at_once or 2, at_once is not None
+        self._lock = threading.RLock()
+        cores = float(spark.sparkContext.defaultParallelism)
+        self._sizes = Sizes(policy, at_once, choose, cores, self._lock)
         self._hub: Any = self._classes.hub(heartbeat_within_s)
+        self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)
         self._memory = MemoryReading(used_bytes=0.0, limit_bytes=memory_limit_bytes or math.inf)
-        self._lock = threading.RLock()
         self._members: dict[str, Member] = {}
         self._numbered: dict[int, Member] = {}
         self._numbers = itertools.count(1)
         self._gone: list[QueryReport] = []
         self._before: dict[str, tuple[Any, Any]] = {}
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
-        self._num_grants = self._num_decisions = self._num_reliefs = 0
-        self._next_look_s = self._next_sizes_s = 0.0
-        self._chosen_for: frozenset[str] = frozenset()
+        self._num_grants = self._num_decisions = self._num_reliefs = self._num_ahead = 0
+        self._next_look_s = 0.0
         self._is_closing = False
         self.opened_because: str | None = None
         self._thread = threading.Thread(target=self._run, name="headway-gate", daemon=True)
@@ -206,14 +208,15 @@ class Gate:
         with self._lock:
             times = np.array(self._times_s) if self._times_s else np.zeros(1)
             return ScheduleReport(
-                policy=self._policy,
-                at_once=self._at_once,
+                policy=self._sizes.policy,
+                at_once=self._sizes.at_once,
                 num_decisions=self._num_decisions,
                 decision_p50_s=float(np.quantile(times, 0.5)),
                 decision_p99_s=float(np.quantile(times, 0.99)),
                 opened_because=self.opened_because,
                 queries=(*(one.report() for one in self._members.values()), *self._gone),
                 num_reliefs=self._num_reliefs,
+                num_ahead=self._num_ahead,
             )
 
     def _run(self) -> None:
@@ -246,17 +249,18 @@ class Gate:
             self._next_look_s = now_s + _LOOK_EVERY_S
             if self._look_after(now_s):
                 wait_s = 0.0
-        if now_s >= self._next_sizes_s:
-            self._next_sizes_s = now_s + _SIZES_EVERY_S
-            self._measure_up()
+        self._sizes.look_at(list(self._members.values()), self._task_time, now_s)
         return wait_s
 
     def _take(self, happened: str) -> list[tuple[Member, BatchEnd | None]]:
-        """Who has become idle, and what it did before; who is done with its turn; who has ended."""
+        """Who is idle, and what it did before; whose turn is over or passed on; who has ended."""
         ended = []
         # Only as the hub parts them: progress may hold other characters that end a line.
         for line in filter(None, happened.split("\n")):
             what, number, *rest = line.split("\t", 4)
+            if what == "go":
+                self._went(line)
+                continue
             member = self._numbered.get(int(number))
             if member is None:
                 continue
@@ -289,44 +293,78 @@ class Gate:
         self._log.flush()
         return bool(hanging)
 
+    def _went(self, line: str) -> None:
+        """The JVM has passed a turn on by the order that was left there."""
+        went = self._ahead.went(line)
+        decision = went.decision
+        members = [self._numbered[one] for one in went.numbers if one in self._numbered]
+        self._num_ahead += len(members)
+        self._book(members, decision, went.since_s)
+
     def _decide(self, now_s: float) -> float:
-        members = self._members.values()
+        members, at_once = self._members.values(), self._sizes.at_once
         num_running = sum(one.granted_at_s is not None and not one.lease_over for one in members)
-        if num_running >= self._at_once:
-            return _LONGEST_WAIT_S
-        states = tuple(one.state(now_s) for one in members if one.is_idle)
-        is_short = self._memory_is_short(now_s)
-        order = grant_order(self._policy, states, now_s, memory_is_short=is_short)
-        granted = order[: self._at_once - num_running]
-        self._let_go([self._members[name] for name in granted], now_s, num_running)
-        if order:
-            self._num_decisions += 1
-            self._log.write(
-                Decision(
-                    at_s=now_s,
-                    policy=self._policy,
-                    num_running=num_running,
-                    at_once=self._at_once,
-                    states=states,
-                    order=order,
-                    granted=granted,
-                    memory_is_short=is_short,
-                )
+        waiting = {one.number: one.state(now_s) for one in members if one.is_idle}
+        states = tuple(waiting.values())
+        decision = Decision(
+            at_s=now_s,
+            policy=self._sizes.policy,
+            num_running=num_running,
+            at_once=at_once,
+            states=states,
+            order=(),
+            granted=(),
+            memory_is_short=self._memory_is_short(now_s),
+        )
+        if num_running < at_once:
+            order = grant_order(
+                decision.policy, states, now_s, memory_is_short=decision.memory_is_short
             )
-        due_s = next_due_s(self._policy, states, now_s)
+            granted = order[: at_once - num_running]
+            decision = replace(decision, order=order, granted=granted)
+        granted_now = [self._members[name] for name in decision.granted]
+        if granted_now and not self._let_go(granted_now, decision):
+            return _AGAIN_S
+        self._leave_order(waiting, now_s)
+        if num_running >= at_once:
+            return _LONGEST_WAIT_S
+        due_s = next_due_s(decision.policy, states, now_s)
         return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
 
-    def _let_go(self, granted: list[Member], now_s: float, num_running: int) -> None:
-        if not granted:
+    def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:
+        """What the JVM goes by until the next decision; none where it could not be kept."""
+        members = self._members.values()
+        if math.isfinite(self._memory.limit_bytes) or any(one.waits_within for one in members):
+            self._ahead.take_back()
             return
+        self._ahead.give(
+            self._sizes.policy,
+            {one.number: waiting[one.number] for one in members if one.is_idle},
+            list(members),
+            now_s=now_s,
+            at_once=self._sizes.at_once,
+        )
+
+    def _let_go(self, granted: list[Member], decision: Decision) -> bool:
+        """Whether the JVM, where more may have happened, has let them go."""
+        since_us = self._hub.grant(",".join(str(member.number) for member in granted))
+        if since_us < 0:
+            return False
         for member in granted:
-            self._num_grants += 1
-            member.grant(now_s, self._num_grants, num_running + len(granted))
             if isinstance(member.clock, Turn):
                 member.clock.grant()
-        since_us = self._hub.grant(",".join(str(member.number) for member in granted))
-        if since_us:
-            self._times_s.append(ms_to_s(since_us / US_PER_MS))
+        self._book(granted, decision, ms_to_s(since_us / US_PER_MS))
+        return True
+
+    def _book(self, granted: list[Member], decision: Decision, since_s: float) -> None:
+        for member in granted:
+            self._num_grants += 1
+            num_at_once = decision.num_running + len(decision.granted)
+            member.grant(decision.at_s, self._num_grants, num_at_once)
+        self._num_decisions += 1
+        self._log.write(decision)
+        if since_s:
+            self._times_s.append(since_s)
 
     def _memory_is_short(self, now_s: float) -> bool:
         used_bytes = sum(one.heap_state_bytes for one in self._members.values())
@@ -334,48 +372,6 @@ class Gate:
         since_s = self._memory.relieving_since_s
         self._num_reliefs += since_s is not None and since_s != before.relieving_since_s
         return since_s is not None
-
-    def _measure_up(self) -> None:
-        """How many at once, where each query ticks, and under ``auto`` which policy."""
-        members = list(self._members.values())
-        if not members or any(len(one.durations) < KNOWN_BATCHES.value for one in members):
-            return
-        if self._policy is Policy.STAGGER:
-            self._keep_apart(members)
-        elif not (self._chosen_for or self._at_once_is_given):
-            self._at_once = usual_at_once(members)
-        names = frozenset(self._members)
-        if self._asked is Policy.AUTO and self._choose is not None and names != self._chosen_for:
-            self._chosen_for = names
-            works = self._task_time.works_of(members, self._cores)
-            # Beside the arbiter: simulations take longer than its heartbeat may.
-            threading.Thread(target=self._choose_policy, args=(works,), daemon=True).start()
-
-    def _keep_apart(self, members: list[Member]) -> None:
-        """Ticks of their own; then nobody needs to be held back."""
-        if not self._at_once_is_given:
-            self._at_once = len(members)
-        if all(one.offset_s is not None for one in members):
-            return
-        for one, offset_s in zip(members, best_offsets_s(members), strict=True):
-            one.offset_s = offset_s
-
-    def _choose_policy(self, works: list[QueryWork]) -> None:
-        assert self._choose is not None
-        try:
-            policy, at_once = self._choose(works, self._cores)
-        except Exception as error:
-            _LOG.warning("%s stays in force: %s", self._policy, error)
-            return
-        with self._lock:
-            self._policy = policy
-            if not self._at_once_is_given:
-                self._at_once = at_once
-            for member in self._members.values():
-                member.offset_s = None
-            # Offsets, where the policy needs them.
-            self._next_sizes_s = 0.0
-        _LOG.info("policy %s, %d at once", policy, at_once)
 
     def _leave(self, member: Member) -> None:
         """Its own clock again; whoever waits at ours goes on."""

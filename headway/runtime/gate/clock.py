@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_JAVA_FILES = ("GateHub.java", "GateClock.java")
+_JAVA_FILES = ("GateHub.java", "GateClock.java", "StandingOrder.java")
 _STARTS_WITHIN_S = 30.0
 _LOADERS: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 

@@ -6,40 +6,20 @@ import math
 import statistics
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
-from headway.domain import QueryReport, QueryState, ScheduledQuery
+from headway.domain import ComingBack, QueryReport, QueryState, ScheduledQuery
 from headway.runtime.gate.decision_log import BatchEnd
 from headway.runtime.gate.learned import BatchDurations
-from headway.units import ms_to_s
+from headway.runtime.gate.progress import BatchSeen, batch_seen
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _MOST_DELAYS = 400
 _OF_SLACK, _OF_LEASE = 0.95, 0.999
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSeen:
-    """What the progress of a batch says."""
-
-    batch_id: int
-    start_s: float
-    rows: int
-    duration_s: float
-    add_batch_s: float
-    commit_s: float
-    watermark_s: float | None
-    newest_event_s: float | None
-    removed_rows: float
-    heap_state_bytes: float
-    behind_rows: float
 
 
 class Member:
@@ -196,21 +176,66 @@ class Member:
 
     def state(self, now_s: float) -> QueryState:
         """What the policy sees."""
-        rows = self._rows_by(now_s)
+        return self._state(
+            self._rows_by(now_s),
+            ready_s=self.ready_s,
+            oldest_unread_s=self._oldest_unread_s(),
+            closing_s=self._closing_s(self._emitted_to_s),
+            emits=self._emits(),
+        )
+
+    def coming_back(self, now_s: float, next_grant: int) -> ComingBack | None:
+        """How it will wait after the batch that it runs, or would run; None if little is known."""
+        last, windows = self.last, self.declared.windows
+        if last is None:
+            return None
+        granted_at_s = now_s if self.granted_at_s is None else self.granted_at_s
+        closes_at_s, emitted_to_s = math.inf, self._emitted_to_s
+        if windows is not None:
+            if self._newest_event_s is None or emitted_to_s is None:
+                return None
+            # What was closed before, this batch emits; only what it reads can close the next.
+            emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
+            closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
+        takes_s = max(self._predicted_s, now_s - granted_at_s)
+        came = self._rate_per_s * takes_s
+        state = self._state(
+            float(last.rows) if last.behind_rows else came,
+            ready_s=now_s,
+            oldest_unread_s=granted_at_s - self._behind_s(),
+            closing_s=self._closing_s(emitted_to_s),
+            emits=False,
+        )
+        at_its_tick = self.offset_s is not None
+        last_grant = next_grant if self.granted_at_s is None else self.last_grant
+        return ComingBack(
+            state=replace(state, last_grant=last_grant),
+            closes_at_s=math.inf if at_its_tick else closes_at_s,
+            at_its_tick=at_its_tick,
+        )
+
+    def _state(
+        self,
+        rows: float,
+        *,
+        ready_s: float,
+        oldest_unread_s: float,
+        closing_s: float | None,
+        emits: bool,
+    ) -> QueryState:
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
         next_s = self.durations.quantile_s(self._rate_per_s * duration_s, _OF_SLACK)
         declared = self.declared
-        closing_s = self._closing_s()
         return QueryState(
             name=declared.name,
-            ready_s=self.ready_s,
-            oldest_unread_s=self._oldest_unread_s(),
+            ready_s=ready_s,
+            oldest_unread_s=oldest_unread_s,
             last_grant=self.last_grant,
             duration_s=duration_s,
             pair_s=duration_s + next_s,
             num_batches=self._num_batches(),
             closing_s=closing_s,
-            emits=self._emits(),
+            emits=emits,
             window_limit_s=declared.window_limit_s(max(self.closing_delay_s, 0.0)),
             row_limit_s=None if declared.row_target is None else declared.row_target.limit_s,
             output_rows=rows if declared.windows is None else 0.0,
@@ -252,18 +277,19 @@ class Member:
         return math.ceil(last.behind_rows / last.rows)
 
     def _oldest_unread_s(self) -> float:
-        last = self.last
-        if last is None:
-            return self._idle_since_s
-        # What was left behind came before the batch that left it, as fast as rows are read.
-        rate_per_s = self._rate_per_s
-        return last.start_s - (last.behind_rows / rate_per_s if rate_per_s > 0.0 else 0.0)
+        return self._idle_since_s if self.last is None else self.last.start_s - self._behind_s()
 
-    def _closing_s(self) -> float | None:
+    def _behind_s(self) -> float:
+        """What was left behind came before the batch that left it, as fast as rows are read."""
+        if self.last is None or not self._rate_per_s > 0.0:
+            return 0.0
+        return self.last.behind_rows / self._rate_per_s
+
+    def _closing_s(self, emitted_to_s: float | None) -> float | None:
         windows = self.declared.windows
-        if windows is None or self._emitted_to_s is None:
+        if windows is None or emitted_to_s is None:
             return None
-        end_s = windows.first_end_after_s(self._emitted_to_s)
+        end_s = windows.first_end_after_s(emitted_to_s)
         return end_s + windows.watermark_delay_s + self.closing_delay_s
 
     def _emits(self) -> bool:
@@ -281,7 +307,7 @@ class Member:
     def _new_batch(self, progress: str) -> BatchSeen | None:
         if not progress:
             return None
-        seen, last = _batch_seen(progress), self.last
+        seen, last = batch_seen(progress), self.last
         if last is not None and (seen.batch_id, seen.start_s) == (last.batch_id, last.start_s):
             return None
         waited_s = self._waited_within_s
@@ -322,69 +348,3 @@ class Member:
                 self._late += target is not None and late_s > target.limit_s
                 end_s += windows.slide_s
         self._emitted_to_s = max(seen.watermark_s, self._emitted_to_s or seen.watermark_s)
-
-
-class _Operator(msgspec.Struct, rename="camel"):
-    num_rows_removed: int = 0
-    memory_used_bytes: int = 0
-    custom_metrics: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
-
-    @property
-    def on_heap_bytes(self) -> int:
-        """RocksDB keeps its state outside of the heap."""
-        is_rocksdb = any(name.startswith("rocksdb") for name in self.custom_metrics)
-        return 0 if is_rocksdb else self.memory_used_bytes
-
-
-class _EventTime(msgspec.Struct, frozen=True):
-    watermark: str | None = None
-    max: str | None = None
-
-
-class _Source(msgspec.Struct, rename="camel"):
-    end_offset: msgspec.Raw = msgspec.Raw()
-    metrics: dict[str, str] | None = None
-
-    @property
-    def behind_rows(self) -> float:
-        """Rows that it has and the batch did not read, as Kafka says; 0 for other sources."""
-        behind = float((self.metrics or {}).get("avgOffsetsBehindLatest", 0.0))
-        if not behind > 0.0:
-            return 0.0
-        topics = msgspec.json.decode(self.end_offset, type=dict[str, dict[str, int]])
-        return behind * sum(map(len, topics.values()))
-
-
-class _Progress(msgspec.Struct, rename="camel"):
-    batch_id: int
-    timestamp: str
-    num_input_rows: int = 0
-    duration_ms: dict[str, float] = msgspec.field(default_factory=dict)
-    event_time: _EventTime = _EventTime()
-    state_operators: list[_Operator] = msgspec.field(default_factory=list)
-    sources: list[_Source] = msgspec.field(default_factory=list)
-
-
-_PROGRESS = msgspec.json.Decoder(_Progress)
-
-
-def _batch_seen(progress: str) -> BatchSeen:
-    given = _PROGRESS.decode(progress)
-    spent, event, operators = given.duration_ms, given.event_time, given.state_operators
-    return BatchSeen(
-        batch_id=given.batch_id,
-        start_s=_epoch_s(given.timestamp),
-        rows=given.num_input_rows,
-        duration_s=ms_to_s(spent.get("triggerExecution", 0)),
-        add_batch_s=ms_to_s(spent.get("addBatch", 0)),
-        commit_s=ms_to_s(spent.get("commitOffsets", 0)),
-        watermark_s=None if event.watermark is None else _epoch_s(event.watermark),
-        newest_event_s=None if event.max is None else _epoch_s(event.max),
-        removed_rows=float(sum(one.num_rows_removed for one in operators)),
-        heap_state_bytes=float(sum(one.on_heap_bytes for one in operators)),
-        behind_rows=sum(one.behind_rows for one in given.sources),
-    )
-
-
-def _epoch_s(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

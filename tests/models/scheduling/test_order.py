@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from headway.domain import Policy, QueryState
 from headway.models.scheduling.memory import MemoryReading
-from headway.models.scheduling.order import grant_order, next_due_s, slack_s
+from headway.models.scheduling.order import (
+    due_s,
+    grant_order,
+    next_due_s,
+    order_holds_until_s,
+    ranked,
+    slack_s,
+)
 
 OF_ALL = [policy for policy in Policy if policy is not Policy.AUTO]
 
@@ -109,3 +117,48 @@ def test_equal_queries_take_turns_by_name_so_that_a_log_replays() -> None:
 def test_auto_is_no_order_of_its_own() -> None:
     with pytest.raises(ValueError, match="simulation prefers"):
         grant_order(Policy.AUTO, [a_state("a")], 0.0)
+
+
+def states_of_all_kinds(generator: random.Random, count: int) -> list[QueryState]:
+    return [
+        a_state(
+            f"q{at}",
+            ready_s=generator.uniform(0.0, 14.0),
+            oldest_unread_s=generator.uniform(0.0, 10.0),
+            last_grant=generator.randrange(50),
+            duration_s=generator.uniform(0.1, 2.0),
+            pair_s=generator.uniform(0.2, 3.0),
+            closing_s=generator.choice([None, generator.uniform(5.0, 15.0)]),
+            emits=generator.random() < 0.3,
+            window_limit_s=2.0,
+            row_limit_s=generator.choice([None, 3.0]),
+            output_rows=generator.uniform(0.0, 100.0),
+            most_wait_s=generator.uniform(2.0, 12.0),
+        )
+        for at in range(count)
+    ]
+
+
+@pytest.mark.parametrize("policy", OF_ALL)
+def test_an_order_that_is_made_ahead_stays_right_for_as_long_as_it_says(policy: Policy) -> None:
+    generator = random.Random(policy.value)
+    num_compared = 0
+    for _ in range(200):
+        states = states_of_all_kinds(generator, 12)
+        made_s = 10.0
+        until_s = order_holds_until_s(states, made_s)
+        ahead = ranked(policy, states, made_s)
+        for at_s in (generator.uniform(made_s, min(until_s, 20.0)) for _ in range(5)):
+            due = tuple(one.name for one in ahead if due_s(policy, one) <= at_s)
+            assert grant_order(policy, states, at_s) == due
+            num_compared += len(due) > 1
+    assert num_compared > 500
+
+
+def test_an_order_ends_when_the_next_query_has_been_passed_over_for_too_long() -> None:
+    starves = a_state("starves", oldest_unread_s=9.0, row_limit_s=9.0, most_wait_s=3.0)
+    first_come = a_state("first", oldest_unread_s=8.0, row_limit_s=9.0)
+    states = [starves, first_come]
+    assert order_holds_until_s(states, 10.0) == pytest.approx(12.0)
+    assert ranked(Policy.FCFS, states, 11.9)[0].name == "first"
+    assert ranked(Policy.FCFS, states, 12.1)[0].name == "starves"

@@ -20,7 +20,8 @@ def test_gated_batches_are_marked_in_the_log(
         gate.add(gated)
         wait_until(lambda: num_batches(gated) >= 12, "gated batches")
     count = num_batches(gated)
-    wait_until(lambda: num_batches(gated) >= count + 3, "batches by its own trigger")
+    # One more may still be granted as the gate opens, and the log is written behind the progress.
+    wait_until(lambda: num_batches(gated) >= count + 5, "batches by its own trigger")
     gated.stop()
     profile = headway.profile(spark_event_log_dir, queries=[str(gated.id)])
     assert profile.baseline.trigger_s == 0.7

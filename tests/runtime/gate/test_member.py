@@ -264,3 +264,52 @@ def test_rows_that_a_rate_limit_left_behind_take_their_batches_one_by_one() -> N
     assert state.oldest_unread_s == pytest.approx(101.0 - 3.0)
     assert slack_s(state) == pytest.approx(98.0 + 20.0 - 3 * state.duration_s)
     assert slack_s(fresh) > slack_s(state) + 2 * state.duration_s
+
+
+@pytest.mark.parametrize("newest", [111, 113])
+def test_a_running_query_comes_back_as_was_expected(newest: int) -> None:
+    progress = Progress()
+    member = a_member(
+        progress,
+        windows=WindowGrid(slide_s=10.0, watermark_delay_s=2.0),
+        window_target=Target.parse("window p99 <= 5s"),
+    )
+    for number in range(2, 9):
+        progress.batch(number, 100.0 + number, max=at(100 + number), watermark=at(97 + number))
+        idle(member, progress, 100.4 + number, 101.0 + number)
+        # Who waits comes back from the turn that it may get.
+        later = member.coming_back(100.5 + number, 77)
+        assert later is not None
+        assert (later.state.last_grant, later.state.oldest_unread_s) == (77, 100.5 + number)
+        member.grant(100.5 + number, number)
+    expected = member.coming_back(108.6, 77)
+    assert expected is not None
+    # The window to 110 is closed by a row of 112, and by none before it.
+    assert expected.closes_at_s == 112.0
+    progress.batch(9, 108.5, max=at(newest), watermark=at(106))
+    idle(member, progress, 108.9, 109.0)
+    found = member.state(108.9)
+    assert found.emits == (newest >= expected.closes_at_s)
+    foreseen = expected.emitting if found.emits else expected.state
+    assert (foreseen.name, foreseen.emits, foreseen.last_grant) == (
+        found.name,
+        found.emits,
+        found.last_grant,
+    )
+    assert foreseen.oldest_unread_s == pytest.approx(found.oldest_unread_s)
+    # What is learned of delays and rates by the batch itself is not known before it.
+    assert foreseen.closing_s == pytest.approx(found.closing_s, abs=2.0)
+    assert foreseen.duration_s == pytest.approx(found.duration_s, rel=0.1)
+
+
+def test_a_query_that_ticks_on_its_own_comes_back_at_a_tick() -> None:
+    progress = Progress()
+    member = a_member(progress)
+    progress.batch(0, 100.0)
+    idle(member, progress, 100.4, 101.0)
+    member.offset_s = 0.25
+    member.grant(100.5, 1)
+    expected = member.coming_back(100.6, 77)
+    assert expected is not None
+    assert expected.at_its_tick
+    assert math.isinf(expected.closes_at_s)

@@ -68,7 +68,7 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
         for query in started:
             gate.add(query, target="window p99 <= 10s")
         asked: list[set[str]] = []
-        choose = gate.gate._choose
+        choose = gate.gate._sizes.choose
         assert choose is not None
 
         def choosing(works: Any, cores: float) -> tuple[Policy, int]:
@@ -78,7 +78,7 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
             return chosen
 
         answers: list[tuple[Policy, int]] = []
-        gate.gate._choose = choosing
+        gate.gate._sizes.choose = choosing
         wait_until(lambda: len(answers) == 1, "a choice")
         wait_until(lambda: gate.report().policy is answers[0][0], "the policy is in force")
         assert gate.report().policy in ASKED

@@ -1,0 +1,164 @@
+"""Decisions that are made ahead, and carried out in the JVM where a batch ends.
+
+A decision that begins when a batch has ended waits twice for a core: Python's thread, and the JVM's
+that hears of it. An order that is there already is carried out by the thread that ended the batch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.domain import ComingBack, Decision, Policy, QueryState
+from headway.models.scheduling.order import due_s, grant_order, order_holds_until_s, ranked
+from headway.runtime.gate.member import Member
+from headway.units import US_PER_MS, ms_to_s, s_to_ms
+
+_NEVER_MS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Went:
+    """Turns that the JVM has passed on.
+
+    ``since_s`` is the time from the end of the batch to the grants; 0 where a trigger was waited
+    for and not a turn.
+    """
+
+    decision: Decision
+    numbers: tuple[int, ...]
+    since_s: float
+
+
+class Ahead:
+    """The order that the hub hands turns out by until the arbiter has decided again.
+
+    Parameters
+    ----------
+    hub : Java object
+        The gate's hub.
+    """
+
+    def __init__(self, hub: Any) -> None:
+        self._hub = hub
+        self._is_given = False
+        self._policy, self._at_once = Policy.FCFS, 1
+        self._states: dict[int, QueryState] = {}
+        self._backs: dict[int, ComingBack] = {}
+
+    def give(
+        self,
+        policy: Policy,
+        waiting: Mapping[int, QueryState],
+        members: Sequence[Member],
+        *,
+        now_s: float,
+        at_once: int,
+    ) -> None:
+        """Leave an order with the hub, unless something has happened since the arbiter looked.
+
+        Parameters
+        ----------
+        policy : Policy
+            Any but ``auto``.
+        waiting : mapping of int to QueryState
+            The queries that wait, by their numbers.
+        members : sequence of Member
+            All that take part.
+        now_s : float
+            The time of the decision. [s]
+        at_once : int
+            Batches that may run at the same time.
+        """
+        next_grant = 1 + max((one.last_grant for one in members), default=0)
+        # Under stagger whoever comes back is ranked by its tick, known or not.
+        backs = {
+            one.number: back
+            for one in members
+            if (back := one.coming_back(now_s, next_grant)) is not None
+            and (back.at_its_tick or policy is not Policy.STAGGER)
+        }
+        foreseen = {number: (back.state, back.emitting) for number, back in backs.items()}
+        cases = [*waiting.values(), *itertools.chain.from_iterable(foreseen.values())]
+        ranks = {id(state): rank for rank, state in enumerate(ranked(policy, cases, now_s))}
+
+        def then(number: int, holds_turn: bool) -> str:
+            """How one will come back, as the hub reads it; nothing where that is not known."""
+            if (back := backs.get(number)) is None:
+                return ""
+            due_ms = _NEVER_MS if back.at_its_tick else _first_ms_from(due_s(policy, back.state))
+            rank, closed_rank = (ranks[id(state)] for state in foreseen[number])
+            closes_at_ms = _first_ms_from(back.closes_at_s)
+            return f" {int(holds_turn)} {rank} {due_ms} {closed_rank} {closes_at_ms}"
+
+        until_s = order_holds_until_s(cases, now_s)
+        running = [one for one in members if one.granted_at_s is not None]
+        num_running = sum(not one.lease_over for one in running)
+        order = [f"{at_once - num_running} {_last_ms_before(until_s)}"]
+        for number, state in waiting.items():
+            due_ms = _first_ms_from(due_s(policy, state))
+            order.append(f"w {number} {ranks[id(state)]} {due_ms}{then(number, True)}")
+        order += [
+            f"r {one.number}{then(one.number, not one.lease_over)}"
+            for one in running
+            if one.number in backs
+        ]
+        if self._hub.stand(";".join(order)):
+            self._is_given = True
+            self._policy, self._at_once = policy, at_once
+            self._states, self._backs = dict(waiting), backs
+
+    def take_back(self) -> None:
+        """No order is in force any longer."""
+        if self._is_given:
+            self._is_given = not self._hub.stand(None)
+
+    def went(self, line: str) -> Went:
+        """What the hub did by the order in force, from the line in which it says so."""
+        _, since_us, at_ms, free, went, waiting = line.split("\t")
+        at_s = ms_to_s(float(at_ms))
+        states = dict(self._waited(waiting))
+        numbers = tuple(map(int, went.split(",")))
+        decision = Decision(
+            at_s=at_s,
+            policy=self._policy,
+            num_running=self._at_once - int(free),
+            at_once=self._at_once,
+            states=tuple(states.values()),
+            order=grant_order(self._policy, tuple(states.values()), at_s),
+            granted=tuple(states[number].name for number in numbers),
+            ahead=True,
+        )
+        return Went(
+            decision=decision, numbers=numbers, since_s=ms_to_s(float(since_us) / US_PER_MS)
+        )
+
+    def _waited(self, waiting: str) -> Iterator[tuple[int, QueryState]]:
+        for one in waiting.split(","):
+            number, how, ready_ms = one.split(":")
+            if how == "w":
+                yield int(number), self._states[int(number)]
+                continue
+            back = self._backs[int(number)]
+            state = back.emitting if how == "c" else back.state
+            # Who waits for a tick waits for no turn yet.
+            if not back.at_its_tick:
+                yield int(number), replace(state, ready_s=ms_to_s(float(ready_ms)))
+
+
+def _first_ms_from(at_s: float) -> int:
+    """The first millisecond that is not before a time."""
+    if not math.isfinite(at_s):
+        return _NEVER_MS
+    at_ms = s_to_ms(at_s) - 1
+    while ms_to_s(at_ms) < at_s:
+        at_ms += 1
+    return at_ms
+
+
+def _last_ms_before(at_s: float) -> int:
+    """A millisecond that is surely before a time."""
+    return s_to_ms(at_s) - 1 if math.isfinite(at_s) else _NEVER_MS

@@ -1,0 +1,94 @@
+"""The progress of a query, as far as the gate goes by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from headway.units import ms_to_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSeen:
+    """What the progress of a batch says."""
+
+    batch_id: int
+    start_s: float
+    rows: int
+    duration_s: float
+    add_batch_s: float
+    commit_s: float
+    watermark_s: float | None
+    newest_event_s: float | None
+    removed_rows: float
+    heap_state_bytes: float
+    behind_rows: float
+
+
+class _Operator(msgspec.Struct, rename="camel"):
+    num_rows_removed: int = 0
+    memory_used_bytes: int = 0
+    custom_metrics: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+    @property
+    def on_heap_bytes(self) -> int:
+        """RocksDB keeps its state outside of the heap."""
+        is_rocksdb = any(name.startswith("rocksdb") for name in self.custom_metrics)
+        return 0 if is_rocksdb else self.memory_used_bytes
+
+
+class _EventTime(msgspec.Struct, frozen=True):
+    watermark: str | None = None
+    max: str | None = None
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    end_offset: msgspec.Raw = msgspec.Raw()
+    metrics: dict[str, str] | None = None
+
+    @property
+    def behind_rows(self) -> float:
+        """Rows that it has and the batch did not read, as Kafka says; 0 for other sources."""
+        behind = float((self.metrics or {}).get("avgOffsetsBehindLatest", 0.0))
+        if not behind > 0.0:
+            return 0.0
+        topics = msgspec.json.decode(self.end_offset, type=dict[str, dict[str, int]])
+        return behind * sum(map(len, topics.values()))
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    batch_id: int
+    timestamp: str
+    num_input_rows: int = 0
+    duration_ms: dict[str, float] = msgspec.field(default_factory=dict)
+    event_time: _EventTime = _EventTime()
+    state_operators: list[_Operator] = msgspec.field(default_factory=list)
+    sources: list[_Source] = msgspec.field(default_factory=list)
+
+
+_PROGRESS = msgspec.json.Decoder(_Progress)
+
+
+def batch_seen(progress: str) -> BatchSeen:
+    """What a batch did, from the JSON in which Spark says so."""
+    given = _PROGRESS.decode(progress)
+    spent, event, operators = given.duration_ms, given.event_time, given.state_operators
+    return BatchSeen(
+        batch_id=given.batch_id,
+        start_s=_epoch_s(given.timestamp),
+        rows=given.num_input_rows,
+        duration_s=ms_to_s(spent.get("triggerExecution", 0)),
+        add_batch_s=ms_to_s(spent.get("addBatch", 0)),
+        commit_s=ms_to_s(spent.get("commitOffsets", 0)),
+        watermark_s=None if event.watermark is None else _epoch_s(event.watermark),
+        newest_event_s=None if event.max is None else _epoch_s(event.max),
+        removed_rows=float(sum(one.num_rows_removed for one in operators)),
+        heap_state_bytes=float(sum(one.on_heap_bytes for one in operators)),
+        behind_rows=sum(one.behind_rows for one in given.sources),
+    )
+
+
+def _epoch_s(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,106 @@
+"""Which policy is in force at a gate, and how many batches run at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from headway.assumptions.turns import KNOWN_BATCHES
+from headway.domain import Policy
+from headway.errors import InputError
+from headway.models.simulation.gate import QueryWork
+from headway.runtime.gate.member import Member
+from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
+
+_LOOK_EVERY_S = 5.0
+_LOG = logging.getLogger("headway.gate")
+
+Chooser = Callable[[Sequence[QueryWork], float], tuple[Policy, int]]
+"""From the works of the queries and the number of cores to a policy and how many at once."""
+
+
+class Sizes:
+    """The policy in force, and how many batches may run at once.
+
+    Parameters
+    ----------
+    asked : Policy
+        What was asked for. ``auto`` is first come first served until it is known what batches cost,
+        then what ``choose`` says.
+    at_once : int or None
+        Batches that may run at the same time; by what drivers leave idle without.
+    choose : callable or None
+        For ``auto``.
+    cores : float, > 0
+        Cores of all executors. [-]
+    lock : context manager
+        Held by whoever asks; what is chosen aside takes it.
+
+    Raises
+    ------
+    InputError
+        If ``at_once`` is no number of batches.
+    """
+
+    def __init__(
+        self,
+        asked: Policy,
+        at_once: int | None,
+        choose: Chooser | None,
+        cores: float,
+        lock: AbstractContextManager[object],
+    ) -> None:
+        if at_once is not None and not (isinstance(at_once, int) and at_once >= 1):
+            raise InputError(f"at_once is {at_once!r}; expected a whole number, 1 or more")
+        self._asked, self.choose = asked, choose
+        self.policy: Policy = Policy.FCFS if asked is Policy.AUTO else asked
+        self.at_once, self._at_once_is_given = at_once or 2, at_once is not None
+        self._cores, self._lock = cores, lock
+        self._chosen_for: frozenset[str] = frozenset()
+        self._next_look_s = 0.0
+
+    def look_at(self, members: Sequence[Member], task_time: TaskTime, now_s: float) -> None:
+        """Now and then, once it is known what the batches of all take."""
+        if now_s < self._next_look_s:
+            return
+        self._next_look_s = now_s + _LOOK_EVERY_S
+        if not members or any(len(one.durations) < KNOWN_BATCHES.value for one in members):
+            return
+        if self.policy is Policy.STAGGER:
+            self._keep_apart(members)
+        elif not (self._chosen_for or self._at_once_is_given):
+            self.at_once = usual_at_once(members)
+        names = frozenset(one.declared.name for one in members)
+        if self._asked is Policy.AUTO and self.choose is not None and names != self._chosen_for:
+            self._chosen_for = names
+            works = task_time.works_of(members, self._cores)
+            # Beside the arbiter: simulations take longer than its heartbeat may.
+            threading.Thread(target=self._take_best, args=(works, members), daemon=True).start()
+
+    def _keep_apart(self, members: Sequence[Member]) -> None:
+        """Ticks of their own; then nobody needs to be held back."""
+        if not self._at_once_is_given:
+            self.at_once = len(members)
+        if all(one.offset_s is not None for one in members):
+            return
+        for one, offset_s in zip(members, best_offsets_s(members), strict=True):
+            one.offset_s = offset_s
+
+    def _take_best(self, works: Sequence[QueryWork], members: Sequence[Member]) -> None:
+        assert self.choose is not None
+        try:
+            policy, at_once = self.choose(works, self._cores)
+        except Exception as error:
+            _LOG.warning("%s stays in force: %s", self.policy, error)
+            return
+        with self._lock:
+            self.policy = policy
+            if not self._at_once_is_given:
+                self.at_once = at_once
+            for member in members:
+                member.offset_s = None
+            # Offsets, where the policy needs them.
+            self._next_look_s = 0.0
+        _LOG.info("policy %s, %d at once", policy, at_once)
