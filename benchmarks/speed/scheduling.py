@@ -78,6 +78,11 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
             f"| the same, p99 of {report.num_decisions} decisions | "
             f"{1000 * report.decision_p99_s:.2f} ms | 5 ms |"
         )
+        num_grants = sum(query.num_grants for query in report.queries)
+        yield (
+            "| turns that were passed on in the JVM, decided ahead | "
+            f"{report.num_ahead / max(num_grants, 1):.0%} | - |"
+        )
         without, gated = _throughputs(given.phases)
         yield (
             f"| rows per second of 4 queries without a pause, gated over ungated "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from headway.domain import JobProfile, ScheduledQuery
+from headway.errors import InputError
 from headway.models.job.duration import level_spans
 from headway.models.job.setting import AFTER_COMMIT_PHASES
-from headway.models.simulation.gate import QueryWork
+from headway.models.simulation.gate import QueryOutcome, QueryWork
+from headway.units import format_duration
 
 _LEAST_ROWS = 1.0
 
@@ -49,6 +51,26 @@ def query_work(
         most_cores=max(min(full_core_s / makespan_s, float(cores)), 0.1),
         noise_ratio=profile.noise.batch_ratio,
         closing_delay_s=max(lag_s or 0.0, 0.0),
+    )
+
+
+def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float) -> None:
+    """That a simulation can tell whether a target for windows is met.
+
+    Raises
+    ------
+    InputError
+        If no window of the query is due in the time that is simulated.
+    """
+    query, grid = work.query, work.query.windows
+    if grid is None or query.window_target is None or len(outcome.window_latency_s):
+        return
+    raise InputError(
+        f"{query.name}: target {query.window_target}: no window is due within the "
+        f"{format_duration(length_s)} that are simulated (one every "
+        f"{format_duration(grid.slide_s)}, {format_duration(grid.watermark_delay_s)} of watermark "
+        "delay); expected shorter ones. What counts is which windows end together: give a "
+        "window_slide of some minutes and no watermark_delay, and a target less that delay"
     )
 
 

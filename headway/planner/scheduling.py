@@ -22,6 +22,7 @@ from headway.domain.result import Result
 from headway.models.scheduling.order import num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork, simulate_gate
+from headway.planner.query_work import require_windows_seen
 
 ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)
 """What a verdict compares with Spark as it is."""
@@ -240,16 +241,19 @@ def _simulated(
         SIMULATED_S.value,
         SIMULATED_WARM_UP_S.value + WINDOWS_SIMULATED.value * max(slides_s, default=0.0),
     )
+    length_s = min(length_s, LONGEST_SIMULATED_S.value)
     run = simulate_gate(
         works,
         policy,
         cores=cores,
         at_once=at_once,
-        length_s=min(length_s, LONGEST_SIMULATED_S.value),
+        length_s=length_s,
         warm_up_s=SIMULATED_WARM_UP_S.value,
         seed=seed,
         offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
     )
+    for both in zip(works, run.queries, strict=True):
+        require_windows_seen(*both, length_s)
     queries = tuple(_figures(*both) for both in zip(works, run.queries, strict=True))
     mean_s, p99_s = _overall(run)
     return PolicyFigures(

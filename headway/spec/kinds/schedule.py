@@ -22,7 +22,7 @@ from headway.spec.forms.quantities import (
 from headway.spec.kinds.jobs import DeclaredStream
 
 _MOST_QUERIES = 200
-_SHORTEST_TRIGGER_S = 0.001
+_SHORTEST_S = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,9 @@ class ScheduledJob:
         if (self.profile is None) == (self.declared is None):
             found = "neither" if self.profile is None else "both"
             raise ValueError(f"{found} of profile and declared; expected one of the two")
-        if self.trigger_s is not None and self.trigger_s < _SHORTEST_TRIGGER_S:
-            raise ValueError(
-                f"trigger: got {self.trigger_s:g} s; expected 1ms or more, as Spark counts them"
-            )
+        for key, given_s in (("trigger", self.trigger_s), ("window_slide", self.window_slide_s)):
+            if given_s is not None and given_s < _SHORTEST_S:
+                raise ValueError(f"{key}: got {given_s:g} s; expected 1ms or more")
         metrics = [one.metric for one in self.targets if isinstance(one, Target)]
         if len(set(metrics)) < len(self.targets) or Metric.BATCH in metrics:
             raise ValueError(
