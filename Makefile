@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        tuning-simulated exactness loop-cost \
+        tuning-simulated tuning-real tuning-real-page exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
         docs site figures wheel java clean
@@ -149,6 +149,12 @@ speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours ->
 
 tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) --output docs/tuning-simulated.md
+
+tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; goes on where it was cut
+	$(BIN)/python benchmarks/run.py tuning_real --measure $(QUIET)
+
+tuning-real-page: $(READY)  ## the page about it, from the committed results -> docs/tuning-real.md
+	$(BIN)/python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
 exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; goes on where it was cut
 	$(BIN)/python benchmarks/run.py exactness

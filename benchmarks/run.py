@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> None:
     if not arguments or arguments[0] not in known:
         sys.exit(f"expected one of {', '.join(known)}; see benchmarks/run.py NAME --help")
     name, *rest = arguments
-    sys.path.insert(0, str(known[name].parent))
+    # The root first: packages that are installed bring folders called tests, too.
+    sys.path[:0] = [str(known[name].parent), str(HERE.parent)]
     module = importlib.import_module(name)
     parser = argparse.ArgumentParser(
         prog=f"benchmarks/run.py {name}", description=(module.__doc__ or "").splitlines()[0]

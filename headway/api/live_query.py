@@ -31,8 +31,8 @@ from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from headway.models.estimation.live_latency import RowWaits, row_waits
-from headway.models.estimation.regression import warm_up_length
 from headway.models.estimation.run_level import noise_at_most
+from headway.models.estimation.warm_up import warm_up_length
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model

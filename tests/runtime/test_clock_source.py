@@ -258,3 +258,42 @@ def test_without_a_compiler_one_line_says_how_to_get_one(
     with pytest.raises(SparkUnavailableError, match="openjdk-17-jdk-headless") as failure:
         build_clock_source_jar(tmp_path / "jars")
     assert "\n" not in str(failure.value)
+
+
+def test_rows_arrive_at_rates_that_change_and_go_on_after_a_restart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    start_us = 1_000_000 * int(time.time() - 6)
+    steps = [(1.5, 700.0), (4.0, 300.0)]
+
+    def lines(steps: list[tuple[float, float]]) -> DataFrame:
+        return clock_lines(
+            spark,
+            rate_per_s=100,
+            rate_steps=steps,
+            num_source_partitions=3,
+            start_epoch_s=start_us / 1e6,
+        )
+
+    collected = Collected()
+    collected.run(lines(steps), tmp_path, num_batches=2)
+    time.sleep(0.5)  # rows arrive that nobody reads
+    collected.run(lines(steps), tmp_path, num_batches=2)
+    since_s = [(us - start_us) / 1e6 for us, _ in collected.rows]
+    # 150 rows in the first 1.5 s, 1750 in the next 2.5 s, then 300 a second.
+    assert np.allclose(since_s[:150], np.arange(150) / 100, atol=2e-6)
+    assert np.allclose(since_s[150:1900], 1.5 + np.arange(1750) / 700, atol=2e-6)
+    rest_s = since_s[1900:]
+    assert len(rest_s) > 600
+    assert np.allclose(rest_s, 4.0 + np.arange(len(rest_s)) / 300, atol=2e-6)
+    with pytest.raises(AssertionError, match=r"with rateSteps \"1\.5:700\.0,4\.0:300\.0\""):
+        collected.run(lines([(1.5, 700.0)]), tmp_path, num_batches=1)
+
+
+@pytest.mark.parametrize("steps", [[(0.0, 9.0)], [(2.0, 9.0), (1.0, 9.0)], [(1.0, 0.0)]])
+def test_steps_out_of_range_are_refused(
+    spark: SparkSession, tmp_path: Path, steps: list[tuple[float, float]]
+) -> None:
+    lines = clock_lines(spark, rate_per_s=100, rate_steps=steps, num_source_partitions=1)
+    with pytest.raises(Exception, match="clock source: the option rateSteps must be seconds"):
+        Collected().run(lines, tmp_path, num_batches=1)

@@ -34,17 +34,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A stream of text lines that arrive on the wall clock at a constant rate, or in bursts, with no
- * process that produces them: row i arrives at start + i / rate, and the offset is the number of
- * rows whose arrival lies in the past. The tasks make the rows of their share when they run, from
- * the row number and a seed alone, so that a restart yields the same rows again.
+ * A stream of text lines that arrive on the wall clock at a constant rate, in bursts, or at rates
+ * that change in steps, with no process that produces them: row i arrives at start + i / rate, and
+ * the offset is the number of rows whose arrival lies in the past. The tasks make the rows of their
+ * share when they run, from the row number and a seed alone, so that a restart yields the same rows
+ * again.
  *
  * <p>Options: rowsPerSecond (required), the mean rate; numPartitions (1); startEpochMicros (when
  * the stream is first asked); burstPeriodMillis (1000) and burstShare (1), the part of every period
  * in which all its rows arrive, evenly; bulkRows (0), with which so many rows at a time arrive
- * together, at the instants of a Poisson process; words, the size of the vocabulary (1000); zipf,
- * the exponent of the word frequencies (1.1, 0 for uniform); wordsPerRow (8); seed (1);
- * maxRowsPerTrigger (no limit).
+ * together, at the instants of a Poisson process; rateSteps, other rates from instants on, e.g.
+ * "60:900,120:300" for 900 rows/s from 60 s after the start and 300 from 120 s on; words, the size
+ * of the vocabulary (1000); zipf, the exponent of the word frequencies (1.1, 0 for uniform);
+ * wordsPerRow (8); seed (1); maxRowsPerTrigger (no limit).
  */
 public final class ClockSource implements TableProvider {
 
@@ -66,7 +68,7 @@ public final class ClockSource implements TableProvider {
   /** What the options say, checked once on the driver and sent along with every task. */
   record Settings(double rowsPerSecond, int numPartitions, Long startEpochMicros, int words,
                   double zipf, int wordsPerRow, long seed, Long maxRowsPerTrigger,
-                  double burstShare, long burstPeriodMillis, long bulkRows)
+                  double burstShare, long burstPeriodMillis, long bulkRows, String rateSteps)
       implements Serializable {
 
     static Settings of(CaseInsensitiveStringMap options) {
@@ -84,13 +86,19 @@ public final class ClockSource implements TableProvider {
           options.containsKey("maxRowsPerTrigger") ? options.getLong("maxRowsPerTrigger", 0) : null,
           options.getDouble("burstShare", 1.0),
           options.getLong("burstPeriodMillis", 1000),
-          options.getLong("bulkRows", 0));
+          options.getLong("bulkRows", 0),
+          options.getOrDefault("rateSteps", ""));
       require(settings.burstShare > 0 && settings.burstShare <= 1,
           "burstShare", "above 0 and at most 1");
       require(settings.burstPeriodMillis >= 1, "burstPeriodMillis", "at least 1");
       require(settings.bulkRows >= 0, "bulkRows", "0 or more");
       require(settings.bulkRows == 0 || settings.burstShare == 1,
           "bulkRows", "0 where burstShare is below 1");
+      require(settings.rateSteps.isEmpty()
+              || settings.bulkRows == 0 && settings.burstShare == 1,
+          "rateSteps", "left out where rows come in bulks or bursts");
+      require(settings.hasSteps(), "rateSteps", "seconds and rows/s, e.g. 60:900,120:300, "
+          + "instants rising from above 0, rates above 0 and at most 1e9");
       require(settings.rowsPerSecond > 0 && settings.rowsPerSecond <= 1e9,
           "rowsPerSecond", "above 0 and at most 1e9");
       require(settings.numPartitions >= 1, "numPartitions", "at least 1");
@@ -100,6 +108,20 @@ public final class ClockSource implements TableProvider {
       require(settings.maxRowsPerTrigger == null || settings.maxRowsPerTrigger >= 1,
           "maxRowsPerTrigger", "at least 1");
       return settings;
+    }
+
+    /** The rates in steps; null where there is one rate. */
+    RateSteps steps() {
+      return rateSteps.isEmpty() ? null : RateSteps.of(rowsPerSecond, rateSteps);
+    }
+
+    private boolean hasSteps() {
+      try {
+        steps();
+        return true;
+      } catch (NumberFormatException refused) {
+        return false;
+      }
     }
 
     private static void require(boolean holds, String option, String range) {
@@ -159,16 +181,19 @@ public final class ClockSource implements TableProvider {
    */
   static final class ClockOffset extends Offset {
     private static final Pattern FORMAT = Pattern.compile(
-        "\\{\"rows\":(\\d+),\"startEpochMicros\":(-?\\d+),\"rowsPerSecond\":([-+.0-9Ee]+)\\}");
+        "\\{\"rows\":(\\d+),\"startEpochMicros\":(-?\\d+),\"rowsPerSecond\":([-+.0-9Ee]+)"
+            + "(?:,\"rateSteps\":\"([-+.:,0-9Ee]+)\")?\\}");
 
     final long rows;
     final long startEpochMicros;
     final double rowsPerSecond;
+    final String rateSteps;
 
-    ClockOffset(long rows, long startEpochMicros, double rowsPerSecond) {
+    ClockOffset(long rows, long startEpochMicros, double rowsPerSecond, String rateSteps) {
       this.rows = rows;
       this.startEpochMicros = startEpochMicros;
       this.rowsPerSecond = rowsPerSecond;
+      this.rateSteps = rateSteps;
     }
 
     static ClockOffset parse(String json) {
@@ -177,17 +202,18 @@ public final class ClockSource implements TableProvider {
         throw new IllegalArgumentException("clock source: not one of its offsets: " + json);
       }
       return new ClockOffset(Long.parseLong(found.group(1)), Long.parseLong(found.group(2)),
-          Double.parseDouble(found.group(3)));
+          Double.parseDouble(found.group(3)), found.group(4) == null ? "" : found.group(4));
     }
 
     @Override
     public String json() {
       return "{\"rows\":" + rows + ",\"startEpochMicros\":" + startEpochMicros
-          + ",\"rowsPerSecond\":" + rowsPerSecond + "}";
+          + ",\"rowsPerSecond\":" + rowsPerSecond
+          + (rateSteps.isEmpty() ? "" : ",\"rateSteps\":\"" + rateSteps + "\"") + "}";
     }
 
     ClockOffset at(long newRows) {
-      return new ClockOffset(newRows, startEpochMicros, rowsPerSecond);
+      return new ClockOffset(newRows, startEpochMicros, rowsPerSecond, rateSteps);
     }
   }
 
@@ -211,7 +237,7 @@ public final class ClockSource implements TableProvider {
 
     @Override
     public Offset initialOffset() {
-      return new ClockOffset(0, startEpochMicros, settings.rowsPerSecond());
+      return new ClockOffset(0, startEpochMicros, settings.rowsPerSecond(), settings.rateSteps());
     }
 
     @Override
@@ -222,6 +248,11 @@ public final class ClockSource implements TableProvider {
         throw new IllegalStateException("clock source: the checkpoint was written at "
             + offset.rowsPerSecond + " rows/s, the option says " + settings.rowsPerSecond()
             + "; keep the rate or start with a new checkpoint");
+      }
+      if (!offset.rateSteps.equals(settings.rateSteps())) {
+        throw new IllegalStateException("clock source: the checkpoint was written with rateSteps \""
+            + offset.rateSteps + "\", the option says \"" + settings.rateSteps()
+            + "\"; keep them or start with a new checkpoint");
       }
       return offset;
     }

@@ -8,7 +8,7 @@ from headway.runtime.compiled import build_jar
 
 CLOCK_SOURCE_FORMAT = "headway.clock.ClockSource"
 
-_JAVA_FILES = ("ClockSource.java", "Clock.java", "Bulks.java", "Vocabulary.java")
+_JAVA_FILES = ("ClockSource.java", "Clock.java", "Bulks.java", "RateSteps.java", "Vocabulary.java")
 
 
 def build_clock_source_jar(folder: Path) -> Path:

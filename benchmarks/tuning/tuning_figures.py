@@ -1,0 +1,152 @@
+"""Of a run under steps of load: each figure that was predicted beside what was measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tuning_steps import Line, Schedule
+
+from headway.domain import Target
+
+
+class Figure(NamedTuple):
+    """What was predicted and what was measured [s]; None where there was no change or prediction.
+
+    ``is_bound`` says that it was predicted to be no longer, not to be as long.
+    """
+
+    name: str
+    predicted: float | None
+    measured: float | None
+    is_bound: bool = False
+
+    def is_met(self, within_ratio: float) -> bool:
+        """Whether it was as predicted; no change where none was predicted is as predicted."""
+        if self.predicted is None or self.measured is None:
+            return self.predicted is self.measured
+        if self.is_bound:
+            return self.measured <= self.predicted
+        return abs(self.measured - self.predicted) <= within_ratio * self.predicted
+
+
+class Rows(NamedTuple):
+    """Rows of a batch: the first, the one behind the last, and when they were done [s]."""
+
+    first: float
+    end: float
+    started_s: float
+    committed_s: float
+
+
+def schedule_of(run: Line) -> Schedule:
+    """The load that it was under."""
+    return Schedule(tuple(run["rates_per_s"]), tuple(run["from_s"]), run["ends_s"])
+
+
+def rows_of(run: Line) -> list[Rows]:
+    """Its batches: rows are numbered as they arrive, and none is left out."""
+    found, first = [], 0.0
+    for started_s, took_s, rows in run["batches"]:
+        found.append(Rows(first, first + rows, started_s, started_s + took_s))
+        first += rows
+    return found
+
+
+def change_of(run: Line) -> dict[str, Any] | None:
+    """The first change that was made for the load, as it was logged; None if none was."""
+    changes = [one["change"] for one in run["audit"] if one["event"] == "applied"]
+    return next((one for one in changes if one["expected"] is not None), None)
+
+
+def late_share(run: Line, at: int) -> float:
+    """Share of the rows of one of the three stretches that were late, by their arrival."""
+    schedule = schedule_of(run)
+    ends = (*schedule.from_s[1:], schedule.ends_s)
+    low, high = schedule.arrived(schedule.from_s[at]), schedule.arrived(ends[at])
+    rows = late = 0.0
+    for one in rows_of(run):
+        first, end = max(one.first, low), min(one.end, high)
+        if end > first:
+            rows += end - first
+            late += schedule.late_rows(first, end, one.committed_s, _limit_s(run))
+    return late / rows if rows else 0.0
+
+
+def figures_of(run: Line) -> Iterator[Figure]:
+    """Decision, pause, late rows and the time until the target is kept again, of a run in act."""
+    schedule, change = schedule_of(run), change_of(run)
+    step_s = schedule.from_s[1]
+    predicted_s = run["predicted_decision_s"]
+    if change is None:
+        yield Figure("decision after the step", predicted_s, None)
+        return
+    began_s = change["began_s"] - run["started_s"]
+    expected = change["expected"]
+    yield Figure("decision after the step", predicted_s, began_s - step_s)
+    yield Figure("pause", expected["pause_s"], _pause_s(run, change, began_s))
+    yield Figure("late arrivals", expected["late_s"], _late_s(run, began_s))
+    yield Figure("kept again", expected["back_within_s"], _kept_again_s(run, began_s), True)
+
+
+def _limit_s(run: Line) -> float:
+    return Target.parse(run["target"]).limit_s
+
+
+def _until_next_step_s(run: Line, began_s: float) -> float:
+    return min([float(one) for one in run["from_s"] if one > began_s], default=float(run["ends_s"]))
+
+
+def _pause_s(run: Line, change: dict[str, Any], began_s: float) -> float | None:
+    """How long the query stood still, and the excess of its first batch over those that follow.
+
+    As the tuner's prior was measured. Executors that are added stop nothing: the excess of the
+    first two batches that began since they are there.
+    """
+    there_s = next(
+        one["at_s"] - run["started_s"]
+        for one in run["audit"]
+        if one["event"] == "applied" and one["change"]["number"] == change["number"]
+    )
+    is_added = change["kind"] == "add"
+    since_s = there_s if is_added else began_s
+    ends_s = _until_next_step_s(run, began_s)
+    after: list[float] = [took_s for at_s, took_s, _ in run["batches"] if since_s <= at_s < ends_s]
+    num_first = 2 if is_added else 1
+    if len(after) < 3 * num_first:
+        return None
+    usual_s = float(statistics.median(after[num_first:]))
+    excess_s = sum(max(one - usual_s, 0.0) for one in after[:num_first])
+    stood_s = 0.0 if is_added else float(change["pause_s"] or 0.0)
+    return stood_s + excess_s
+
+
+def _late_s(run: Line, began_s: float) -> float:
+    """Arrivals since the change began that were late, in seconds of arrivals."""
+    schedule, limit_s = schedule_of(run), _limit_s(run)
+    ends_s = _until_next_step_s(run, began_s)
+    low, high = schedule.arrived(began_s), schedule.arrived(ends_s)
+    late = sum(
+        schedule.late_rows(max(one.first, low), min(one.end, high), one.committed_s, limit_s)
+        for one in rows_of(run)
+        if one.end > low and one.first < high
+    )
+    return late / ((high - low) / (ends_s - began_s))
+
+
+def _kept_again_s(run: Line, began_s: float) -> float | None:
+    """From the change to the end of the last batch with more late rows than the target allows."""
+    schedule, limit_s = schedule_of(run), _limit_s(run)
+    allowed = 1.0 - (Target.parse(run["target"]).quantile or 1.0)
+    ends_s = _until_next_step_s(run, began_s)
+    since = [one for one in rows_of(run) if began_s <= one.committed_s and one.started_s < ends_s]
+    missed = [
+        at
+        for at, one in enumerate(since)
+        if schedule.late_rows(one.first, one.end, one.committed_s, limit_s)
+        > allowed * (one.end - one.first)
+    ]
+    if missed and missed[-1] == len(since) - 1:
+        return None
+    return since[missed[-1]].committed_s - began_s if missed else 0.0

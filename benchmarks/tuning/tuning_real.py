@@ -1,0 +1,284 @@
+"""Steps of 20-60-20 % of capacity for real: what the tuner predicted beside what was measured.
+
+    python benchmarks/run.py tuning_real --measure --part trigger --minutes 110
+    python benchmarks/run.py tuning_real --list
+    python benchmarks/run.py tuning_real --output docs/tuning-real.md
+
+Profile, capacity and target of a part are its first line, fixed before the first judged run; each
+finished run is a line, by which it is known when it goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pages import headed
+from result_lines import keep, lines_of
+from tuning_figures import Figure, change_of, figures_of, late_share
+from tuning_steps import (
+    MODES,
+    PARTS,
+    TRIGGER_S,
+    Line,
+    Part,
+    Schedule,
+    batches_of,
+    fixed_question,
+    predicted_decision_s,
+    stepped,
+    worked,
+)
+
+import headway
+from headway.formats.profile_file import dump_profile, load_profile
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.word_count import clock_lines
+
+RESULTS = Path(__file__).parent / "results" / "tuning-real.jsonl"
+WITHIN_RATIO = 0.3
+_STRETCHES_S, _FITTED_S, _REPEATS = (110.0, 170.0, 45.0), 60.0, 5
+_SHORT_STRETCHES_S, _SHORT_FITTED_S = (75.0, 60.0, 10.0), 15.0
+_PROBE_S = 12.0
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Where results are, and what to measure."""
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--measure", action="store_true", help="On a quiet machine.")
+    parser.add_argument("--list", action="store_true", help="Runs that are missing, and stop.")
+    parser.add_argument("--part", choices=[*PARTS], help="Both by default.")
+    parser.add_argument("--minutes", type=float, default=110.0, help="Begin no run that is longer.")
+    parser.add_argument("--short", action="store_true", help="One run in act, to try it.")
+
+
+def text(given: argparse.Namespace) -> str | None:
+    """The page, where nothing is to be measured."""
+    parts = [PARTS[given.part]] if given.part else [*PARTS.values()]
+    stretches_s = _SHORT_STRETCHES_S if given.short else _STRETCHES_S
+    if given.list:
+        for part in parts:
+            missing = _missing(part, given)
+            minutes = len(missing) * 1.05 * sum(stretches_s) / 60.0
+            print(f"{part.name}: {len(missing)} runs, {minutes:.0f} min", *missing, sep="\n  ")
+        return None
+    if given.measure:
+        ends_s = time.monotonic() + 60.0 * given.minutes
+        for part in parts:
+            _measure(part, given, stretches_s, ends_s)
+        return None
+    return "\n".join(_page(lines_of(given.results))) + "\n"
+
+
+def runs_of(part: Part, repeats: int) -> list[tuple[int, str]]:
+    """Repeat and mode, the modes of each repeat in random order."""
+    found = []
+    for repeat in range(1, repeats + 1):
+        order = random.Random(f"{part.name}-{repeat}").sample(MODES, len(MODES))
+        found += [(repeat, mode) for mode in order]
+    return found
+
+
+def _missing(part: Part, given: argparse.Namespace) -> list[tuple[int, str]]:
+    done = {
+        (one["repeat"], one["mode"])
+        for one in lines_of(given.results)
+        if one["part"] == part.name and "mode" in one
+    }
+    runs = [(1, "act")] if given.short else runs_of(part, _REPEATS)
+    return [one for one in runs if one not in done]
+
+
+def _measure(
+    part: Part, given: argparse.Namespace, stretches_s: Sequence[float], ends_s: float
+) -> None:
+    """What is missing of a part, in one warm session, as far as there is time."""
+    missing = _missing(part, given)
+    longest_s = 1.1 * sum(stretches_s) + 10.0
+    if not missing or time.monotonic() + longest_s > ends_s:
+        return
+    with tempfile.TemporaryDirectory(prefix="headway-tuning-") as name:
+        folder = Path(name)
+        fixed = [one for one in lines_of(given.results) if one["part"] == part.name]
+        if not fixed:
+            fitted_s = _SHORT_FITTED_S if given.short else _FITTED_S
+            fixed = [_fixed(part, folder, fitted_s)]
+            keep(given.results, fixed[0])
+        question = fixed[0]
+        path = folder / "fixed.profile.yaml"
+        path.write_text(question["profile"], encoding="utf-8")
+        profile = load_profile(path)
+        with _session(part, folder) as spark:
+            _run_for(spark, part, folder / "warm-up", 0.4 * question["capacity_per_s"], 30.0)
+            for repeat, mode in missing:
+                if time.monotonic() + longest_s > ends_s:
+                    print("no time for more; the rest is left", file=sys.stderr)
+                    return
+                schedule = Schedule.of(question["capacity_per_s"], stretches_s, seed=repeat)
+                target = question["target"]
+                decision_s = predicted_decision_s(part, profile, target, schedule)
+                print(f"{part.name} {repeat} {mode}", file=sys.stderr, flush=True)
+                run = stepped(spark, part, profile, target, schedule, mode, folder)
+                keep(
+                    given.results,
+                    {
+                        "part": part.name, "repeat": repeat, "mode": mode, "target": target,
+                        "rates_per_s": schedule.rates_per_s, "from_s": schedule.from_s,
+                        "ends_s": schedule.ends_s, "predicted_decision_s": decision_s, **run,
+                    },
+                )  # fmt: skip
+
+
+def _fixed(part: Part, folder: Path, fitted_s: float) -> Line:
+    """Profile, capacity and target, of runs of their own in a session of their own."""
+    with _session(part, folder, event_log=folder / "log") as spark:
+        rough_per_s = _rough_capacity_per_s(spark, part, folder)
+        names = []
+        for share in (0.2, 0.6):
+            names.append(f"fitted-{share:.0%}")
+            _run_for(spark, part, folder / names[-1], share * rough_per_s, fitted_s)
+    profile = headway.profile(folder / "log", queries=names, trigger=TRIGGER_S, engine="in-process")
+    capacity_per_s, target = fixed_question(part, profile)
+    return {
+        "part": part.name, "capacity_per_s": round(capacity_per_s, 3), "target": target,
+        "profile": dump_profile(profile),
+    }  # fmt: skip
+
+
+def _session(part: Part, folder: Path, event_log: Path | None = None) -> Any:
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",
+        **local_checkpoint_conf(),
+    }
+    if part.waits_ms:
+        conf["spark.executor.memory"] = "700m"  # below that of a worker
+    return embedded_session(
+        app_name="headway tuned steps", master=part.master, event_log_dir=event_log,
+        jars=[build_clock_source_jar(folder)], driver_memory="1g", extra_conf=conf,
+    )  # fmt: skip
+
+
+def _run_for(
+    spark: Any, part: Part, checkpoint: Path, rate_per_s: float, run_s: float,
+    *, trigger_s: float = TRIGGER_S, max_rows: int | None = None,
+) -> list[tuple[float, float, int]]:  # fmt: skip
+    """Batches of a query at one rate; with ``max_rows`` of a backlog that does not end."""
+    lines = clock_lines(
+        spark, rate_per_s=rate_per_s, num_source_partitions=part.source_partitions,
+        start_epoch_s=None if max_rows is None else time.time() - 3600.0,
+        max_rows_per_trigger=max_rows,
+    )  # fmt: skip
+    query = (
+        worked(lines, part)
+        .writeStream.format("noop")
+        .outputMode("update")
+        .queryName(checkpoint.name)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime=f"{trigger_s:g} seconds")
+        .start()
+    )
+    try:
+        query.awaitTermination(round(run_s))
+        return batches_of(list(query.recentProgress))
+    finally:
+        query.stop()
+
+
+def _rough_capacity_per_s(spark: Any, part: Part, folder: Path) -> float:
+    """By the time that more rows add to a batch of a backlog; what is profiled judges it."""
+    took_s = []
+    for rows in reversed(part.probed_rows):
+        batches = _run_for(
+            spark, part, folder / f"probe-{rows}", 1e6, _PROBE_S, trigger_s=0.0, max_rows=rows
+        )
+        took_s.append(statistics.median(one[1] for one in batches[len(batches) // 2 :]))
+    few, many = part.probed_rows
+    return (many - few) / max(took_s[0] - took_s[1], 1e-3)
+
+
+def _page(lines: Sequence[Line]) -> Iterator[str]:
+    yield "# Steps of load for real\n"
+    yield (
+        "Made by `make tuning-real-page` from `benchmarks/tuning/results/tuning-real.jsonl`, which "
+        "`make tuning-real` measures.\n"
+    )
+    runs = [one for one in lines if "mode" in one]
+    if not runs:
+        yield "Not measured yet: `make tuning-real` on a quiet machine, twice 95 minutes."
+        return
+    yield (
+        "The load of one query steps from 20 to 60 and back to 20 % of the capacity by its profile,"
+        " which was made, with the target, before the first of these runs. Its rows arrive whether "
+        "or not it reads them. Part `trigger`: a word count on `local[2]`, trigger interval and "
+        "rate limit are changed by a restart. Part `executors`: tasks that wait, on a local "
+        "cluster, executors are added while it runs. Of each part three modes in random order.\n"
+    )
+    for part in PARTS.values():
+        of = [one for one in runs if one["part"] == part.name]
+        if of:
+            yield from _of_part(part, of)
+    yield from _left_out()
+
+
+def _of_part(part: Part, runs: Sequence[Line]) -> Iterator[str]:
+    acted = [one for one in runs if one["mode"] == "act"]
+    found = [figure for run in acted for figure in figures_of(run)]
+    yield f"## Part {part.name}: {runs[0]['target']}\n"
+    yield from headed("| repeat | change | figure | predicted | measured | off by |")
+    for run in acted:
+        change = change_of(run)
+        given_up = [one["change"] for one in run["audit"] if one["event"] == "failed"]
+        said = "none, tried and given up" if given_up else "none"
+        if change is not None:
+            said = f"{change['kind']}, {change['reason']}"
+        for one in figures_of(run):
+            yield f"| {run['repeat']} | {said} | {one.name} | {_shown(one)} |"
+    yield ""
+    yield from headed("| figure | runs | within 30 % | expected |")
+    for name in dict.fromkeys(one.name for one in found):
+        of = [one for one in found if one.name == name]
+        kept = [one for one in of if one.is_met(WITHIN_RATIO)]
+        verdict = "met" if len(kept) == len(of) else "missed"
+        yield f"| {name} | {len(of)} | {len(kept)} | {verdict} |"
+    yield ""
+    yield from headed("| mode | runs | changes | late rows at 20 % | at 60 % | at 20 % again |")
+    for mode in MODES:
+        of_mode = [one for one in runs if one["mode"] == mode]
+        if of_mode:
+            shares = [
+                f"{statistics.median(late_share(one, at) for one in of_mode):.1%}"
+                for at in range(3)
+            ]
+            changes = sum(change_of(one) is not None for one in of_mode)
+            yield f"| {mode} | {len(of_mode)} | {changes} | {' | '.join(shares)} |"
+    yield ""
+
+
+def _shown(one: Figure) -> str:
+    if one.predicted is None or one.measured is None:
+        return f"{_seconds(one.predicted)} | {_seconds(one.measured)} | -"
+    off = f"{one.measured / one.predicted - 1.0:+.0%}" if one.predicted > 0.0 else "-"
+    return f"{_seconds(one.predicted)} | {_seconds(one.measured)} | {off}"
+
+
+def _seconds(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f} s"
+
+
+def _left_out() -> Iterator[str]:
+    yield "## What is left out\n"
+    yield (
+        "Executors are not given up within a run: the rule keeps a size for half an hour at least. "
+        "They are removed at the end of each run, as `stop(restore=True)` does. Tasks that wait "
+        "show what more executors carry, not what work on two cores gains; pauses and delays are "
+        "those of one machine."
+    )
