@@ -51,8 +51,8 @@ class Amount:
     warm: int = 10
     batches: int = 60
     repeats: int = 3
-    warm_most_s: float = 60.0
-    counted_most_s: float = 180.0
+    warm_most_s: float = 30.0
+    counted_most_s: float = 90.0
     exponents: Sequence[float] = (0.8, 1.2)
     partitions: Sequence[int] = (4, 8, 16, 32)
     table_rows: int = 200_000

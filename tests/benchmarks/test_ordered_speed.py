@@ -53,6 +53,25 @@ def test_the_page_compares_ways_and_predicts_stages(tmp_path: Path) -> None:
     assert "Not measured yet" in page([], tmp_path)
 
 
+def test_the_page_says_what_groups_cost_and_what_is_left_without_them(tmp_path: Path) -> None:
+    measured = {
+        100: {"buckets": 0.3, "pandas by key": 0.55},
+        1000: {"buckets": 0.3, "pandas by key": 1.0, "rows by key": 0.6},
+    }
+    text = page(
+        [
+            {"run": f"{way} {keys}", "way": way, "keys": keys, "rows": 20000, "repeat": 0,
+             "batches_s": [seconds]}
+            for keys, ways in measured.items()
+            for way, seconds in ways.items()
+        ],
+        tmp_path,
+    )  # fmt: skip
+    assert "`pandas by key` pays 500 us for each group" in text
+    assert "without groups would take 500 ms" in text
+    assert "such a pass is at most 1.2 times as fast as the best of Spark's own." in text
+
+
 def test_a_cell_is_judged_by_the_median_of_its_repeats_and_beside_them(tmp_path: Path) -> None:
     even, skewed = (ordered_runs.TableRun(one, 4000, 50, 2, one == 0.0) for one in (0.0, 1.2))
     lines: list[dict[str, Any]] = []
