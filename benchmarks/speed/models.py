@@ -24,7 +24,8 @@ from headway.models.arrays import Array
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_cdf, tuple_latency_quantile
 from headway.models.queues.queueing import pollaczek_khinchine_wait
-from headway.models.queues.wait import constant_time, lognormal_time, queue_wait
+from headway.models.queues.times import constant_time, lognormal_time
+from headway.models.queues.wait import queue_wait
 from tests.oracles.microbatch import simulate_microbatch
 from tests.oracles.queue import correlated_lognormal_s, simulate_queue
 

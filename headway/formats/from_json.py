@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -133,7 +134,7 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     target, *also = _promises(found)
     if not isinstance(target, Target):
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     read: dict[str, Any] = {
         "target": target,
         "also": tuple(also),
@@ -326,8 +327,13 @@ def _read(value: object, kind: Any, place: str) -> Any:
     return _plain(value, kind, place)
 
 
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _noun(kind: Any, found: At) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     keys = {field: field.metadata.get("key", field.name) for field in fields(kind)}
     given = {
         field.name: found.of(key, hints[field.name])

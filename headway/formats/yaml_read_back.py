@@ -91,6 +91,7 @@ def require_readable(root: Any, name: str) -> None:
     import yaml
 
     sizes: dict[int, int] = {}
+    begun: set[int] = set()
     waiting = [(root, False)]
     while waiting:
         node, is_done = waiting.pop()
@@ -99,11 +100,12 @@ def require_readable(root: Any, name: str) -> None:
             sizes[id(node)] = 1 + sum(sizes.get(id(part), _MOST_NODES) for part in parts)
             if sizes[id(node)] > _MOST_NODES:
                 raise InputError(f"{_place(name, node)}: its aliases make it too large to patch")
+        elif id(node) in begun and id(node) not in sizes:
+            raise InputError(f"{_place(name, node)}: an alias stands inside its own anchor")
         elif id(node) not in sizes:
+            begun.add(id(node))
             waiting.append((node, True))
             waiting += [(part, False) for part in parts if id(part) not in sizes]
-            if len(waiting) > _MOST_NODES:
-                raise InputError(f"{_place(name, node)}: an alias stands inside its own anchor")
 
 
 def said_by(node: Any) -> Said:

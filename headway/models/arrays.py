@@ -12,7 +12,23 @@ Numeric: TypeAlias = float | Array
 
 
 def any_probability(q: Numeric) -> Array:
-    """Probabilities as an array; ``ValueError`` outside of 0..1."""
+    """Probabilities as an array; ``ValueError`` outside of 0..1.
+
+    Parameters
+    ----------
+    q : float or array, 0 to 1
+        Probability. [-]
+
+    Returns
+    -------
+    array
+        Of the shape of ``q``.
+
+    Examples
+    --------
+    >>> float(any_probability(1.0))
+    1.0
+    """
     probability = np.asarray(q, dtype=np.float64)
     if not (np.all(probability >= 0.0) and np.all(probability <= 1.0)):
         raise ValueError("q must lie in 0..1")
@@ -20,7 +36,23 @@ def any_probability(q: Numeric) -> Array:
 
 
 def open_probability(q: Numeric) -> Array:
-    """Probabilities as an array; ``ValueError`` for 0 and 1 too, which have no finite quantile."""
+    """Probabilities as an array; ``ValueError`` for 0 and 1 too, which have no finite quantile.
+
+    Parameters
+    ----------
+    q : float or array, 0 < q < 1
+        Probability. [-]
+
+    Returns
+    -------
+    array
+        Of the shape of ``q``.
+
+    Examples
+    --------
+    >>> float(open_probability(0.5))
+    0.5
+    """
     probability = np.asarray(q, dtype=np.float64)
     if not (np.all(probability > 0.0) and np.all(probability < 1.0)):
         raise ValueError("q must lie strictly between 0 and 1")

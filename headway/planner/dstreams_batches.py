@@ -23,7 +23,7 @@ from headway.models.job.calibration import (
     of_runs_and_fit,
     widened,
 )
-from headway.models.queues.wait import lognormal_time
+from headway.models.queues.times import lognormal_time
 from headway.models.stages.dag import StageDag, run_time
 from headway.planner.batch_run_time import job_stages
 from headway.sparkconf import STREAMING, streaming_number

@@ -9,7 +9,7 @@ import numpy as np
 from headway.models.arrays import Array, Numeric
 from headway.models.queues.lattice import lattice_sample
 from headway.models.queues.lindley import lindley_waits_s
-from headway.models.queues.wait import QueueTime
+from headway.models.queues.times import QueueTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

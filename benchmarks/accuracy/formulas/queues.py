@@ -9,13 +9,8 @@ import numpy as np
 from formulas.cells import Cell, Family, judged
 from headway.models.arrays import Array
 from headway.models.queues.queueing import qna_wait
-from headway.models.queues.wait import (
-    QueueTime,
-    constant_time,
-    gamma_time,
-    lognormal_time,
-    queue_wait,
-)
+from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
+from headway.models.queues.wait import queue_wait
 from tests.oracles.queue import simulate_queue
 
 _NUM_JOBS = 2_000_000

@@ -110,7 +110,7 @@ def dstreams_latency(
 
     Examples
     --------
-    >>> from headway.models.queues.wait import lognormal_time
+    >>> from headway.models.queues.times import lognormal_time
     >>> latency = dstreams_latency(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1)))
     >>> latency.wait.mean_s, latency.tuple_mean_s, float(latency.tuple_quantile_s(0.99))
     (0.1035, 14.10, 20.02)

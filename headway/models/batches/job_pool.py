@@ -9,14 +9,8 @@ import numpy as np
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
 from headway.models.queues.lattice import LatticeLaw
 from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.wait import (
-    QueueTime,
-    Wait,
-    WaitMethod,
-    constant_time,
-    lognormal_time,
-    queue_wait,
-)
+from headway.models.queues.times import QueueTime, constant_time, lognormal_time
+from headway.models.queues.wait import Wait, WaitMethod, queue_wait
 from headway.models.stages.makespan import makespan_moments
 
 
@@ -44,7 +38,7 @@ class DStreamJobs:
 
     Examples
     --------
-    >>> from headway.models.queues.wait import lognormal_time
+    >>> from headway.models.queues.times import lognormal_time
     >>> DStreamJobs(job=lognormal_time(0.3, 0.2), num_jobs=2).work_s
     0.6
     """
@@ -212,6 +206,22 @@ def _thinned(wait: Wait, ratio: float) -> Wait:
 def busy_mean_s(jobs: DStreamJobs) -> float:
     """Mean of `busy_time` (V2). [s]
 
+    Parameters
+    ----------
+    jobs : DStreamJobs
+        Jobs of a batch.
+
+    Returns
+    -------
+    float
+        Mean. [s]
+
+    Notes
+    -----
+    theory.md (V2).
+
+    Examples
+    --------
     >>> busy_mean_s(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2))
     2.0
     """
@@ -224,6 +234,22 @@ def busy_mean_s(jobs: DStreamJobs) -> float:
 def busy_time(jobs: DStreamJobs) -> QueueTime:
     """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
 
+    Parameters
+    ----------
+    jobs : DStreamJobs
+        Jobs of a batch.
+
+    Returns
+    -------
+    QueueTime
+        Lognormal where several jobs run at a time.
+
+    Notes
+    -----
+    theory.md (V2), and (M1)-(M5) of several at a time.
+
+    Examples
+    --------
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
     4.0
     """
@@ -260,7 +286,7 @@ def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
 
     Examples
     --------
-    >>> from headway.models.queues.wait import gamma_time
+    >>> from headway.models.queues.times import gamma_time
     >>> thrice = repeated_time(gamma_time(1.0, 1.0), 3)
     >>> thrice.mean_s, thrice.scv, thrice.third_central_s3
     (3.0, 0.3333, 6.0)
@@ -298,6 +324,22 @@ def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
 def trimmed(law: LatticeLaw) -> LatticeLaw:
     """A law without the padding that sums of laws collect at their far end (V2).
 
+    Parameters
+    ----------
+    law : LatticeLaw
+        Law whose last probabilities are next to nothing.
+
+    Returns
+    -------
+    LatticeLaw
+        All but 1e-13 of the probability.
+
+    Notes
+    -----
+    theory.md (V2).
+
+    Examples
+    --------
     >>> padded = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.array([0.5, 0.5, 0.0]))
     >>> trimmed(padded).probability
     array([0.5, 0.5])

@@ -1,4 +1,4 @@
-"""From measurements to parameters: warm-up, robust lines, power laws, noise."""
+"""From measurements to parameters: robust lines, power laws, noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from headway.assumptions.fits import (
     HUBER_SCORE,
-    LATEST_CUT_RATIO,
     LEAST_BATCHES_TO_CUT,
     LEAST_RUNS_TO_COMPARE,
     LEAST_SPREAD_RATIO,
@@ -38,42 +37,18 @@ class PowerLaw(NamedTuple):
     exponent: float
 
 
-def warm_up_length(series: Array) -> int:
-    """How many leading values belong to the warm-up: the marginal standard error rule.
+def is_spread(values: Array) -> bool:
+    """Whether batches differ enough in size to tell a slope from an intercept.
 
     Parameters
     ----------
-    series : (n,) array
-        Values in order of time.
+    values : (n,) array
+        Sizes of batches, none below 0. [-]
 
     Returns
     -------
-    int
-        The cut in 0..n/2 that makes the mean of what is left most certain; 0 for less than ten
-        values.
-
-    Notes
-    -----
-    **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): of the cuts `0 ≤ k ≤ N/2`
-    the one with the least `Var(x_(k+1..N))/(N-k)`. No cut below ten values.
-
-    Examples
-    --------
-    >>> warm_up_length(np.array([9.0, 5.0, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0]))
-    2
-    """
-    num_values = len(series)
-    if num_values < LEAST_BATCHES_TO_CUT.value:
-        return 0
-    scores = [
-        float(np.var(series[cut:])) / (num_values - cut)
-        for cut in range(int(LATEST_CUT_RATIO.value * num_values) + 1)
-    ]
-    return int(np.argmin(scores))
-
-
-def is_spread(values: Array) -> bool:
-    """Whether batches differ enough in size to tell a slope from an intercept.
+    bool
+        Whether their coefficient of variation is large enough.
 
     Notes
     -----
@@ -93,6 +68,16 @@ def is_spread(values: Array) -> bool:
 
 def is_spread_within(variances: Array, means: Array) -> bool:
     """Whether the tasks of a batch differ enough in size, on average over batches.
+
+    Parameters
+    ----------
+    variances, means : (n,) arrays
+        Of the rows of the tasks of each batch. [-]
+
+    Returns
+    -------
+    bool
+        Whether the tasks differ enough.
 
     Notes
     -----
@@ -185,6 +170,18 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
 
     Where ``x`` does not vary the exponent is taken as 1: proportional, the side that
     overestimates when it is used for larger ``x``.
+
+    Parameters
+    ----------
+    x, y : (n,) arrays, > 0
+        Points.
+    weights : (n,) array, > 0
+        How much each counts. [-]
+
+    Returns
+    -------
+    PowerLaw
+        Scale, in the unit of ``y``, and exponent.
 
     Notes
     -----
@@ -341,6 +338,11 @@ def run_to_run_ratio(
         Coefficient of variation of the batches of one run.
     num_effective : float, > 0
         Batches of a run, counted as (E18) counts them: those that tell the same count less.
+
+    Returns
+    -------
+    float
+        Standard deviation of the logarithm of a run's duration. [-]
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""How much longer batches take while a JVM is young: what the first ones of a run showed."""
+"""The warm-up: where it ends, and how much longer batches take while a JVM is young."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import WARM_UP_BINS_PER_DOUBLING
+from headway.assumptions.fits import (
+    LATEST_CUT_RATIO,
+    LEAST_BATCHES_TO_CUT,
+    WARM_UP_BINS_PER_DOUBLING,
+)
 from headway.models.arrays import Array
 
 
@@ -16,6 +20,40 @@ class AgedRatio(NamedTuple):
     jvm_age_s: float
     ratio: float
     num_batches: int
+
+
+def warm_up_length(series: Array) -> int:
+    """How many leading values belong to the warm-up: the marginal standard error rule.
+
+    Parameters
+    ----------
+    series : (n,) array
+        Values in order of time.
+
+    Returns
+    -------
+    int
+        The cut in 0..n/2 that makes the mean of what is left most certain; 0 for less than ten
+        values.
+
+    Notes
+    -----
+    **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): of the cuts `0 ≤ k ≤ N/2`
+    the one with the least `Var(x_(k+1..N))/(N-k)`. No cut below ten values.
+
+    Examples
+    --------
+    >>> warm_up_length(np.array([9.0, 5.0, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0]))
+    2
+    """
+    num_values = len(series)
+    if num_values < LEAST_BATCHES_TO_CUT.value:
+        return 0
+    scores = [
+        float(np.var(series[cut:])) / (num_values - cut)
+        for cut in range(int(LATEST_CUT_RATIO.value * num_values) + 1)
+    ]
+    return int(np.argmin(scores))
 
 
 def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:

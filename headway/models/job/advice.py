@@ -120,6 +120,14 @@ def advised_runs(
     settings that is to be least, and only settings of the D-optimal design (E20) beside the runs
     there are take part, its columns being the shares of a batch that are fixed, in proportion to
     rows, and to partitions; a run on twice the slots comes last where all were on as many.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> first = advised_runs(profile)[0]
+    >>> first.configuration.shuffle_partitions, round(first.rate_per_s)
+    (32, 85085)
     """
     candidates = tuple(_candidates(profile, question))
     asked = _asked(profile, question, candidates)

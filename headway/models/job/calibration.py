@@ -34,6 +34,11 @@ def spread_ratio(
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
         The settings, and the rows of their batches.
 
+    Returns
+    -------
+    array
+        The settings broadcast. [-]
+
     Notes
     -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
@@ -47,6 +52,13 @@ def spread_ratio(
     prediction is calibrated if each `d ≤ 2` (four times more or fewer; `d_C = d_P = 0` where no
     tasks are on record but progress alone, since the evidence is of profiles that know tasks), a
     latency is quoted (P3), `P(D > B) ≤ 0.5` unless `B = 0`, and (B12) holds.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> [float(spread_ratio(profile, num_slots, 8, 16_000.0)) for num_slots in (2, 8)]
+    [0.219, 0.340]
     """
     own = profile.noise.run_to_run_ratio
     if profile.declared is None:
@@ -58,6 +70,20 @@ def of_runs_and_fit(
     run_to_run_ratio: float, num_settings: int, num_learned: int = NUM_LEARNED.value
 ) -> float:
     """Spread of one more run, and of what was learned from a few that differ as much.
+
+    Parameters
+    ----------
+    run_to_run_ratio : float, >= 0
+        Spread between runs of one setting. [-]
+    num_settings : int, >= 1
+        Runs that were learned from. [-]
+    num_learned : int, >= 0
+        Figures that were learned from them. [-]
+
+    Returns
+    -------
+    float
+        Spread of the logarithm of duration over prediction. [-]
 
     Notes
     -----
@@ -73,6 +99,18 @@ def of_runs_and_fit(
 
 def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
     """A spread with what is added for doublings of several kinds, whose errors are independent.
+
+    Parameters
+    ----------
+    own_ratio : float or (n,) array, >= 0
+        Spread without them. [-]
+    *doublings : float or (n,) array, >= 0
+        Of each kind. [-]
+
+    Returns
+    -------
+    array
+        Inputs broadcast. [-]
 
     Notes
     -----
@@ -92,6 +130,22 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
 def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
     """How often a range has to be doubled, or halved, until it holds what is asked; 0 inside (P2).
 
+    Parameters
+    ----------
+    asked : float or (n,) array, >= 0
+        What is asked.
+    low, high : float, >= 0
+        The range, in the same unit.
+
+    Returns
+    -------
+    array
+        Of the shape of ``asked``. [-]
+
+    Notes
+    -----
+    theory.md (P2).
+
     Examples
     --------
     >>> doublings_outside([1.0, 3.0, 16.0], 2.0, 4.0)
@@ -107,7 +161,31 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
 def doublings_beyond(
     profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
 ) -> tuple[Array, ...]:
-    """Doublings of slots, shuffle partitions and rows per batch beyond what was profiled (P2)."""
+    """Doublings of slots, shuffle partitions and rows per batch beyond what was profiled (P2).
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    num_slots, shuffle_partitions, batch_rows : float or (n,) array
+        The settings, and the rows of their batches. [-]
+
+    Returns
+    -------
+    tuple of array
+        Of slots, of partitions, of rows; 0 inside. [-]
+
+    Notes
+    -----
+    theory.md (P2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> [float(each) for each in doublings_beyond(profile, 8, 8, 16_000.0)]
+    [2.0, 0.0, 0.0]
+    """
     asked = (num_slots, shuffle_partitions, batch_rows)
     return tuple(
         doublings_outside(value, low, high)
@@ -116,14 +194,60 @@ def doublings_beyond(
 
 
 def fewest_rows(profile: JobProfile) -> float:
-    """Rows of the smallest batch that was profiled: below, less and less is known (P2)."""
+    """Rows of the smallest batch that was profiled: below, less and less is known (P2).
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+
+    Returns
+    -------
+    float
+        0 of a declared job. [records]
+
+    Notes
+    -----
+    theory.md (P2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> fewest_rows(profile)
+    3998.0
+    """
     return profile.rows_per_batch_range[0] if profile.declared is None else 0.0
 
 
 def is_calibrated(
     profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
 ) -> BoolArray:
-    """Whether settings are no further from what was profiled than the evidence reaches (P2)."""
+    """Whether settings are no further from what was profiled than the evidence reaches (P2).
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    num_slots, shuffle_partitions, batch_rows : float or (n,) array
+        The settings, and the rows of their batches. [-]
+
+    Returns
+    -------
+    bool array
+        The settings broadcast; nowhere of a declared job.
+
+    Notes
+    -----
+    theory.md (P2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> is_calibrated(profile, np.array([8, 16]), 8, 16_000.0).tolist()
+    [True, False]
+    """
     every = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
     each = [is_within_reach(one, reach) for one, reach in zip(every, _reach(profile), strict=True)]
     within = np.logical_and.reduce(np.broadcast_arrays(*each))
@@ -132,6 +256,22 @@ def is_calibrated(
 
 def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.value) -> BoolArray:
     """Whether the evidence reaches as far as so many doublings of one kind (P2).
+
+    Parameters
+    ----------
+    doublings : float or (n,) array, >= 0
+        How far a range is left. [-]
+    reach : float, >= 0
+        How far it may be left. [-]
+
+    Returns
+    -------
+    bool array
+        Of the shape of ``doublings``.
+
+    Notes
+    -----
+    theory.md (P2).
 
     Examples
     --------
@@ -146,9 +286,30 @@ def reasons_outside(
 ) -> Iterator[Finding]:
     """Why a setting is beyond what the profile can speak for; nothing if it is not.
 
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    num_slots, shuffle_partitions : int, >= 1
+        The setting. [-]
+    batch_rows : float, >= 0
+        Rows of its batches. [records]
+
+    Yields
+    ------
+    Finding
+        One for each of slots, partitions and rows that is too far off, or that all is declared.
+
     Notes
     -----
     theory.md (P2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> [one.code.value for one in reasons_outside(profile, 16, 8, 16_000.0)]
+    ['slots_far_off']
     """
     if profile.declared is not None:
         yield Finding(code=FindingCode.DECLARED)

@@ -205,7 +205,36 @@ class Capacity:
 
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
-    """What is to be said of a setting; its own law comes first in ``law`` (P3)."""
+    """What is to be said of a setting; its own law comes first in ``law`` (P3).
+
+    Parameters
+    ----------
+    capacity : Capacity
+        The setting.
+    law : SettingLaw
+        Laws at the capacity's rate; the first is the setting's own.
+
+    Yields
+    ------
+    Finding
+        On the rate and the load first, then on limits and state.
+
+    Notes
+    -----
+    theory.md (P3).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> from headway.domain import Arrivals
+    >>> from headway.models.job.setting import setting_law
+    >>> busy = replace(profile, arrivals=Arrivals(rate_per_s=1e6))
+    >>> capacity = Capacity.of(busy, profile.settings[-1].configuration)
+    >>> law = setting_law(busy, capacity.model, rate_per_s=np.array([1e6]), trigger_s=2.0)
+    >>> next(findings_of(capacity, law)).code.value
+    'over_capacity'
+    """
     # Close to saturation the law may have no solution although the load has room.
     is_bounded = bool(law.is_stable[0]) or capacity.rate_per_s <= capacity.stable_up_to_per_s
     rates = {
@@ -258,6 +287,14 @@ def sustainable_rate_per_s(
     `r > 0.9`, or a mean above the p99: too close to saturation to tell.
 
     The rate limit, where there is one, may bind first.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> last = profile.settings[-1].configuration
+    >>> round(sustainable_rate_per_s(profile, last))
+    141808
     """
     return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
 

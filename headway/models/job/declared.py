@@ -21,6 +21,11 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
     score : float
         0 takes the middle of every range, 1.645 its upper end. [-]
 
+    Returns
+    -------
+    JobProfile
+        With driver, fixed time of tasks and time per row at the score.
+
     Notes
     -----
     **(P19)** Declared figures, in place of (P2): a figure stated as low `l`, middle `m` and high
@@ -34,6 +39,13 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
     frontier whatever rate it is declared at. A figure without a range stands for `m/1.5` to
     `1.5 m`. Batches vary by 15 % and the tasks of a batch by 30 %, which nobody states. A batch job
     is the graph of (P16) with its work and its driver's time at `z`, scaled by no run.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> measured = load_profile("examples/word-count.profile.yaml")
+    >>> figures_at(measured, 1.645) is measured
+    True
     """
     costs = profile.declared
     if costs is None:
@@ -55,9 +67,32 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:
     """The profile of a batch job with its declared work at a normal score; parameters as above.
 
+    Parameters
+    ----------
+    profile : ApplicationProfile
+        The job.
+    score : float
+        As in `figures_at`. [-]
+
+    Returns
+    -------
+    ApplicationProfile
+        With work and driver's time at the score.
+
     Notes
     -----
     theory.md (P19).
+
+    Examples
+    --------
+    >>> from headway.domain import DeclaredWork, StatedRange
+    >>> from headway.formats.profile_file import load_any_profile
+    >>> measured = load_any_profile("examples/nightly-totals.profile.yaml")
+    >>> work = StatedRange(low_s=100.0, mid_s=200.0, high_s=400.0)
+    >>> driver = StatedRange(low_s=1.0, mid_s=2.0, high_s=4.0)
+    >>> stated = replace(measured, declared=DeclaredWork(work=work, driver=driver))
+    >>> work_at(stated, 1.6448536269514722).driver_only_s
+    4.0
     """
     declared = profile.declared
     if declared is None:

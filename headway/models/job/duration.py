@@ -108,6 +108,16 @@ class DurationStack:
 def stacked(models: Sequence[DurationModel]) -> DurationStack:
     """Models of one job at several slots and partitions, to be asked all at once.
 
+    Parameters
+    ----------
+    models : sequence of DurationModel
+        Of the same levels and stages, at least one.
+
+    Returns
+    -------
+    DurationStack
+        Their coefficients side by side.
+
     Notes
     -----
     theory.md (T1).

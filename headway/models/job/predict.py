@@ -75,6 +75,15 @@ def predict(
     of the last term. The parts add up to `E[L]` exactly.
 
     theory.md (P1)-(P3).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> last = profile.settings[-1].configuration
+    >>> found = predict(profile, last, Arrivals(rate_per_s=16_000.0))
+    >>> found.stable, round(found.tuple_latency.p99_s, 2)
+    (True, 2.39)
     """
     if jvm_age_s is not None and not jvm_age_s > 0:
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")

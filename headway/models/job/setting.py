@@ -124,6 +124,18 @@ class SettingLaw:
 def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int) -> DurationModel:
     """Mean batch duration by rows at a number of slots and partitions.
 
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    num_slots, shuffle_partitions : int, >= 1
+        The setting. [-]
+
+    Returns
+    -------
+    DurationModel
+        To be asked for any number of rows.
+
     Notes
     -----
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
@@ -131,6 +143,13 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
     the one before has ended. What is left of Spark's `addBatch` without its stages counts as a
     driver phase. The phases after the sink's commit are part of `D`, and no row waits for them:
     their sum is `after_commit_s`.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> float(duration_model(profile, 2, 8).mean_s(16_000.0))
+    0.290
     """
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
@@ -141,9 +160,26 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
 def after_commit_s(profile: JobProfile) -> float:
     """Time of a batch that passes after its rows are committed: no row waits for it [s].
 
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+
+    Returns
+    -------
+    float
+        Sum of the means of these phases. [s]
+
     Notes
     -----
     theory.md (T1).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> after_commit_s(profile)
+    0.0
     """
     return sum(phase.mean_s for phase in profile.driver_phases if phase.name in AFTER_COMMIT_PHASES)
 
@@ -216,6 +252,11 @@ def setting_law(
     rate_per_s, trigger_s, factor : float or (n,) array
         Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
 
+    Returns
+    -------
+    SettingLaw
+        Inputs broadcast.
+
     Notes
     -----
     **(T6)** The law of a setting is that of (B1)-(B6) and (B15) with the tangent of `fD` at the
@@ -223,6 +264,15 @@ def setting_law(
     (`autocorrelation`) lasts, and `ψ` of that (`persistence_ratio`) from a batch to the next.
     Searches go by it; what is printed of a setting is certified by the chain (T4) of the same line
     and noise.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> model = duration_model(profile, 2, 8)
+    >>> law = setting_law(profile, model, rate_per_s=16e3, trigger_s=np.array([1.0, 2.0]))
+    >>> law.tuple_latency_mean_s().round(2)
+    array([0.78, 1.38])
     """
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
@@ -273,6 +323,14 @@ def load_ratio(
     theory.md (P3). Where batches outgrow the trigger interval they run back to back, and by (B8)
     their variance is finite if ``r^2 (1 + c^2) < 1``. Free of the fixed point of (B3), which
     converges slowly where it barely exists.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> at = {"trigger_s": 2.0, "factor": 1.0, "highest_offered_load": 0.9}
+    >>> load_ratio(profile, duration_model(profile, 2, 8), rate_per_s=[8e3, 16e3], **at).round(2)
+    array([0.06, 0.11])
     """
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
@@ -283,9 +341,28 @@ def load_ratio(
 def allowed_offered_load(profile: JobProfile, highest_offered_load: float) -> float:
     """The work per second of input at which `load_ratio` is 1 [s/s].
 
+    Parameters
+    ----------
+    profile : JobProfile
+        The job, whose batches vary.
+    highest_offered_load : float, > 0 and <= 1
+        The most on average. [s/s]
+
+    Returns
+    -------
+    float
+        The lower of the two bounds. [s/s]
+
     Notes
     -----
     theory.md (P3).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> allowed_offered_load(profile, 0.9), allowed_offered_load(profile, 1.0)
+    (0.9, 0.988)
     """
     return float(min(highest_offered_load, 1.0 / np.sqrt(1.0 + profile.noise.batch_ratio**2)))
 

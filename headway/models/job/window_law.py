@@ -43,7 +43,34 @@ class WindowLaw(NamedTuple):
 
 
 def why_no_window_law(profile: JobProfile) -> Finding | None:
-    """What the profile does not tell of its windows; None if it has none, or tells enough (T5)."""
+    """What the profile does not tell of its windows; None if it has none, or tells enough (T5).
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job, with the windows of its plan.
+
+    Returns
+    -------
+    Finding or None
+        What is missing first.
+
+    Notes
+    -----
+    theory.md (T5).
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> why_no_window_law(profile) is None
+    True
+    >>> hourly = (EventTimeWindow(kind=WindowKind.TUMBLING, size_s=3600.0, slide_s=3600.0),)
+    >>> windowed = replace(profile, shape=replace(profile.shape, windows=hourly))
+    >>> why_no_window_law(windowed).code.value
+    'no_output_mode'
+    """
     shape, arrivals = profile.shape, profile.observed_arrivals
     if not shape.windows:
         return None
@@ -66,6 +93,11 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     law : SettingLaw
         Batches at the settings (:func:`headway.models.job.setting.setting_law`).
 
+    Returns
+    -------
+    WindowLaw or None
+        Of the shape of the settings.
+
     Notes
     -----
     **(T5)** The window latency of a profiled job: (W2) or (W3) with the slide, watermark delay and
@@ -78,6 +110,25 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
 
     Of several windows the one of the longest slide counts. Windows that end on the epoch grid of
     their slide, as Spark's do without an offset.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from headway.domain import ObservedArrivals
+    >>> from headway.formats.profile_file import load_profile
+    >>> from headway.models.job.setting import duration_model, setting_law
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> minutes = (EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0),)
+    >>> seen = ObservedArrivals(
+    ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
+    ...     rate_max_per_s=16e3, event_time_lag_s=0.2,
+    ... )
+    >>> shape = replace(profile.shape, windows=minutes, output_mode="update")
+    >>> windowed = replace(profile, shape=shape, observed_arrivals=seen)
+    >>> model = duration_model(windowed, 2, 8)
+    >>> batches = setting_law(windowed, model, rate_per_s=16e3, trigger_s=2.0)
+    >>> float(window_law(windowed, batches).mean_s())
+    2.381
     """
     shape, arrivals = profile.shape, profile.observed_arrivals
     if not shape.windows or why_no_window_law(profile) is not None:

@@ -229,6 +229,11 @@ def bisect_increasing(
     ValueError
         If a bracket is not finite or its ends are in the wrong order.
 
+    Notes
+    -----
+    Bisection, which halves the brackets until they are narrow enough: it needs no slope and cannot
+    leave them (Brent 1973, ch. 4).
+
     Examples
     --------
     >>> bisect_increasing(lambda x: x**2, np.array([4.0, 9.0]), np.zeros(2), np.full(2, 10.0))

@@ -32,10 +32,26 @@ def averaged_quantile_s(
     stable : (n,) bool array
         Settings that have a law; the quantile is ``inf`` elsewhere.
 
+    Returns
+    -------
+    array
+        Quantiles, the inputs broadcast. [s]
+
     Raises
     ------
     ValueError
         If ``q`` is outside its range.
+
+    Notes
+    -----
+    theory.md (T5): a root of the logarithm of the tail, which is nearly straight.
+
+    Examples
+    --------
+    >>> def cdf(x_s):
+    ...     return 1.0 - np.exp(-x_s)
+    >>> averaged_quantile_s(cdf, np.ones(2), [0.5, 0.99], np.array([True, True])).round(3)
+    array([0.693, 4.605])
     """
     probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
 

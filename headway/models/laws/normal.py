@@ -34,6 +34,11 @@ def ndtr(score: Numeric) -> Array:
     score : float or (n,) array
         Any real number, infinities included.
 
+    Returns
+    -------
+    array
+        Of the shape of ``score``. [-]
+
     Notes
     -----
     theory.md (D2).
@@ -58,6 +63,11 @@ def quick_ndtr(score: Array) -> Array:
     ----------
     score : (n,) array
         Any real number, infinities included; beyond 9 either way it may be taken as 9.
+
+    Returns
+    -------
+    array
+        Of the shape of ``score``. [-]
 
     Notes
     -----
@@ -92,6 +102,16 @@ def _table() -> tuple[Array, Array]:
 def log_ndtr(score: Numeric) -> Array:
     """Its logarithm; ``-inf`` below a score of -38, where the probability is below 1e-308.
 
+    Parameters
+    ----------
+    score : float or (n,) array
+        Any real number, infinities included. [-]
+
+    Returns
+    -------
+    array
+        Of the shape of ``score``. [-]
+
     Notes
     -----
     theory.md (D2).
@@ -113,6 +133,11 @@ def ndtri(prob: Numeric) -> Array:
     ----------
     prob : float or (n,) array, 0 to 1
         Probability; 0 and 1 give the infinities.
+
+    Returns
+    -------
+    array
+        Of the shape of ``prob``. [-]
 
     Notes
     -----

@@ -254,12 +254,32 @@ def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Arr
 def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]:
     """Mean and variance of the time to a row at a random place in its batch.
 
+    Parameters
+    ----------
+    batch_s : array, >= 0
+        Time of a batch of average size. [s]
+    rows_scv : array, >= 0
+        Squared coefficient of variation of the rows of a batch. [-]
+    scv : array, >= 0
+        The same of the time of batches of one size. [-]
+
+    Returns
+    -------
+    tuple of two arrays
+        Mean [s] and variance [s^2]; of large batches there are more rows.
+
     Notes
     -----
     **(L2)** Rows are worked on in the order of their coming. A row that arrives at `x` waits
     `B - x` for the packing and is done after a share `x/B` of the time `S` of its batch:
     `L = B - x(1-S/B)`, mean `(B+S)/2`, variance `(B-S)^2/12`. Exact. Independent phases give
     `(B^2+S^2)/12`: 5 times as much at `S/B = 0.5`.
+
+    Examples
+    --------
+    >>> mean_s, variance_s2 = in_batch(np.array(0.6), np.array(0.0), np.array(0.0))
+    >>> float(mean_s), float(variance_s2)
+    (0.3, 0.03)
     """
     return 0.5 * batch_s * (1.0 + rows_scv), batch_s**2 * (1.0 / 12.0 + scv / 3.0)
 

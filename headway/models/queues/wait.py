@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
-from scipy.special import gammainc, gammaincinv
 
 from headway.assumptions.predictions import MOST_LOST_TAIL_RATIO
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
-from headway.models.queues.lattice import (
-    LatticeLaw,
-    LatticeTooLongError,
-    lattice_law,
-    lattice_sample,
-)
+from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
 from headway.models.queues.queue_increments import (
     Increment,
     gamma_third_central_s3,
@@ -27,16 +19,13 @@ from headway.models.queues.queue_increments import (
 )
 from headway.models.queues.queueing import WaitMoments, qna_wait
 from headway.models.queues.random_walk import shifted_gamma_wait
+from headway.models.queues.times import QueueTime
 from headway.models.queues.wait_quantiles import gamma_wait_quantile_s
 from headway.models.queues.waiting_time import lattice_wait
 
 _STEPS_PER_SD = 50.0
 _NEGLIGIBLE = 1e-10
 _RAREST_WAIT_RATIO = 1e-3
-# Narrower gammas and lognormals agree, and the incomplete gamma function begins to lose digits.
-_SMALLEST_GAMMA_CV = 1e-4
-
-_OnLattice: TypeAlias = Callable[[float], LatticeLaw]
 
 
 class WaitMethod(StrEnum):
@@ -46,54 +35,6 @@ class WaitMethod(StrEnum):
     SHIFTED_GAMMA = "shifted gamma"
     QNA = "QNA"
     STABILITY = "stability"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueTime:
-    """What is known of a service or inter-arrival time; successive ones are independent.
-
-    `constant_time`, `lognormal_time` and `gamma_time` know the whole law.
-
-    Parameters
-    ----------
-    mean_s : float, > 0
-        Mean. [s]
-    scv : float, >= 0
-        Squared coefficient of variation. [-]
-    third_central_s3 : float, optional
-        Third central moment. [s^3]
-    on_lattice : callable, optional
-        From a step [s] to the law on multiples of that step.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or the law comes without its third moment.
-
-    Examples
-    --------
-    >>> QueueTime(mean_s=2.0, scv=0.25).variance_s2
-    1.0
-    """
-
-    mean_s: float
-    scv: float
-    third_central_s3: float | None = None
-    on_lattice: _OnLattice | None = None
-
-    def __post_init__(self) -> None:
-        if not (0.0 < self.mean_s < np.inf and 0.0 <= self.scv < np.inf):
-            raise ValueError(f"need mean_s > 0 and scv >= 0, got {self.mean_s} and {self.scv}")
-        if self.third_central_s3 is None:
-            if self.on_lattice is not None:
-                raise ValueError("a law needs its third_central_s3")
-        elif not np.isfinite(self.third_central_s3):
-            raise ValueError("third_central_s3 must be finite")
-
-    @property
-    def variance_s2(self) -> float:
-        """Variance. [s^2]"""
-        return self.scv * self.mean_s**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,65 +83,6 @@ class Wait:
         return gamma_wait_quantile_s(q, self.moments)
 
 
-def constant_time(mean_s: float) -> QueueTime:
-    """A time that never varies, > 0 [s]: arrivals from a clock (Q7).
-
-    >>> constant_time(10.0).scv
-    0.0
-    """
-    return QueueTime(
-        mean_s=mean_s,
-        scv=0.0,
-        third_central_s3=0.0,
-        on_lattice=lambda step_s: lattice_sample(np.array([mean_s]), step_s),
-    )
-
-
-def lognormal_time(mean_s: float, cv: float) -> QueueTime:
-    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0 (Q7).
-
-    >>> lognormal_time(9.0, 0.1).third_central_s3
-    0.2194
-    """
-    third = float(lognormal_third_central_s3(mean_s, cv))
-    if cv == 0.0:
-        return constant_time(mean_s)
-    highest_s = float(lognormal_quantile(1.0 - _NEGLIGIBLE, mean_s, cv))
-    return QueueTime(
-        mean_s=mean_s,
-        scv=cv * cv,
-        third_central_s3=third,
-        on_lattice=lambda step_s: lattice_law(
-            lambda time: lognormal_cdf(time, mean_s, cv), step_s, 0.0, highest_s
-        ),
-    )
-
-
-def gamma_time(mean_s: float, cv: float) -> QueueTime:
-    """A gamma time of mean > 0 [s] and coefficient of variation >= 0; exponential for cv 1 (Q7).
-
-    >>> gamma_time(1.0, 1.0).third_central_s3
-    2.0
-    """
-    third = float(gamma_third_central_s3(mean_s, cv))
-    if cv == 0.0:
-        return constant_time(mean_s)
-    if cv < _SMALLEST_GAMMA_CV:
-        return replace(lognormal_time(mean_s, cv), third_central_s3=third)
-    shape, scale_s = 1.0 / (cv * cv), mean_s * cv * cv
-
-    def cdf(time: Array) -> Array:
-        return np.asarray(gammainc(shape, np.maximum(time, 0.0) / scale_s), dtype=np.float64)
-
-    highest_s = scale_s * float(gammaincinv(shape, 1.0 - _NEGLIGIBLE))
-    return QueueTime(
-        mean_s=mean_s,
-        scv=cv * cv,
-        third_central_s3=third,
-        on_lattice=lambda step_s: lattice_law(cdf, step_s, 0.0, highest_s),
-    )
-
-
 def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     r"""Wait in a queue with one server, first come first served, independent times.
 
@@ -237,6 +119,7 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
 
     Examples
     --------
+    >>> from headway.models.queues.times import constant_time, lognormal_time
     >>> wait = queue_wait(constant_time(10.0), lognormal_time(9.0, 0.1))
     >>> wait.method.value, wait.in_range, wait.mean_s, float(wait.quantile_s(0.99))
     ('lattice', True, 0.1035, 1.64)
@@ -258,9 +141,9 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
 
 def _lattice_wait(
     interarrival: QueueTime,
-    interarrival_on_lattice: _OnLattice,
+    interarrival_on_lattice: Callable[[float], LatticeLaw],
     service: QueueTime,
-    service_on_lattice: _OnLattice,
+    service_on_lattice: Callable[[float], LatticeLaw],
 ) -> Wait:
     increment = _increment(interarrival, service)
     sd_s = float(np.sqrt(increment.variance_s2))

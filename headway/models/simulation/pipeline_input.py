@@ -66,7 +66,36 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
 
 
 def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: float) -> float:
-    """Where, among the rows of a mapper, the last one that arrived before ``end_s`` stands (S5)."""
+    """Where, among the rows of a mapper, the last one that arrived before ``end_s`` stands (S5).
+
+    Parameters
+    ----------
+    batches : InputBatches
+        Of all mappers.
+    period_s : float, > 0
+        Input period, over which the rows of a batch arrive. [s]
+    mapper : int, >= 0
+        The mapper asked about.
+    end_s : float
+        End of the window. [s]
+
+    Returns
+    -------
+    float
+        Rows before it; 0 if none arrived. [-]
+
+    Notes
+    -----
+    theory.md (S5).
+
+    Examples
+    --------
+    >>> at_s, rows = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    >>> mapper, before = np.zeros(2, dtype=np.int64), np.array([0.0, 10.0])
+    >>> two = InputBatches(at_s, rows, at_s, at_s, mapper, before, rows)
+    >>> rows_of_window(two, 1.0, 0, 1.5)
+    20.0
+    """
     own = batches.mapper == mapper
     inside = np.clip((end_s - batches.packed_s[own] + period_s) / period_s, 0.0, 1.0)
     position = batches.rows_before[own] + inside * batches.num_rows[own]
@@ -76,14 +105,64 @@ def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: f
 def poisson_multiples(
     mean: float, dispersion: float, num_values: int, random: np.random.Generator
 ) -> Array:
-    """Counts with variance ``dispersion`` times their mean; constant without dispersion (S5)."""
+    """Counts with variance ``dispersion`` times their mean; constant without dispersion (S5).
+
+    Parameters
+    ----------
+    mean : float, > 0
+        Mean count. [-]
+    dispersion : float, >= 0
+        Variance over mean. [-]
+    num_values : int, >= 0
+        How many. [-]
+    random : Generator
+        Where they are drawn from.
+
+    Returns
+    -------
+    (num_values,) array
+        Counts. [-]
+
+    Notes
+    -----
+    theory.md (S5).
+
+    Examples
+    --------
+    >>> poisson_multiples(4.0, 0.0, 2, np.random.default_rng(1))
+    array([4., 4.])
+    """
     if dispersion == 0.0:
         return np.full(num_values, mean)
     return dispersion * random.poisson(mean / dispersion, num_values).astype(np.float64)
 
 
 def lognormal_noise(cv: float, num_values: int, random: np.random.Generator) -> Array:
-    """Lognormal factors of mean 1 (S5)."""
+    """Lognormal factors of mean 1 (S5).
+
+    Parameters
+    ----------
+    cv : float, >= 0
+        Coefficient of variation. [-]
+    num_values : int, >= 0
+        How many. [-]
+    random : Generator
+        Where they are drawn from.
+
+    Returns
+    -------
+    (num_values,) array
+        Factors. [-]
+
+    Notes
+    -----
+    theory.md (S5), (D1).
+
+    Examples
+    --------
+    >>> lognormal_noise(0.0, 2, np.random.default_rng(1))
+    array([1., 1.])
+    """
     log_variance = float(np.log1p(cv * cv))
     normal = random.standard_normal(num_values)
     factors: Array = np.exp(np.sqrt(log_variance) * normal - 0.5 * log_variance)

@@ -77,6 +77,22 @@ class PooledStages:
 def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
     """Numbers of the stages that nothing waits for (J3).
 
+    Parameters
+    ----------
+    stages : tuple of JobStage
+        The stages of a job.
+
+    Returns
+    -------
+    tuple of int
+        Their numbers, ascending.
+
+    Notes
+    -----
+    theory.md (J3).
+
+    Examples
+    --------
     >>> first = JobStage(num_tasks=1, mean_s=1.0, cv=0.0)
     >>> sinks_of((first, first, JobStage(num_tasks=1, mean_s=1.0, cv=0.0, parents=(0,))))
     (1, 2)

@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
 from headway.models.arrays import Array
-from headway.models.estimation.regression import warm_up_length
+from headway.models.estimation.warm_up import warm_up_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 

@@ -12,7 +12,7 @@ from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
 from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
-from headway.models.estimation.regression import warm_up_length
+from headway.models.estimation.warm_up import warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_source_partitions
@@ -116,7 +116,7 @@ def steady_part(
         )
         for report in usable
     ]
-    if plan.deals_out_buckets:
+    if plan.packs_rows:
         samples = [unpacked(sample) for sample in samples]
     num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
     if num_cut:

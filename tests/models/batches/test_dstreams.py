@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from headway.models.arrays import Array
 from headway.models.batches.dstreams import dstreams_latency
 from headway.models.batches.job_pool import DStreamJobs, erlang_c, repeated_time
-from headway.models.queues.wait import (
-    QueueTime,
-    constant_time,
-    gamma_time,
-    lognormal_time,
-)
+from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
 from tests.oracles.dstreams import DStreamsTrace, simulate_dstreams
 from tests.oracles.queue import correlated_lognormal_s, observed_time
 

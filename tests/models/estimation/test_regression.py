@@ -23,8 +23,8 @@ from headway.models.estimation.regression import (
     power_law,
     relative_huber,
     run_to_run_ratio,
-    warm_up_length,
 )
+from headway.models.estimation.warm_up import warm_up_length
 
 
 def lognormal(random: np.random.Generator, cv: float, size: int) -> Array:

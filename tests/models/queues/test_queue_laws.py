@@ -18,7 +18,8 @@ from headway.models.queues.queueing import (
     qna_wait,
 )
 from headway.models.queues.random_walk import shifted_gamma_wait
-from headway.models.queues.wait import QueueTime, Wait, gamma_time, lognormal_time, queue_wait
+from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
+from headway.models.queues.wait import Wait, queue_wait
 from headway.models.queues.wait_quantiles import gamma_wait_quantile_s
 
 utilizations = st.floats(0.05, 0.98)

@@ -16,14 +16,8 @@ from headway.models.queues.lattice import (
     lattice_sample,
 )
 from headway.models.queues.queueing import pollaczek_khinchine_wait
-from headway.models.queues.wait import (
-    QueueTime,
-    WaitMethod,
-    constant_time,
-    gamma_time,
-    lognormal_time,
-    queue_wait,
-)
+from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
+from headway.models.queues.wait import WaitMethod, queue_wait
 from headway.models.queues.waiting_time import lattice_wait
 from tests.oracles.queue import (
     QueueTrace,
