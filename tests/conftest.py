@@ -28,9 +28,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Two sessions at most: queries that wait for their triggers leave the cores to the others.
 _SPARK, _BY_THE_CLOCK = "spark", "spark by the clock"
 _CLOCKED = ("tests/runtime/gate/", "tests/runtime/test_", "tests/tuning/")
-# What starts JVMs or runs many commands takes long in few tests: begun last, it would be waited for
-# while the other cores have nothing left to do.
-_BEGUN_EARLY = ("tests/test_wheel.py", "tests/test_docs.py", "tests/test_readme.py")
+# What starts JVMs, runs many commands or searches for long takes long in few tests: begun last, it
+# would be waited for while the other cores have nothing left to do.
+_BEGUN_EARLY = (
+    *("tests/test_wheel.py", "tests/test_docs.py", "tests/test_readme.py"),
+    *("tests/test_code_blocks.py", "tests/test_configs.py", "tests/test_watched_runs.py"),
+    *("tests/cli/test_capacity_of_queries.py", "tests/cli/test_terminal.py"),
+    *("tests/planner/test_live_rule.py", "tests/planner/test_pipelines.py"),
+    *("tests/planner/test_staircase.py", "tests/profiler/streaming/test_fit_error.py"),
+    *("tests/report/test_pages.py", "tests/runtime/sharing/test_log_state.py"),
+    *("tests/tuning/test_crash_table.py", "tests/tuning/test_machine.py"),
+)
 
 _LONGEST_ID = 80
 

@@ -36,17 +36,21 @@ class Missing(MetaPathFinder):
 
 MISSING = sys.argv.pop(1).split(",")
 sys.meta_path.insert(0, Missing())
+exec(sys.argv.pop(1))
 from headway.cli.main import main
 main()
 """
 
 
 def without(
-    packages: Iterable[str], *arguments: str, timeout_s: float = 120
+    packages: Iterable[str], *arguments: str, before: str = "", timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a process that cannot import some packages, its JVM as users have it."""
+    """Runs a command in a process that cannot import some packages, its JVM as users have it.
+
+    ``before`` is what the process executes first.
+    """
     return subprocess.run(
-        [sys.executable, "-c", _WITHOUT, ",".join(sorted(packages)), *arguments],
+        [sys.executable, "-c", _WITHOUT, ",".join(sorted(packages)), before, *arguments],
         cwd=ROOT,
         env={name: text for name, text in os.environ.items() if name != "SPARK_SUBMIT_OPTS"},
         capture_output=True,

@@ -104,7 +104,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
             ),
         )
     ),
-    "hostile": lambda folder: report(
+    "hostile": lambda folder: small_report(
         plan(a_hostile_profile(folder), rate="24k/s", target="p99 <= 2s"),
         profile=a_hostile_profile(folder),
     ),
@@ -128,10 +128,10 @@ PAGES: dict[str, Callable[[Path], str]] = {
 }
 
 
-def small_report(profile: Path) -> str:
+def small_report(what: Path | StreamAnswer, profile: Path | None = None) -> str:
     with pytest.MonkeyPatch.context() as patch:
         few_settings(patch)
-        return report(profile)
+        return report(what, profile=profile)
 
 
 def LOG_PROFILE() -> JobProfile:  # noqa: N802
