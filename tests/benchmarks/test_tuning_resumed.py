@@ -24,8 +24,9 @@ def test_a_loop_that_was_measured_is_only_written_down(tmp_path: Path) -> None:
         keep(results, {"number": number, "run_s": 60.0, "is_tuned": is_tuned, **used})
     given = argparse.Namespace(run=60.0, repeats=3, results=results)
     page = loop_cost.text(given)
-    assert "| thread of the tuner, share of the cores | 0.400% |" in page
-    assert "| processor time of all, query alone | 0.200 cores |" in page
+    assert "| thread of the tuner, share of the cores | 0.400% | 1% |" in page
+    assert "| processor time of all, query alone | 0.200, 0.200, 0.200 cores |" in page
+    assert "| what the tuner adds, share of the cores | 5.0%, 5.0%, 5.0% | 1% |" in page
     assert "3 and 3 of them" in page
 
 
