@@ -9,6 +9,7 @@ public final class GateClock implements Clock {
   private final int number;
   private final long triggerMillis;
   private int grants = 0;
+  private boolean isMarked = false;
   private volatile boolean released = false;
 
   public GateClock(GateHub hub, int number, StreamingQuery query, long triggerMillis) {
@@ -34,10 +35,14 @@ public final class GateClock implements Clock {
     notifyAll();
   }
 
-  /** This query goes by its own trigger from now on. */
-  public synchronized void release() {
+  /**
+   * This query goes by its own trigger from now on. Whether a batch that was let go is still ahead of
+   * it or running: the mark on its jobs is taken off only when it waits here again.
+   */
+  public synchronized boolean release() {
     released = true;
     notifyAll();
+    return isMarked || grants > 0;
   }
 
   @Override
@@ -71,9 +76,11 @@ public final class GateClock implements Clock {
         }
         if (grants > 0) {
           grants--;
+          isMarked = true;
           return true;
         }
         if (released || hub.isOpen()) {
+          isMarked = false;
           return false;
         }
       }

@@ -378,12 +378,11 @@ class Gate:
         del self._members[member.declared.name], self._numbered[member.number]
         executor, before = self._before.pop(member.declared.name, (None, None))
         with contextlib.suppress(Exception):
-            # A batch that was granted is marked as such. Our clock takes the mark off when it is
-            # over, and from then on does nothing but sleep.
-            if executor is not None and member.granted_at_s is None and member.query.isActive:
-                replace_clock(executor, before, member.query)
-        with contextlib.suppress(Exception):
-            # The JVM may be gone.
-            member.clock.release()
+            # The JVM may be gone. A batch that was granted, here or by the order that stands there,
+            # is marked as such. Our clock takes the mark off when it is over, and from then on does
+            # nothing but sleep.
+            is_marked = member.clock.release()
             self._hub.leave(member.number)
+            if executor is not None and not is_marked and member.query.isActive:
+                replace_clock(executor, before, member.query)
         self._gone.append(member.report())

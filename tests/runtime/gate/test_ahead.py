@@ -127,6 +127,23 @@ def test_the_jvm_hands_out_what_the_policy_would_decide(
     assert num_handed_out > 10 or policy is Policy.STAGGER
 
 
+def test_a_clock_that_is_released_says_whether_a_batch_is_marked(
+    spark: SparkSession, queries: Queries
+) -> None:
+    classes = GateClasses(spark)
+    query = queries.start("released")
+    hub = classes.hub(60.0)
+    clock = classes.clock(hub, 1, query, 0.5)
+    clock.grant(1)
+    assert clock.waitTillTime(0) > 0
+    # The batch that was let go runs: its clock must stay, for it alone takes the mark off.
+    assert clock.release()
+    assert clock.waitTillTime(0) > 0
+    assert not clock.release()
+    clock.grant(1)
+    assert clock.release()
+
+
 def test_an_order_ends_with_a_query_that_it_does_not_know_or_when_its_time_is_up(
     spark: SparkSession,
 ) -> None:
