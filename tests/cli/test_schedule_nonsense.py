@@ -75,7 +75,11 @@ CASES = {
     "nothing in the file": Case(text="", code=2, says="empty"),
     "blanks in the file": Case(text="  \n\n", code=2, says="empty"),
     "a head and no body": Case(text=HEAD, code=2, says="spec"),
-    "no query": Case(text=f"{HEAD}  cores: 2\n  queries: []\n", code=2, says="queries"),
+    "no query": Case(
+        text=f"{HEAD}  cores: 2\n  queries: []\n",
+        code=2,
+        says="spec.queries: an empty list; expected a list of at least 1",
+    ),
     "a table instead of a list": Case(
         text=f"{HEAD}  cores: 2\n  queries: {{a: 1}}\n", code=2, says="queries"
     ),

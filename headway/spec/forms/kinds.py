@@ -211,7 +211,7 @@ class ListOf:
     def words(self) -> str:
         if self.or_one:
             return f"{self.item.words}, or a list of such"
-        some = f" of at least {self.least}" if self.least > 1 else ""
+        some = f" of at least {self.least}" if self.least else ""
         exactly = f" of {self.least}" if self.least == self.most else some
         return f"a list{exactly}, each item {self.item.words}"
 
@@ -222,7 +222,8 @@ class ListOf:
         if not isinstance(value, list):
             return _refuse(reader, route, value, self.words)
         if not self.least <= len(value) <= self.most:
-            reader.fault(route, f"a list of {len(value)}; expected {self.words}")
+            found = f"a list of {len(value)}" if value else "an empty list"
+            reader.fault(route, f"{found}; expected {self.words}")
             return FAULTY
         items = [self.item.read(reader, (*route, at), one) for at, one in enumerate(value)]
         return FAULTY if FAULTY in items else tuple(items)
