@@ -15,7 +15,7 @@ SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
-        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
+        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness loop-cost \
@@ -71,6 +71,9 @@ accuracy-count: $(READY)  ## what each block of the campaign still takes, in min
 
 accuracy-campaign: $(READY) java  ## real runs anew, block by block, on a quiet machine: four hours, or QUIET='--minutes 110' of them
 	$(BIN)/python benchmarks/run.py run_campaign $(CAMPAIGN) $(QUIET)
+
+accuracy-kept: $(READY)  ## the whole blocks of a campaign -> benchmarks/accuracy/results; it goes on without its folder
+	$(BIN)/python benchmarks/run.py keep_campaign $(CAMPAIGN)
 
 accuracy-judged: $(READY)  ## predictions about the runs of the campaign that there are -> benchmarks/accuracy/results
 	$(BIN)/python benchmarks/run.py judge_campaign $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz

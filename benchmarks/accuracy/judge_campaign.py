@@ -1,6 +1,6 @@
 """Fits profiles on the fitted runs of a campaign and predicts all others.
 
-Reads the work folder of `run_campaign`; writes one line per judged run, truth and prediction,
+Reads the work folder of `run_campaign`, and what is on record of it; writes one line per judged run, truth and prediction,
 from which `campaign_page.py` makes the page at any time.
 
     python benchmarks/run.py judge_campaign WORK_FOLDER --output results/campaign.jsonl.gz
@@ -19,9 +19,9 @@ from typing import Any
 
 from campaign.blocks import MAIN
 from campaign.figures import LONGEST, is_backlog, is_undisturbed
-from campaign.kept_runs import kept_run, write_runs
 from campaign.parts import at_factor, latency_given_duration, longest_window_s, parts_of
 from campaign.reading import MeasuredGroup, read_group
+from campaign.record import put_back
 from campaign.reliability import outcomes_of
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED, Setting
 from campaign.workloads import WORKLOADS, Stream
@@ -256,21 +256,6 @@ def all_judged(measured: Mapping[str, MeasuredGroup]) -> Iterator[Row]:
                 yield from judged(measured[first], measured[second], workload)
 
 
-def kept_rows(groups: Iterable[MeasuredGroup]) -> Iterator[Row]:
-    """Every run that has steady batches, the fitted ones too, with what its batches showed."""
-    for measured in groups:
-        for row in measured.truths:
-            run = measured.run_of(row) if row["truth"] is not None else None
-            if run is not None:
-                arrivals = WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=1.0))
-                yield {
-                    **row,
-                    "jvm_age_s": measured.jvm_age_s(row),
-                    "dispersion": 0.0 if arrivals.is_even else run.arrivals.dispersion_ratio,
-                    "run": kept_run(run),
-                }
-
-
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
     parser.add_argument("folder", type=Path, help="work folder of run_campaign")
@@ -280,12 +265,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Write the lines."""
     given.output.parent.mkdir(parents=True, exist_ok=True)
+    put_back(given.folder)
     measured = read_groups(given.folder)
     lines = _write(given.output, all_judged(measured))
-    num_kept = write_runs(
-        given.output.with_name("kept-runs.jsonl.gz"), kept_rows(measured.values())
-    )
-    print(f"{num_kept} runs kept, batch by batch")
     plans = plan_rows(given.folder)
     if plans and MAIN.name in measured:
         _write(given.output.with_name("planned.jsonl.gz"), plans)

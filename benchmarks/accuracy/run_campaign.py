@@ -2,8 +2,9 @@
 
 The campaign is cut into blocks (`campaign/blocks.py`), each whole by itself. Within a window of
 quiet time only blocks are begun that end in it; what was cut goes on where it stopped, run by run.
-Results (truth) and event logs stay in a work folder outside the repository; `judge_campaign.py`
-makes predictions of them.
+Results (truth) and event logs stay in a work folder outside the repository; `keep_campaign.py`
+commits them for whole blocks, which are then not run again where the folder is gone, and
+`judge_campaign.py` makes predictions of them.
 
     python benchmarks/run.py run_campaign WORK_FOLDER --count
     python benchmarks/run.py run_campaign WORK_FOLDER --minutes 110
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from campaign.blocks import BLOCKS, SPEED, SPEED_S, Block, Window, repeats
+from campaign.record import RESULTS, put_back
 from campaign.running import run_group
 from machine_speed import write_speed
 from planned_runs import left_s as plans_left_s
@@ -41,11 +43,15 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--further", action="store_true", help="one repeat more of the judged settings"
     )
     parser.add_argument("--count", action="store_true", help="print what is left, and run nothing")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, help="folder of what is on record already"
+    )
 
 
 def run(given: argparse.Namespace) -> None:
     """Run the blocks that there is time for, or say how long each takes."""
     given.folder.mkdir(parents=True, exist_ok=True)
+    put_back(given.folder, given.results)
     chosen = [
         block.of(given.workload or block.workloads)
         for block in BLOCKS

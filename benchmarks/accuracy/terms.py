@@ -6,7 +6,7 @@ by taking its evidence, and nothing of a term is fitted to these runs. Constants
 that come from a campaign were not read off these runs.
 
 The committed runs are 67 short ones of ten workloads and settings of their own, on a machine that
-had other things to do (2026-11-22); `judge_campaign.py` puts those of a campaign in their place.
+had other things to do (2026-11-22); `keep_campaign.py` puts those of a campaign in their place.
 
     python benchmarks/run.py terms
 """
@@ -26,7 +26,7 @@ from unittest import mock
 
 import numpy as np
 from campaign.figures import grouped
-from campaign.kept_runs import read_runs, run_of
+from campaign.kept_runs import read_lines, run_of
 from pages import headed
 
 from headway.domain import Application, Arrivals, JobProfile
@@ -167,7 +167,11 @@ def _size(errors: Sequence[Errors]) -> float:
 
 def read_kept(path: Path) -> dict[str, list[Kept]]:
     """Runs that kept up, by group and workload; of backlogs and varying rates none."""
-    rows = [row for row in read_runs(path) if not row["setting"].get("backlog")]
+    rows = [
+        row
+        for row in read_lines(path)
+        if row["run"] is not None and not row["setting"].get("backlog")
+    ]
     kept = [
         Kept(row=row, run=run_of(row["run"])) for row in rows if row["truth"].get("kept_up", True)
     ]

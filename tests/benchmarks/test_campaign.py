@@ -14,7 +14,7 @@ import campaign_page
 import pytest
 import terms
 from campaign import figures
-from campaign.kept_runs import kept_run, run_of, write_runs
+from campaign.kept_runs import kept_run, run_of, write_lines
 from campaign.missed_table import missed_table
 from campaign.reading import read_group
 from campaign.schedule import (
@@ -34,6 +34,7 @@ from campaign.truth import truth_of
 from campaign.verdict_table import verdict_table
 from campaign.workloads import WORKLOADS, WindowShape
 
+from headway.domain import EventTimeWindow, WindowKind
 from headway.errors import HeadwayError
 from tests.profiler.streaming.test_stage_fit import a_run
 
@@ -218,6 +219,16 @@ def test_a_kept_run_is_the_run_but_for_digits() -> None:
     assert kept_run(again) == kept_run(run_of(json.loads(json.dumps(kept_run(again)))))
 
 
+def test_a_kept_run_still_has_its_windows_and_its_state() -> None:
+    run = a_run(1000, 4, grows=True)
+    window = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+    shape = replace(run.shape, windows=(window,))
+    stored = replace(run, shape=shape, state_store="RocksDB", pinned_state_partitions=4)
+    again = run_of(json.loads(json.dumps(kept_run(stored))))
+    assert again.shape == shape
+    assert (again.state_store, again.pinned_state_partitions) == ("RocksDB", 4)
+
+
 def test_terms_are_judged_on_kept_runs(tmp_path: Path) -> None:
     rows = []
     for number, (size, partitions) in enumerate(
@@ -237,7 +248,7 @@ def test_terms_are_judged_on_kept_runs(tmp_path: Path) -> None:
                 "run": kept_run(run),
             }
         )
-    write_runs(tmp_path / "kept.jsonl.gz", rows)
+    write_lines(tmp_path / "kept.jsonl.gz", rows)
     table = terms.text(Namespace(runs=tmp_path / "kept.jsonl.gz", fits=2))
     assert "| made up, orders |" in table
     assert all(f"| without {name} |" in table for name in terms.TERMS)

@@ -115,7 +115,8 @@ def given(folder: Path, **changes: Any) -> Namespace:
     asked = dict.fromkeys(("block", "workload", "minutes")) | dict.fromkeys(
         ("cut", "further", "count"), False
     )
-    return Namespace(folder=folder, **asked | changes)
+    nothing_kept = {"results": folder / "none"}
+    return Namespace(folder=folder, **asked | nothing_kept | changes)
 
 
 def test_repeats_follow_each_other_in_a_block_and_plans_come_last(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.domain import Configuration, QueryShape
+from headway.domain import Configuration, EventTimeWindow, QueryShape, WindowKind
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
@@ -31,17 +31,18 @@ _DIGITS = 5
 _AS_THEY_ARE = ("batch_id", "started_s")
 
 
-def write_runs(path: Path, rows: Iterable[Row]) -> int:
-    """How many lines were written; the same runs make the same file."""
-    lines = [json.dumps(row, separators=(",", ":")) for row in rows]
-    path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+def write_lines(path: Path, rows: Iterable[Row]) -> int:
+    """How many lines were written; the same rows make the same file."""
+    lines = [json.dumps(row, separators=(",", ":")) + "\n" for row in rows]
+    path.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
     return len(lines)
 
 
-def read_runs(path: Path) -> Iterator[Row]:
-    """The lines of a file of `write_runs`."""
-    for line in gzip.decompress(path.read_bytes()).splitlines():
-        yield json.loads(line)
+def read_lines(path: Path) -> Iterator[Row]:
+    """The lines of a file of `write_lines`; none if there is no such file yet."""
+    if path.exists():
+        for line in gzip.decompress(path.read_bytes()).splitlines():
+            yield json.loads(line)
 
 
 def kept_run(run: QueryRun) -> Row:
@@ -49,12 +50,14 @@ def kept_run(run: QueryRun) -> Row:
     return {
         "query_id": run.query_id,
         "query_name": run.query_name,
-        "shape": {**asdict(run.shape), "windows": None},
+        "shape": asdict(run.shape),
         "configuration": asdict(run.configuration),
         "rate_per_s": run.rate_per_s,
         "dispersion_ratio": run.arrivals.dispersion_ratio,
         "num_cut": run.num_cut,
+        "pinned_state_partitions": run.pinned_state_partitions,
         "source_partitions": run.source_partitions,
+        "state_store": run.state_store,
         "batches": _columns(run.batches),
         "without_rows": _columns(run.without_rows),
         "early": [asdict(batch) for batch in run.early],
@@ -64,7 +67,7 @@ def kept_run(run: QueryRun) -> Row:
 def run_of(kept: Row) -> QueryRun:
     """The run again; its arrivals have the same rate and dispersion, and no other detail."""
     shape = {name: _as_tuple(value) for name, value in kept["shape"].items()}
-    shape["windows"] = ()
+    shape["windows"] = tuple(_window(one) for one in kept["shape"]["windows"] or ())
     return QueryRun(
         query_id=kept["query_id"],
         query_name=kept["query_name"],
@@ -73,12 +76,17 @@ def run_of(kept: Row) -> QueryRun:
         arrivals=_arrivals(kept["rate_per_s"], kept["dispersion_ratio"] or 0.0),
         rate_per_s=kept["rate_per_s"],
         num_cut=kept["num_cut"],
-        pinned_state_partitions=None,
+        pinned_state_partitions=kept.get("pinned_state_partitions"),
         source_partitions=kept["source_partitions"],
+        state_store=kept.get("state_store"),
         batches=_batches(kept["batches"]),
         early=tuple(EarlyBatch(**batch) for batch in kept["early"]),
         without_rows=_batches(kept["without_rows"]),
     )
+
+
+def _window(kept: Row) -> EventTimeWindow:
+    return EventTimeWindow(**{**kept, "kind": WindowKind(kept["kind"])})
 
 
 def _as_tuple(value: Any) -> Any:

@@ -1,9 +1,12 @@
-"""What a group left behind: its event logs, read once, and what was measured."""
+"""What a group left behind: its event logs, read once, and what was measured.
+
+Of runs of an earlier session the logs are gone; their batches are on record (`record.py`).
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,22 +14,28 @@ from typing import Any
 from read_logs import LogsOfRuns, read_logs_of_runs
 from result_lines import lines_of
 
+from campaign.kept_runs import run_of
+from campaign.record import on_record
 from campaign.schedule import FIT_SET, Group, fit_set_digest
-from headway.domain import JobProfile
+from headway.domain import Application, JobProfile
 from headway.errors import HeadwayError
-from headway.profiler.streaming.job_runs import runs_of_job
+from headway.profiler.streaming.job_runs import runs_of_job, same_stages
 from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.summarize import profile_of_runs
+from headway.version import __version__
 
 Row = dict[str, Any]
+_APPLICATION = Application(id="on record", name="on record", spark_version="unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGroup:
-    """What a group left behind."""
+    """What a group left behind; ``kept`` are the runs without a log, by name."""
 
     group: Group
     truths: Sequence[Row]
-    log: LogsOfRuns
+    log: LogsOfRuns | None
+    kept: Mapping[str, Row] = field(default_factory=dict)
     _runs: dict[str, QueryRun | None] = field(default_factory=dict, repr=False)
 
     def of(self, workload: str) -> list[Row]:
@@ -35,20 +44,38 @@ class MeasuredGroup:
 
     def fitted_on(self, rows: Sequence[Row]) -> JobProfile:
         """A profile of some runs."""
-        return self.log.profile([_query_of(row) for row in rows])
+        if self.log is not None and not any(row["name"] in self.kept for row in rows):
+            return self.log.profile([_query_of(row) for row in rows])
+        runs = [run for row in rows if (run := self.run_of(row)) is not None]
+        runs.sort(key=lambda run: run.batches[0].started_s)
+        notes: list[str] = []
+        alike = same_stages(runs, notes)
+        return profile_of_runs(alike, (_APPLICATION,), __version__, notes=notes)
 
     def run_of(self, row: Row) -> QueryRun | None:
         """The steady batches of one run; None if they are too few."""
         name = _query_of(row)
         if name not in self._runs:
-            try:
-                self._runs[name] = runs_of_job(self.log.collected, self.log.logs, [name]).runs[0]
-            except HeadwayError:
-                self._runs[name] = None
+            self._runs[name] = self._found(row, name)
         return self._runs[name]
+
+    def _found(self, row: Row, query: str) -> QueryRun | None:
+        if row["name"] in self.kept:
+            run = self.kept[row["name"]]["run"]
+            return None if run is None else run_of(run)
+        if self.log is None:
+            return None
+        try:
+            return runs_of_job(self.log.collected, self.log.logs, [query]).runs[0]
+        except HeadwayError:
+            return None
 
     def jvm_age_s(self, row: Row) -> float:
         """Of the JVM that ran it, in the middle of what was measured."""
+        if row["name"] in self.kept:
+            return float(self.kept[row["name"]]["jvm_age_s"])
+        if self.log is None:
+            raise HeadwayError(f"{row['name']}: neither its log nor its record is there")
         began_s = max(start for start in self.log.jvm_starts_s if start <= row["started_s"])
         truth = row["truth"]
         middle_s = (truth["from_s"] + truth["to_s"]) / 2 if truth else row["started_s"]
@@ -73,5 +100,6 @@ def read_group(group: Group, folder: Path) -> MeasuredGroup:
     return MeasuredGroup(
         group=group,
         truths=truths,
-        log=read_logs_of_runs(folder / "log"),
+        log=read_logs_of_runs(folder / "log") if (folder / "log").exists() else None,
+        kept={row["name"]: row for row in on_record(folder)},
     )

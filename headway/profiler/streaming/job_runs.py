@@ -81,7 +81,7 @@ def runs_of_job(
     _require_runs(runs, list(names.values()), notes)
     runs.sort(key=lambda run: run.batches[0].started_s)
     _require_one_job(runs, notes, chosen_by_name=bool(queries))
-    runs = _same_stages(runs, notes)
+    runs = same_stages(runs, notes)
     _require_runs(runs, list(names.values()), notes)
     return JobRuns(
         runs=tuple(runs), apps=tuple(sorted({key.app for key in chosen})), notes=tuple(notes)
@@ -248,7 +248,7 @@ def _what_it_does(shape: QueryShape) -> QueryShape:
     )
 
 
-def _same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
+def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
     """Runs reduced to batches of one signature; runs of mostly others are another job."""
     signature = common_signature(runs)
     kept, others = [], []
