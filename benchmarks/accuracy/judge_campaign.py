@@ -1,7 +1,7 @@
 """Fits profiles on the fitted runs of a campaign and predicts all others.
 
-Reads the work folder of `run_campaign`, and what is on record of it; writes one line per judged run, truth and prediction,
-from which `campaign_page.py` makes the page at any time.
+Reads the work folder of `run_campaign`, and what is on record of it; writes one line per judged
+run, truth and prediction, from which `campaign_page.py` makes the page at any time.
 
     python benchmarks/run.py judge_campaign WORK_FOLDER --output results/campaign.jsonl.gz
 """
