@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import ndtr
@@ -137,7 +138,7 @@ def _residual_s(inputs: list[tuple[float, Array]], waited_s: float) -> float:
     exceedance = 1.0 - not_closed
     if exceedance[0] <= 0.0:
         return 0.0
-    return float(np.trapezoid(exceedance, x) / exceedance[0])
+    return float(trapezoid(exceedance, x) / exceedance[0])
 
 
 def klink_slack_s(now_s: Numeric, mean_s: Numeric, sd_s: Numeric, cost_s: Numeric) -> Array:
